@@ -96,6 +96,17 @@ class Operator:
             [line for line in errors.splitlines() if not line.startswith("database: ")],
         )
 
+    def type_remedy(self, line: str) -> None:
+        """Type the command at the end of a line of `doctor` into a shell, where it must succeed."""
+        path = f"{Path(sys.executable).parent}:{self.environment['PATH']}"
+        run(
+            "sh",
+            "-c",
+            line.rpartition(": ")[2],
+            cwd=self.folder,
+            env=self.environment | {"PATH": path},
+        )
+
     def write(self, name: str, data: bytes) -> str:
         (self.folder / name).write_bytes(data)
         return name

@@ -1,4 +1,4 @@
-"""The administrator who runs a command: the name for the history, and the line about the command in the journal."""
+"""The administrator who runs a command: the name for the history, how to type a command, and its line in the journal."""
 
 import os
 import pwd
@@ -15,6 +15,11 @@ def user_name(uid: int) -> str:
         return pwd.getpwuid(uid).pw_name
     except KeyError:  # in a container, a user may have no name
         return str(uid)
+
+
+def typed(arguments: str) -> str:
+    """A command as the administrator types it here: the unit and the image set the variable."""
+    return f"{os.environ.get('MAHASISWA_COMMAND', 'mahasiswa')} {arguments}"
 
 
 def command_name() -> str:

@@ -222,7 +222,7 @@ def restore(file: Path) -> None:
 @main.command()
 @_ended_early("nothing was changed")
 def doctor() -> None:
-    """Check the settings, the port, the database, its disk and the newest back-up, and name each fault with its remedy.
+    """Check the settings, the service, its units, the database, its disk and the back-ups, and name each fault with its remedy.
 
     Run it as the user of the service, and with its settings. The service may run meanwhile. The exit code is 1 if
     something is wrong.

@@ -1,4 +1,4 @@
-"""Checks the settings, the port, the database and the back-ups, and names each fault with its remedy."""
+"""Checks the settings, the service, the database and the back-ups, and names each fault with its remedy."""
 
 import errno
 import http.client
@@ -6,6 +6,7 @@ import ipaddress
 import os
 import shlex
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from datetime import datetime, tzinfo
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -51,12 +52,22 @@ def diagnose(settings: Settings, environ: Mapping[str, str]) -> Iterator[Finding
             "Other sites can send forms through a visitor's browser. Set SAME_ORIGIN_ONLY=1."
         )
     yield from _proxies(settings)
-    yield _port(settings)
+    yield _port(settings, environ.get("MAHASISWA_RUN_STATE", ""))
     try:
         yield from engine_of(settings.database_url).examine(settings.backup_dir)
     except StoreError as error:
-        yield wrong(f"{error}.")
+        yield wrong(_with_file(str(error), settings))
     yield from _newest_backup(settings)
+
+
+def _with_file(text: str, settings: Settings) -> str:
+    """Name the newest sound back-up in a remedy, if there is one."""
+    engine = engine_of(settings.database_url)
+    with suppress(OSError):
+        for file in engine.backup_files(settings.backup_dir) if settings.backup_dir else ():
+            if engine.examine_backup(file).is_good:
+                return text.replace(" FILE", f" {shlex.quote(str(file))}")
+    return text
 
 
 def _proxies(settings: Settings) -> Iterator[Finding]:
@@ -70,8 +81,8 @@ def _proxies(settings: Settings) -> Iterator[Finding]:
         )
 
 
-def _port(settings: Settings) -> Finding:
-    """Find out whether the port is free, or whether the service answers on it."""
+def _port(settings: Settings, state: str) -> Finding:
+    """Find out whether the port is free, or whether the service answers on it. `state` is that of its unit."""
     try:
         bind(settings.host, settings.port).close()
     except CannotStart as error:
@@ -79,10 +90,13 @@ def _port(settings: Settings) -> Finding:
             error.cause.errno or 0, ("The port cannot be used", "Correct HOST and PORT")
         )
         fault = wrong(f"{cause.format(user=process_user())}: {error}. {remedy}.")
-        if error.cause.errno == errno.EADDRNOTAVAIL:
-            return fault
-    else:
-        return good(f"The service does not run. Port {settings.port} is free.")
+        is_here = error.cause.errno != errno.EADDRNOTAVAIL
+        return _answer(settings, state, fault) if is_here else fault
+    return good(f"The service does not run. Port {settings.port} is free.")
+
+
+def _answer(settings: Settings, state: str, fault: Finding) -> Finding:
+    """Ask the service at the port; return the fault if another program has it."""
     host = {"0.0.0.0": "127.0.0.1", "::": "127.0.0.1"}.get(settings.host, settings.host)  # noqa: S104
     connection = http.client.HTTPConnection(host, settings.port, timeout=ANSWER_TIMEOUT_SECONDS)
     try:
@@ -94,8 +108,12 @@ def _port(settings: Settings) -> Finding:
         answer = connection.getresponse()
         if TITLE not in answer.read().decode(errors="replace"):
             return fault
+    except TimeoutError:
+        silence = f"No answer on port {settings.port} within {ANSWER_TIMEOUT_SECONDS:g} s"
+        return wrong(f"{silence}. If it is the service, run: systemctl restart mahasiswa")
     except (OSError, http.client.HTTPException):
-        return fault
+        # A start has the port before it listens on it, and may upgrade a long list meanwhile.
+        return good("The service is starting.") if state == "activating" else fault
     finally:
         connection.close()
     if answer.status != 200:
@@ -114,7 +132,10 @@ def _newest_backup(settings: Settings) -> Iterator[Finding]:
         yield from _last_attempt(settings.database_url.address, folder, settings.timezone)
     engine = engine_of(settings.database_url)
     try:
-        newest = next(iter(engine.backup_files(folder)), None)
+        files = engine.backup_files(folder)
+        newest = next(iter(files), None)
+        is_public = any(file.stat().st_mode & 0o007 for file in files)
+        lack = engine.lack_of_room(folder)
         hours = age_seconds(newest) / 3600 if newest else 0.0
         if future := engine.backup_files(folder, from_future=True):
             yield wrong(
@@ -123,9 +144,14 @@ def _newest_backup(settings: Settings) -> Iterator[Finding]:
     except OSError as error:
         yield wrong(f"The folder of the back-ups {folder} cannot be read: {error.strerror}.")
         return
+    if is_public:
+        remedy = f"Run: chmod -R o= {shlex.quote(str(folder))}"
+        yield wrong(f"Every user of this computer has rights on back-ups. {remedy}")
+    if lack:
+        yield wrong(f"The next back-up has no room: {lack}. Make room on that disk.")
     if newest is None:
-        if not future:
-            yield wrong(f"{folder} holds no back-up. {engine.backup_remedy(folder)}")
+        if not (future or lack):
+            yield wrong(f"{folder} holds no back-up. Make one now: {engine.backup_command()}")
         return
     age = f"The newest back-up, {newest}, is {hours:.1f} hours old"
     if hours > settings.backup_hours + BACKUP_DELAY_HOURS:
@@ -151,12 +177,12 @@ def _last_attempt(database: Path, folder: Path, timezone: tzinfo) -> Iterator[Fi
         # Such as a folder on another disk, by systemd.
         is_protected = os.strerror(errno.EROFS) in last.problem
         remedy = (
-            f" As root, run: mahasiswa-backup-folder {shlex.quote(str(folder))}"
+            f". As root, run: mahasiswa-backup-folder {shlex.quote(str(folder))}"
             if is_protected
             else ""
         )
         yield wrong(
-            f"The service's last back-up failed at {at:%Y-%m-%d %H:%M}: {last.problem}.{remedy}"
+            f"The service's last back-up failed at {at:%Y-%m-%d %H:%M}: {last.problem}{remedy}"
         )
     elif last.moment:
         yield good(f"The service could write to the folder of the back-ups at {at:%Y-%m-%d %H:%M}.")

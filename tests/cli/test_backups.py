@@ -110,13 +110,13 @@ def test_an_empty_list_never_takes_the_place_of_backups_with_records(kept: Opera
     (file,) = backups(kept)
     os.utime(file, (time.time() - 80 * DAY,) * 2)
     kept.database.unlink()
-    said = f"he list and its history are empty, but {file} holds 2 records. To have them back: mahasiswa restore {file}"
+    said = f"he list and its history are empty, but {file} holds 2 records. To begin anew, move"
     environment = {"BACKUP_DIR": kept.environment["BACKUP_DIR"]}
     with Service(kept.database, environment) as service:
         until(lambda: f" ERROR no back-up was made: t{said}" in service.stderr())
         assert backups(kept) == [file]
-        assert f"WRONG  T{said}" in kept.run("doctor").stdout
-        kept.done("restore", str(file))
+        line, *_ = (line for line in kept.run("doctor").stdout.splitlines() if said in line)
+        kept.type_remedy(line)
         service.restart()
         until(lambda: f"INFO back-up {file.parent}" in service.stderr())
     assert records_of(kept.database) == TWO

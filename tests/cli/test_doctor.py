@@ -163,8 +163,10 @@ def test_damage_is_found_and_makes_the_service_unwell(kept: Operator) -> None:
         service.kill()
     (line,) = problems(kept)
     assert line.startswith(f"{kept.database} is damaged (")
-    assert line.endswith("Restore a back-up: mahasiswa restore FILE.")
+    assert line.endswith(f"Restore a back-up: mahasiswa restore {backup_of(kept)}")
     assert re.fullmatch("mahasiswa: .* is damaged .*\n", refusal(kept, 2))
+    kept.type_remedy(line)
+    assert kept.records() == TWO
 
 
 FAULTS: dict[str, tuple[Callable[[Path, Path], object], str]] = {
@@ -238,13 +240,13 @@ def test_a_user_without_rights_is_told_who_has_them(
     user = process_user()
     assert (
         folder
-        == f"{kept.folder} belongs to {user}, who may not use it. Run: chmod u+rwX {kept.folder}."
+        == f"{kept.folder} belongs to {user}, who may not use it. Run: chmod u+rwX {kept.folder}"
     )
     assert (
         backup
         == f"{backup_of(kept)} belongs to {user}, who may not use it. Run: chmod u+rwX {backup_of(kept)}."
     )
-    assert f"Run: chmod u+rwX {kept.database}." in problems(kept, before=unprivileged)[0]
+    assert f"Run: chmod u+rwX {kept.database}" in problems(kept, before=unprivileged)[0]
 
 
 @pytest.mark.root
@@ -260,7 +262,7 @@ def test_a_database_of_another_user_is_found(kept: Operator, unprivileged: list[
         os.chown(path, pwd.getpwnam("nobody").pw_uid, 0)
         line = problems(kept, before=unprivileged)[0]
         assert line.startswith(f"{path} belongs to nobody")
-        assert line.endswith(f" Run this as nobody, or {remedy}.")
+        assert line.endswith(f" Run this as nobody, or {remedy}")
 
 
 def test_a_full_disk_is_found(kept: Operator, small_disk: Path) -> None:
@@ -271,10 +273,12 @@ def test_a_full_disk_is_found(kept: Operator, small_disk: Path) -> None:
         kept.database, "INSERT INTO mahasiswa VALUES ('3', 'x', printf('%.*c', 1200000, 'x'))"
     )
     (line,) = problems(kept, BACKUP_DIR=str(small_disk))
-    lack = r"holds no back-up\. Make room for one: only \d MB are free for .*, not \d MB\."
-    assert re.fullmatch(f"{small_disk} {lack}", line)
+    lack = r"only \d MB are free for .*, not \d MB\. Make room on that disk\."
+    assert re.fullmatch(f"The next back-up has no room: {lack}", line)
+    shutil.copy(backup_of(kept), small_disk)
+    assert problems(kept, BACKUP_DIR=str(small_disk)) == [line]
     use_up(small_disk)
-    said = f"The disk of {small_disk}/a.db is full. Make room on it."
+    said = f"The disk of {small_disk}/a.db is full. Make room on it"
     assert said in problems(kept, DATABASE_URL=f"sqlite:///{small_disk}/a.db")
 
 
@@ -355,8 +359,13 @@ def test_a_backup_of_the_other_engine_is_named_as_such(owner: Operator) -> None:
     dump = "it is a dump of PostgreSQL: restore it there with pg_restore"
     assert line.endswith(f"a.dump is not an SQLite database; {dump}")
     (owner.folder / "cadangan").mkdir()
-    said = "holds no back-up. Make one now: systemctl start mahasiswa-pgdump"
-    assert any(said in line for line in problems(owner, BACKUP_DIR=str(owner.folder / "cadangan")))
+    owner.environment["BACKUP_DIR"] = str(owner.folder / "cadangan")
+    remedy = "Make one now: systemctl start mahasiswa-pgdump"
+    assert f"{owner.folder}/cadangan holds no back-up. {remedy}" in problems(owner)
+    torn = owner.folder / "cadangan" / "mahasiswa-20261120T101700Z.dump"
+    torn.touch(mode=0o600)
+    (line,) = (line for line in problems(owner) if str(torn) in line)
+    assert re.fullmatch(f"{torn} cannot be restored: pg_restore: .*\\. {remedy}", line)
 
 
 def test_an_old_a_missing_and_a_future_backup_are_found(kept: Operator) -> None:
@@ -373,7 +382,21 @@ def test_an_old_a_missing_and_a_future_backup_are_found(kept: Operator) -> None:
     ]
     file.unlink()
     assert problems(kept) == [f"{kept.folder} holds no back-up. Make one now: mahasiswa backup"]
+    kept.type_remedy(problems(kept)[0])
+    assert "is 0.0 hours old" in kept.done("doctor")
     assert problems(kept, BACKUP_DIR="") == ["No back-ups are made. Set BACKUP_DIR to a folder."]
+
+
+def test_backups_that_every_user_can_read_are_found(kept: Operator) -> None:
+    """Its command mends it. Under systemd, commands are those of mahasiswa-run."""
+    backup_of(kept).chmod(0o644)
+    (line,) = problems(kept)
+    assert line.startswith("Every user of this computer has rights on back-ups. Run: chmod ")
+    kept.type_remedy(line)
+    kept.done("doctor")
+    backup_of(kept).unlink()
+    (line,) = problems(kept, MAHASISWA_COMMAND="mahasiswa-run")
+    assert line.endswith("holds no back-up. Make one now: mahasiswa-run backup")
 
 
 @pytest.fixture(name="owner")

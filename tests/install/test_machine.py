@@ -419,7 +419,7 @@ def test_relative_paths_mean_the_folder_of_the_service(kept: Machine) -> None:
 def test_the_manual_and_the_completion_are_found_and_a_fault_that_doctor_finds_is_an_alert(
     kept: Machine,
 ) -> None:
-    """The timer runs `doctor` each day, which succeeds. If it fails, a line of the journal has the highest priority."""
+    """The timer runs `doctor` each hour, which succeeds. If it fails, a line of the journal has the highest priority."""
     assert "mahasiswa" in kept.run("man --where mahasiswa")
     typed = "COMP_WORDS=(mahasiswa-run ba); COMP_CWORD=1; _completion_loader mahasiswa-run || [ $? = 124 ]"
     complete = "set +u; . /usr/share/bash-completion/bash_completion"
@@ -436,7 +436,11 @@ def test_the_manual_and_the_completion_are_found_and_a_fault_that_doctor_finds_i
     finally:
         settings.write_text(DIRECT, "utf-8")
     alert = "journalctl --identifier=mahasiswa-alert --priority=emerg --output=cat"
-    until(lambda: "mahasiswa-doctor.service failed. Look at: journalctl -u" in kept.run(alert))
+    until(
+        lambda: (
+            "mahasiswa-doctor failed. Look at: journalctl -u mahasiswa-doctor" in kept.run(alert)
+        )
+    )
 
 
 @pytest.mark.parametrize("heading", ["Back up", "Restore", "Check", "Forget a person"])

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
@@ -19,6 +20,8 @@ DAILY_KEPT_DAYS = 60  # newest days that have a back-up and keep their last one
 LARGER_KEPT = 3
 # A back-up that is newer than now by more was made with a wrong clock: it does not count.
 CLOCK_TOLERANCE_SECONDS = 360
+# Minimum free space for a back-up, a restore or an upgrade, as a multiple of the database.
+FREE_SPACE_FACTOR = 3
 
 OUTCOME_BYTES = 4096
 PROBLEM_MAX_CHARACTERS = 600  # JSON needs at most six bytes for each
@@ -88,6 +91,16 @@ def _old(newest_first: Sequence[Path]) -> Sequence[Path]:
     ]
     extra = (file for day in days[ALL_KEPT_DAYS:DAILY_KEPT_DAYS] for file in day[1:])
     return [*extra, *chain(*days[DAILY_KEPT_DAYS:])]
+
+
+def lack_of_room(folder: Path, database_bytes: int) -> str:
+    """A sentence about a disk that is too full for a back-up, or nothing; raise OSError."""
+    needed, free = FREE_SPACE_FACTOR * database_bytes, shutil.disk_usage(folder).free
+    return (
+        f"only {free >> 20} MB are free for {folder}, not {needed >> 20} MB"
+        if free < needed
+        else ""
+    )
 
 
 def read_outcome(database: Path) -> Outcome:

@@ -124,8 +124,12 @@ class Engine(ABC):
         """The back-ups in a folder, newest first; raise OSError. Those of a wrong clock come from the future."""
 
     @abstractmethod
-    def backup_remedy(self, folder: Path) -> str:
-        """A sentence with the command that makes a back-up, or with the reason why there is no room for one."""
+    def lack_of_room(self, folder: Path) -> str:
+        """Why a folder has no room for the next back-up, or nothing; raise OSError."""
+
+    @abstractmethod
+    def backup_command(self) -> str:
+        """The command that makes a back-up, as the administrator types it."""
 
     @abstractmethod
     def examine_backup(self, file: Path) -> Finding:

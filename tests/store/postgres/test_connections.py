@@ -235,3 +235,25 @@ async def test_a_standby_can_be_read_without_a_version_and_not_written(
             assert (await store.reader(SEARCH).history("", None, 0, 10)).total == 1
             with pytest.raises(Unavailable, match="read-only"):
                 await store.add(*BUDI)
+
+
+async def test_doctor_finds_that_no_synchronous_standby_answers(
+    server: Server, url: PostgresURL
+) -> None:
+    """One of two is enough if the setting says so. When both are gone, every change is 503."""
+
+    def silent() -> bool:
+        findings = [*engine_of(url).examine(None)]
+        return any("no synchronous standby answers" in finding.text for finding in findings)
+
+    try:
+        with Server(QUICK, standby_of=server):
+            server.execute("ALTER SYSTEM SET synchronous_standby_names = 'ANY 1 (standby, gone)'")
+            server.execute("SELECT pg_reload_conf()")
+            state = "SELECT sync_state FROM pg_stat_replication"
+            await until(lambda: server.execute(state) == [("quorum",)])
+            assert not silent()
+        await until(silent)
+    finally:
+        server.execute("ALTER SYSTEM RESET synchronous_standby_names")
+        server.execute("SELECT pg_reload_conf()")

@@ -1,6 +1,7 @@
 """The Engine for PostgreSQL. An import and `forget` have a connection of their own."""
 
 import json
+import subprocess
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -11,8 +12,8 @@ import psycopg
 from mahasiswa.administrator import command_name
 from mahasiswa.record import Incoming
 from mahasiswa.store import commands, refuse_nul, undo
-from mahasiswa.store.backup_folder import find_backups
-from mahasiswa.store.engines import Engine, Finding, Merged, Restored, good
+from mahasiswa.store.backup_folder import find_backups, lack_of_room
+from mahasiswa.store.engines import Engine, Finding, Merged, Restored, good, wrong
 from mahasiswa.store.postgres import postgres_schema
 from mahasiswa.store.postgres import postgres_sql as sql
 from mahasiswa.store.postgres.pool import (
@@ -96,11 +97,25 @@ class PostgresEngine(Engine):
     def backup_files(self, folder: Path, *, from_future: bool = False) -> Sequence[Path]:
         return find_backups(folder, "mahasiswa-", ".dump", from_future=from_future)
 
-    def backup_remedy(self, folder: Path) -> str:
-        return "Make one now: systemctl start mahasiswa-pgdump"
+    def lack_of_room(self, folder: Path) -> str:
+        """See Engine. The next dump is taken to be as large as the newest one."""
+        newest = self.backup_files(folder)[:1]
+        return lack_of_room(folder, sum(file.stat().st_size for file in newest))
+
+    def backup_command(self) -> str:
+        return "systemctl start mahasiswa-pgdump"
 
     def examine_backup(self, file: Path) -> Finding:
-        return good(f"Its contents were not checked. To check them: pg_restore --list {file}")
+        """See Engine. pg_restore reads the whole file, and writes nothing."""
+        command = ["pg_restore", "--file=/dev/null", str(file)]
+        try:
+            reading = subprocess.run(command, capture_output=True, encoding="utf-8", timeout=60)  # noqa: S603, PLW1510
+        except (OSError, subprocess.TimeoutExpired) as error:
+            return good(f"Its contents were not checked: {error}.")
+        if reading.returncode:
+            why = reading.stderr.partition("\n")[0]
+            return wrong(f"{file} cannot be restored: {why}. Make one now: {self.backup_command()}")
+        return good(f"{file} can be restored.")
 
 
 @contextmanager

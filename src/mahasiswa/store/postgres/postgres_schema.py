@@ -14,6 +14,7 @@ import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Timer
 from typing import Any, NamedTuple
 
 import psycopg
@@ -25,11 +26,18 @@ from mahasiswa.store.commands import try_changes
 from mahasiswa.store.engines import Finding, good, wrong
 from mahasiswa.store.history_items import PURGE_ENTRIES, PURGE_SECONDS
 from mahasiswa.store.postgres import postgres_sql as sql
-from mahasiswa.store.postgres.pool import connection_parameters, do_steps, first_line, is_lost
-from mahasiswa.store.store_errors import NeedsRepair, Unusable
+from mahasiswa.store.postgres.pool import (
+    commit_checked,
+    connection_parameters,
+    do_steps,
+    first_line,
+    is_lost,
+)
+from mahasiswa.store.store_errors import NeedsRepair, Uncertain, Unusable
 
 # Maximum time to wait for a server that does not answer, because it may be starting too.
 START_TIMEOUT_SECONDS = 10.0
+COMMIT_TIMEOUT_SECONDS = 4.0
 FOLDER = Path(__file__).parent
 # UPGRADES[n] makes version n + 1 of version n.
 UPGRADES = ((FOLDER / "version_1.sql").read_text(),)
@@ -270,10 +278,28 @@ def _durability(db: Connection) -> Iterator[Finding]:
         yield good("PostgreSQL writes each change to the disk before it acknowledges it (fsync).")
 
 
+def _commits(db: Connection) -> Iterator[Finding]:
+    """A commit waits for the synchronous standbys. Nothing reads the message that this one writes."""
+    if db.execute(sql.IS_STANDBY).fetchone():
+        return
+    db.execute(sql.BEGIN.format(milliseconds=0))
+    db.execute(sql.WRITE_MESSAGE)
+    # A statement timeout does not end the wait of a commit.
+    (timer := Timer(COMMIT_TIMEOUT_SECONDS, db.cancel)).start()
+    try:
+        with commit_checked(db):
+            db.execute(sql.COMMIT)
+    except Uncertain:
+        remedy = "Start the standby, or correct synchronous_standby_names"
+        yield wrong(f"No change is acknowledged, because no synchronous standby answers. {remedy}.")
+    finally:
+        timer.cancel()
+
+
 def _count(db: Connection) -> Iterator[Finding]:
     (count,) = db.execute(shared_sql.COUNT).fetchall()[0]
     yield good(f"The table mahasiswa holds {count} records.")
 
 
 QUICK_CHECKS = (_schema, _changes, _durability)  # the checks at the start of the service
-CHECKS = (*QUICK_CHECKS, _count)
+CHECKS = (*QUICK_CHECKS, _count, _commits)

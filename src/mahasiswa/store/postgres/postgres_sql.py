@@ -48,6 +48,7 @@ DROP_TRIGGER = "DROP TRIGGER IF EXISTS {} ON mahasiswa"
 SET_DIGEST = "COMMENT ON FUNCTION mahasiswa_nim_refuse IS '{digest}'"
 CLEAR_HISTORY = "TRUNCATE mahasiswa_history"
 IS_STANDBY = "SELECT 1 WHERE pg_is_in_recovery()"
+WRITE_MESSAGE = "SELECT pg_logical_emit_message(true, 'mahasiswa doctor', '')"
 SET_HISTORY_DAYS = "UPDATE mahasiswa_history_state SET days = {days}"
 MISSING_RIGHTS = """
 SELECT name, string_agg(needed, ', ') FROM (VALUES

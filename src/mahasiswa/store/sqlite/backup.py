@@ -4,7 +4,7 @@ import errno
 import filecmp
 import logging
 import os
-import shutil
+import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from itertools import chain
@@ -14,9 +14,16 @@ from urllib.parse import quote
 import apsw
 
 from mahasiswa import interrupt
+from mahasiswa.administrator import typed
 from mahasiswa.lookout import listed
 from mahasiswa.store import shared_sql
-from mahasiswa.store.backup_folder import age_seconds, expired, find_backups, free_name
+from mahasiswa.store.backup_folder import (
+    age_seconds,
+    expired,
+    find_backups,
+    free_name,
+    lack_of_room,
+)
 from mahasiswa.store.sqlite import sqlite_sql as sql
 from mahasiswa.store.sqlite.connection import folder_lock
 from mahasiswa.store.sqlite.sqlite_errors import reason, usable
@@ -24,8 +31,6 @@ from mahasiswa.store.store_errors import Unavailable, Unusable
 from mahasiswa.unfinished import unfinished
 
 CHECK_STEPS = 100_000  # steps of SQLite between two checks for Ctrl-C: about a millisecond
-# Minimum free space for a back-up, a restore or an upgrade, as a multiple of the database.
-FREE_SPACE_FACTOR = 3
 SUFFIX = ".db"  # the end of the name of a back-up that gets its name from the time
 
 REPLACED = ("before", "damaged", "newer")
@@ -79,16 +84,6 @@ def backup_into(source: Path, kept_in: Path | None, max_age_seconds: float) -> P
     return made
 
 
-def lack_of_room(folder: Path, database_bytes: int) -> str:
-    """A sentence about a disk that is too full for a back-up, or nothing; raise OSError."""
-    needed, free = FREE_SPACE_FACTOR * database_bytes, shutil.disk_usage(folder).free
-    return (
-        f"only {free >> 20} MB are free for {folder}, not {needed >> 20} MB"
-        if free < needed
-        else ""
-    )
-
-
 def lost_records(db: apsw.Connection, path: Path, folder: Path | None) -> str:
     """A sentence about the newest file with records, if this list and its history are empty; raise OSError."""
     # A back-up of a list that was emptied would be the first step to the loss of the others.
@@ -99,10 +94,9 @@ def lost_records(db: apsw.Connection, path: Path, folder: Path | None) -> str:
         kept = backup_files(path, folder) if folder else ()
     for file in chain(kept, backup_files(path, path.parent), *files_beside(path)):
         if number := count_records(file):
-            remedy = f"To have them back: mahasiswa restore {file}. To begin anew, move the back-ups to another folder"
-            return (
-                f"the list and its history are empty, but {file} holds {number} records. {remedy}"
-            )
+            fault = f"the list and its history are empty, but {file} holds {number} records"
+            remedy = "To begin anew, move the back-ups to another folder. To have them back, run"
+            return f"{fault}. {remedy}: {typed(f'restore {shlex.quote(str(file))}')}"
     return ""
 
 

@@ -1,6 +1,7 @@
 """Checks an SQLite file and its back-ups, for the start of the service and for `mahasiswa doctor`."""
 
 import os
+import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
@@ -8,7 +9,9 @@ from pathlib import Path
 import apsw
 
 from mahasiswa import interrupt
+from mahasiswa.administrator import typed
 from mahasiswa.store import shared_sql
+from mahasiswa.store.backup_folder import lack_of_room
 from mahasiswa.store.commands import try_changes
 from mahasiswa.store.engines import Finding, good, wrong
 from mahasiswa.store.sqlite import backup, sqlite_schema
@@ -28,7 +31,7 @@ def examine(path: Path, folder: Path | None, *, quick: bool) -> Iterator[Finding
         raise Unusable(problem)
     if not path.exists():
         raise Unusable(
-            f"{path} does not exist. Start the service for an empty list, or run: mahasiswa restore FILE"
+            f"{path} does not exist. Start the service for an empty list, or run: {typed('restore FILE')}"
         )
     with usable(path), closing(connect(path)) as db:
         db.set_progress_handler(interrupt.check, backup.CHECK_STEPS)
@@ -42,7 +45,7 @@ def examine(path: Path, folder: Path | None, *, quick: bool) -> Iterator[Finding
         for find in QUICK_CHECKS if quick else CHECKS:
             yield from find(db, path)
         if problem := backup.lost_records(db, path, folder):
-            yield wrong(f"{problem[0].upper()}{problem[1:]}.")
+            yield wrong(f"{problem[0].upper()}{problem[1:]}")
     removal = "The next start or back-up removes it after an hour."
     with suppress(OSError):  # of the folder of the back-ups; `mahasiswa doctor` blames that itself
         for left in _left(path, folder):
@@ -64,7 +67,7 @@ def examine_backup(file: Path) -> Finding:
             if isinstance(error, StoreError)
             else f"{file} cannot be restored: {reason(error)}"
         )
-        return wrong(f"{why}. Make one now: mahasiswa backup")
+        return wrong(f"{why}. Make one now: {typed('backup')}")
     return good(f"{file} is sound and holds {count} records.")
 
 
@@ -76,14 +79,8 @@ def _left(path: Path, folder: Path | None) -> Sequence[Path]:
     return found
 
 
-def backup_remedy(path: Path, folder: Path) -> str:
-    """See `Engine.backup_remedy`."""
-    problem = backup.lack_of_room(folder, path.stat().st_size if path.exists() else 0)
-    return f"Make room for one: {problem}." if problem else "Make one now: mahasiswa backup"
-
-
 def _free_space(_db: apsw.Connection, path: Path) -> Iterator[Finding]:
-    if problem := backup.lack_of_room(path.parent, path.stat().st_size + WAL_MAX_BYTES):
+    if problem := lack_of_room(path.parent, path.stat().st_size + WAL_MAX_BYTES):
         yield wrong(f"A restore or an upgrade may fail: {problem}. Make room on that disk.")
     else:
         yield good(f"A restore and an upgrade have room in {path.parent}.")
@@ -95,7 +92,7 @@ def _modes(_db: apsw.Connection, path: Path) -> Iterator[Finding]:
     public = [str(file) for file in files if file.stat().st_mode & 0o007]
     if public and all(folder.stat().st_mode & 0o001 for folder in path.parents):
         yield wrong(
-            f"Every user of this computer has rights on {', '.join(public)}. Run: chmod o= {path}*"
+            f"Every user of this computer has rights on {', '.join(public)}. Run: chmod o= {shlex.quote(str(path))}*"
         )
     else:
         yield good(f"Only the owner and its group have rights on {path}.")

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import apsw
 
+from mahasiswa.administrator import typed
 from mahasiswa.record import Incoming
 from mahasiswa.store import commands, undo
+from mahasiswa.store.backup_folder import lack_of_room
 from mahasiswa.store.engines import Engine, Finding, Merged, Restored
 from mahasiswa.store.sqlite import backup, doctor, sqlite_schema
 from mahasiswa.store.sqlite import sqlite_sql as sql
@@ -91,8 +93,11 @@ class SQLiteEngine(Engine):
     def backup_files(self, folder: Path, *, from_future: bool = False) -> Sequence[Path]:
         return backup.backup_files(self._path, folder, from_future=from_future)
 
-    def backup_remedy(self, folder: Path) -> str:
-        return doctor.backup_remedy(self._path, folder)
+    def lack_of_room(self, folder: Path) -> str:
+        return lack_of_room(folder, self._path.stat().st_size if self._path.exists() else 0)
+
+    def backup_command(self) -> str:
+        return typed("backup")
 
     def examine_backup(self, file: Path) -> Finding:
         return doctor.examine_backup(file)

@@ -10,7 +10,7 @@ from typing import cast
 
 import apsw
 
-from mahasiswa.administrator import process_user, user_name
+from mahasiswa.administrator import process_user, typed, user_name
 from mahasiswa.store.store_errors import (
     NeedsRepair,
     Reason,
@@ -31,11 +31,11 @@ def usable(path: Path) -> Iterator[None]:
     except Unavailable as error:
         raise Unusable(str(error)) from error
     except apsw.NotADBError as error:
-        remedy = "Correct DATABASE_URL, or restore a back-up: mahasiswa restore FILE"
+        remedy = f"Correct DATABASE_URL, or restore a back-up: {typed('restore FILE')}"
         raise NeedsRepair(f"{path} is not an SQLite database. {remedy}") from error
     except apsw.CorruptError as error:
         raise NeedsRepair(
-            f"{path} is damaged ({error}). Restore a back-up: mahasiswa restore FILE"
+            f"{path} is damaged ({error}). Restore a back-up: {typed('restore FILE')}"
         ) from error
     except (apsw.Error, OSError) as error:
         if problem := access_problem(path):

@@ -11,6 +11,7 @@ from typing import NamedTuple, cast
 
 import apsw
 
+from mahasiswa.administrator import typed
 from mahasiswa.store import Snapshot, Store, Version
 from mahasiswa.store.group_commit import GroupCommit, QueuedChange
 from mahasiswa.store.history_items import OLEH
@@ -127,9 +128,10 @@ class SQLiteStore(Store):
     def _report_damage(self, error: apsw.Error) -> None:
         if not self._is_damaged:
             log.error(
-                "%s is damaged (%s): run mahasiswa restore FILE, then restart the service",
+                "%s is damaged (%s). Run: %s",
                 self._path,
                 error,
+                typed("restore FILE"),
             )
         self._is_damaged = True
 
