@@ -23,6 +23,7 @@ TEXT = {
     "sqlite": "replace(hex(zeroblob(16000)), '0', 'a') || replace(hex(zeroblob(7500)), '00', 'aéB ')",
     "postgresql": "repeat('a', 32000) || repeat('aéB ', 7500)",
 }
+QUOTES = {"sqlite": "replace(hex(zeroblob(30000)), '0', '\"')", "postgresql": "repeat('\"', 60000)"}
 ROWS = (
     "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {count}) INSERT INTO"
 )
@@ -31,6 +32,8 @@ ENTRY = "mahasiswa_history (moment, nim, nama_before, alamat_before, nama_after,
 # How another program makes the records or the history beside SITI. The others are imported.
 DATA = {
     "long texts": f"{ROWS.format(count=150)} mahasiswa SELECT 'x' || i, {{text}} || i, {{text}} FROM n",
+    # They stay dear after an attack: nobody can tidy a NIM, and quotes grow to five letters.
+    "untidy NIMs and quotes": f"{ROWS.format(count=480)} mahasiswa SELECT i || '  x', 'Siti', {{quotes}} FROM n",
     "equal names": f"{ROWS.format(count=10_000)} mahasiswa SELECT 'x' || i, 'Budi', 'Solo' FROM n",
     "nearly equal NIMs": "",
     "a million entries": f"{ROWS.format(count=1_000_000)} {ENTRY} 'x' || i, 'a', 'b', 'c', 'd' FROM n",
@@ -67,7 +70,12 @@ BYSTANDERS = {
 # That attack at once; a request for one record takes less of a client.
 CLIENTS, SMALL_CLIENTS = 4, 64
 # Each with the number of its dearest attack.
-SAMPLE = [("entries of long texts", 10), ("a batch of 10,000", 13)]
+SAMPLE = [
+    ("entries of long texts", 10),
+    ("a batch of 10,000", 13),
+    ("untidy NIMs and quotes", 1),
+    ("untidy NIMs and quotes", 12),
+]
 
 
 def prepare(data: str, database: str) -> None:
@@ -77,7 +85,9 @@ def prepare(data: str, database: str) -> None:
     scheme = "sqlite" if isinstance(url, SQLiteURL) else "postgresql"
     run_elsewhere(url, "INSERT INTO mahasiswa VALUES ('0', 'Siti', 'Solo')")
     if DATA[data]:
-        run_elsewhere(url, DATA[data].format(text=TEXT[scheme], moment=MOMENT[scheme]))
+        run_elsewhere(
+            url, DATA[data].format(text=TEXT[scheme], quotes=QUOTES[scheme], moment=MOMENT[scheme])
+        )
     elif data == "nearly equal NIMs":
         fill(
             url, [("1" + "".join(letters), "Siti", "Solo") for letters in product("0O", repeat=13)]

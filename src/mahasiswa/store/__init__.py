@@ -3,7 +3,7 @@
 import json
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping, Sequence
 from functools import partial, wraps
 from typing import Any, Concatenate, ParamSpec, cast
 
@@ -38,6 +38,9 @@ LEAPT = (
 log = logging.getLogger(__name__)
 
 __all__ = ["Hits", "Query", "Reader", "Snapshot", "Store", "Suspicion", "Version"]
+
+# Maximum records and length of texts that one call handles, because a call of C holds the interpreter's lock.
+PART_RECORDS, PART_CHARACTERS = 500, 256 * 1024
 
 
 P = ParamSpec("P")
@@ -183,25 +186,42 @@ class Store(ABC):
     def _write_all(
         self, batch: BatchKind, writes: Sequence[Write], removals: Collection[str]
     ) -> Steps[None]:
+        added: list[Mahasiswa] = []
+        changed: list[Mahasiswa] = []
+        removed: list[str] = []
+
         # Ordered, so that two transactions which lock the same records cannot deadlock.
-        nims = sorted({*(record.nim for record, _ in writes), *removals})
-        stored = yield from by_nim(self.sql, self.sql.find_locked, nims)
-        records = _unless_changed(writes, stored)
-        added = {nim: record for nim, record in records.items() if nim not in stored}
-        changed = [record for nim, record in records.items() if stored.get(nim, record) != record]
-        removed = [nim for nim in removals if nim in stored]
+        expected = _by_record(writes)
+        for records in parts(sorted(expected)):
+            nims = [record.nim for record in records]
+            stored = yield from by_nim(self.sql, self.sql.find_locked, nims)
+            for record in records:
+                current = stored.get(record.nim)
+                if current is None:
+                    added.append(record)
+                elif current != record:
+                    changed.append(record)
+                _refuse_changed(record, current, expected[record])
+        removed += yield from by_nim(self.sql, self.sql.find_locked, sorted(removals))
         if not (added or changed or removed):
             return
+
         yield self.sql.begin_batch, (batch,)
         yield self.sql.delete, (self.sql.array(removed),)
-        new = yield self.sql.add_all, (as_json(added.values()),)
-        yield self.sql.update_all, (as_json(changed),)
+        new: set[str] = set()
+        for records in parts(added):
+            rows = yield self.sql.add_all, (as_json(records),)
+            new |= {nim for (nim,) in rows}
+        for records in parts(changed):
+            yield self.sql.update_all, (as_json(records),)
         yield self.sql.end_batch, ()
+
         # Another transaction added them meanwhile.
-        others = sorted(added.keys() - {nim for (nim,) in new})
-        stored = yield from by_nim(self.sql, self.sql.find, others)
-        if differing := [nim for nim in others if stored.get(nim) != added[nim]]:
-            raise Changed(differing[0])
+        others = [record for record in added if record.nim not in new]
+        stored = yield from by_nim(self.sql, self.sql.find, [record.nim for record in others])
+        for record in others:
+            if stored.get(record.nim) != record:
+                raise Changed(record.nim)
 
     async def undo(
         self,
@@ -302,19 +322,35 @@ def undo(
     return rows or 1
 
 
-def _unless_changed(
-    writes: Sequence[Write], stored: Mapping[str, Mahasiswa]
-) -> Mapping[str, Mahasiswa]:
-    """The records to write, by nim; raise Changed or Refused. After a double click they may be as they are to be."""
-    records: dict[str, Mahasiswa] = {}
-    for record, expected in writes:
-        current = stored.get(record.nim)
-        is_expected = current == record or expected == (digest(current) if current else None)
-        if not is_expected or records.get(record.nim, record) != record:
+def _by_record(writes: Sequence[Write]) -> Mapping[Mahasiswa, str | None]:
+    """The digest that each record expects; raise Changed if a nim is to have two records."""
+    by_nim = {record.nim: record for record, _ in writes}
+    for record, _ in writes:
+        if by_nim[record.nim] != record:
             raise Changed(record.nim)
-        refuse_nul(*record)
-        records[record.nim] = record
-    return records
+    return dict(writes)
+
+
+def _refuse_changed(record: Mahasiswa, current: Mahasiswa | None, expected: str | None) -> None:
+    """Raise Changed or Refused. After a double click the current record may be as it is to be."""
+    is_expected = current == record or expected == (digest(current) if current else None)
+    if not is_expected:
+        raise Changed(record.nim)
+    refuse_nul(*record)
+
+
+def parts(records: Sequence[Mahasiswa]) -> Iterator[Sequence[Mahasiswa]]:
+    """The records in parts that one call may handle: at most PART_RECORDS, and none after PART_CHARACTERS."""
+    part: list[Mahasiswa] = []
+    size = 0
+    for record in records:
+        part.append(record)
+        size += sum(map(len, record))
+        if len(part) == PART_RECORDS or size > PART_CHARACTERS:
+            yield part
+            part, size = [], 0
+    if part:
+        yield part
 
 
 def refuse_nul(nim: str | None, nama: str | None = "", alamat: str | None = "") -> None:

@@ -208,6 +208,11 @@ class Reader(ABC):
         rows = await self._rows(self.sql.suspects[suspicion], (limit,))
         return Hits(rows[0][0] if rows else 0, [Mahasiswa._make(row[1:]) for row in rows])
 
+    async def untidy(self, limit: int) -> Sequence[Mahasiswa]:
+        """At most `limit` records whose name or address `tidy` changes."""
+        rows = await self._rows(self.sql.untidy, (limit,))
+        return [Mahasiswa._make(row[1:]) for row in rows]
+
     @in_transaction
     def history(
         self,

@@ -149,15 +149,18 @@ SELECT nim, length(nim) AS key FROM mahasiswa WHERE length(nim) <> (
 SELECT nim, '' AS key FROM mahasiswa WHERE {_IS_IN_CAPITALS}
 AND (SELECT count(*) FROM mahasiswa WHERE {_IS_IN_CAPITALS}) * 2 < (SELECT count(*) FROM mahasiswa)""",
         }
-        # At most so many of the records, and in each row the number of all of them.
-        self.suspects = {
-            suspicion: f"""
+        self.suspects = {name: self._first_of(select) for name, select in suspects.items()}
+        self.untidy = self._first_of(
+            f"SELECT nim, 0 AS key FROM mahasiswa WHERE {self._is_untidy('nama', 'alamat')}"
+        )
+
+    def _first_of(self, select: str) -> str:
+        """At most so many records of a selection of nims, and in each row the number of all of them."""
+        return f"""
 WITH found AS MATERIALIZED ({select})
 SELECT (SELECT count(*) FROM found), nim, nama, alamat
 FROM (SELECT nim, key FROM found ORDER BY key, nim LIMIT {self.p}) AS first JOIN mahasiswa USING (nim)
 ORDER BY key, nim"""
-            for suspicion, select in suspects.items()
-        }
 
     def _write_history(self) -> None:
         p, raw, entry = self.p, self.raw, self._entry()

@@ -1,11 +1,12 @@
 """Handlers that look at the whole list: the recap of NIMs, and the check for records that may be wrong."""
 
+from collections.abc import Sequence
 from functools import partial
 from typing import get_args
 
 from starlette.responses import Response
 
-from mahasiswa.record import Write, digest
+from mahasiswa.record import Mahasiswa, Write, digest
 from mahasiswa.store import Hits, Query, Store, Suspicion, folding
 from mahasiswa.store.store_errors import Changed
 from mahasiswa.web.list_html import size_of
@@ -61,19 +62,20 @@ def _search_for(nim: str) -> str:
 
 async def tidy_all(request: Request, store: Store, pages: Pages) -> Response:
     """POST /mahasiswa/periksa: remove needless spaces from names and addresses, as one batch."""
-    found = await request.while_connected(store.reader(SEARCH).suspects("spaces", TIDIED_MAX))
-    request.count_answer(size_of(found.records))
-    tidied = [
-        (
-            record,
-            record._replace(nama=folding.tidy(record.nama), alamat=folding.tidy(record.alamat)),
-        )
-        for record in found.records
-    ]
+    found = await request.while_connected(store.reader(SEARCH).untidy(TIDIED_MAX))
+    request.count_answer(size_of(found))
+    writes = await request.limits.slots.run(SEARCH, partial(_tidied, found))
     try:
-        await store.write_all(
-            "tidy", [Write(new, digest(old)) for old, new in tidied if new != old]
-        )
+        await store.write_all("tidy", writes)
     except Changed:
         return await check(request, store, pages, was_changed=True)
     return pages.redirect_to("/mahasiswa/periksa")
+
+
+def _tidied(records: Sequence[Mahasiswa]) -> Sequence[Write]:
+    writes = []
+    for old in records:
+        new = old._replace(nama=folding.tidy(old.nama), alamat=folding.tidy(old.alamat))
+        if new != old:
+            writes.append(Write(new, digest(old)))
+    return writes

@@ -30,7 +30,7 @@ from mahasiswa.store.postgres.pool import (
 from mahasiswa.store.queries import Query
 from mahasiswa.store.reader import SNAPSHOT_MAX_BYTES, Reader, Rows, Snapshot, Steps, last_item
 from mahasiswa.store.store_errors import Locked, Refused, StoreError, TookTooLong, Unavailable
-from mahasiswa.work import CHANGE, EDIT, KINDS, LIST, Busy, Kind, Slots
+from mahasiswa.work import CHANGE, EDIT, IMPORT, KINDS, LIST, Busy, Kind, Slots
 
 # Records of a snapshot that one statement reads. Other requests get the event loop after them, 5 ms later.
 SNAPSHOT_ROWS = 5000
@@ -97,7 +97,8 @@ class PostgresStore(Store):
         name = json.dumps(OLEH.get())
 
         def work(db: Connection) -> Awaitable[object]:
-            return _do_steps(db, steps(), f"{begin(sql.BEGIN, deadline)}{sql.NAME}; ", name)
+            first = f"{begin(sql.BEGIN, deadline)}{sql.NAME}; "
+            return _do_steps(db, steps(), first, name, in_thread=kind is IMPORT)
 
         task = asyncio.create_task(self.pool.write(kind, work, deadline))
         self._running.add(task)
@@ -232,16 +233,33 @@ class PostgresReader(Reader):
         )
 
 
-async def _do_steps(db: Connection, steps: Steps[T], first: str, *first_parameters: object) -> T:
-    """Do the steps on a connection. `first` are statements to run before, in the same round trip."""
-    try:
-        statement, parameters = next(steps)
+async def _do_steps(
+    db: Connection,
+    steps: Steps[T],
+    first: str,
+    *first_parameters: object,
+    in_thread: bool = False,
+) -> T:
+    """Do the steps on a connection. `first` are statements to run before, in the same round trip.
+
+    Steps that compute over many records do so in a thread.
+    """
+    rows: Rows | None = None
+    while True:
+        step = await asyncio.to_thread(_next, steps, rows) if in_thread else _next(steps, rows)
+        if isinstance(step, StopIteration):
+            return cast("T", step.value)
+        statement, parameters = step
         rows = await execute(db, first + statement, *first_parameters, *parameters)
-        while True:
-            statement, parameters = steps.send(rows)
-            rows = await execute(db, statement, *parameters)
+        first, first_parameters = "", ()
+
+
+def _next(steps: Steps[object], rows: Rows | None) -> tuple[str, Sequence[object]] | StopIteration:
+    """The next step, or the end of the steps, because a future cannot hold StopIteration."""
+    try:
+        return next(steps) if rows is None else steps.send(rows)
     except StopIteration as end:
-        return cast("T", end.value)
+        return end
 
 
 async def _all_records(db: Connection) -> list[Mahasiswa]:
