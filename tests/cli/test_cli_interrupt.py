@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from operators import COMMAND, MANY, TWO, Operator, records_of
+from postgres import execute, own_schema
 from processes import children, is_running, started, until
 from spreadsheets import HEADER, by_openpyxl, csv
 from stores import other_program, run_script
@@ -26,9 +27,18 @@ def is_read(file: Path) -> bool:
     return False
 
 
+def has_log(log: Path) -> bool:
+    return log.exists() and log.stat().st_size > 0
+
+
+def long_file(rows: int) -> bytes:
+    return csv(HEADER, *((f"x{n:07}", f"Nama {n}", f"Jalan Kaliurang {n}") for n in range(rows)))
+
+
 # The command, and the moment of Ctrl-C, by the folder.
 COMMANDS: dict[str, Callable[[Path], bool]] = {
     "import a.csv": lambda folder: is_read(folder / "a.csv"),
+    "import b.csv": lambda folder: has_log(folder / "mahasiswa.db-wal"),  # its rows are written
     "import a.xlsx": lambda folder: is_read(folder / "a.xlsx"),  # by a child process
     "export keluar.csv": lambda folder: any(
         file.stat().st_size for file in folder.glob(".mahasiswa-*/*")
@@ -56,11 +66,8 @@ def test_an_interrupted_command_changes_nothing(
     if door:
         filled.command = [*door]
         filled.environment |= pretend_unit(filled.folder, filled.environment)
-    if "a.csv" in command:
-        filled.write(
-            "a.csv",
-            csv(HEADER, *((f"x{n:07}", f"Nama {n}", f"Jalan Kaliurang {n}") for n in range(MANY))),
-        )
+    if command.startswith("import") and command.endswith(".csv"):
+        filled.write(command.split()[1], long_file(MANY if "a.csv" in command else 50_000))
     elif "a.xlsx" in command:
         filled.write(
             "a.xlsx", by_openpyxl(HEADER, *((f"x{n:07}", "Nama", "Solo") for n in range(50_000)))
@@ -123,3 +130,19 @@ def test_an_interrupted_export_to_standard_output_says_that_it_is_incomplete(
         b"mahasiswa: interrupted; the output is incomplete\n",
     )
     assert records < MANY
+
+
+def test_an_import_into_postgresql_that_is_interrupted_while_it_merges_changes_nothing(
+    operator: Operator, postgres: str
+) -> None:
+    """Ctrl-C comes when it has locked the table."""
+    locked = "SELECT 1 FROM pg_locks WHERE relation = to_regclass('mahasiswa') AND mode = 'ExclusiveLock'"
+    with own_schema(postgres) as url:
+        operator.environment["DATABASE_URL"] = url
+        operator.write("a.csv", long_file(50_000))
+        code, output, errors = operator.interrupted(
+            "import", "a.csv", at=lambda: bool(execute(url, locked))
+        )
+        assert (code, output) == (130, "")
+        assert errors == ["mahasiswa: interrupted; nothing was written"]
+        assert execute(url, "SELECT count(*) FROM mahasiswa") == [(0,)]

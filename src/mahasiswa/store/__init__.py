@@ -18,7 +18,7 @@ from mahasiswa.store.history_items import (
     key_of,
 )
 from mahasiswa.store.queries import Query, Suspicion
-from mahasiswa.store.reader import Hits, Reader, Snapshot, Steps, Version, by_nim, in_transaction
+from mahasiswa.store.reader import Hits, Reader, Snapshot, Steps, Version, by_nim
 from mahasiswa.store.shared_sql import SharedSQL
 from mahasiswa.store.store_errors import (
     BatchTooLong,
@@ -260,19 +260,22 @@ class Store(ABC):
         except Refused:  # someone has added the nim meanwhile, so now it is a conflict
             return await self.make(steps, kind)
 
-    @in_transaction
-    def purge(self) -> Steps[None]:
+    async def purge(self) -> None:
         """Remove some expired entries, once in PURGE_SECONDS. Without any, the version does not change.
 
         The clock is noted once a day. After a leap nothing is removed, and the log says so.
         """
-        ((noted, has_leapt, is_due),) = yield self.sql.find_purge, ()
+        reader = self._readers[RECORD]
+        noted, has_leapt, is_due = await reader.clock()
         if is_due:
-            yield self.sql.purge, ()
-            ((noted, has_leapt, _),) = yield self.sql.find_purge, ()
+            await self.run(self._purge)
+            noted, has_leapt, _ = await reader.clock()
         if has_leapt and noted != self._leapt:
             log.warning(LEAPT, noted)
         self._leapt = noted if has_leapt else None
+
+    def _purge(self) -> Steps[None]:
+        yield self.sql.purge, ()
 
 
 def undo(

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from contextvars import ContextVar
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, Literal, NamedTuple, Self
 
 from mahasiswa.digits import whole_number
@@ -57,7 +57,8 @@ class ItemKey(NamedTuple):
 
 def key_of(number: int, moment: datetime | str) -> ItemKey:
     """The key of an item from its columns id and moment."""
-    return ItemKey(number, round(_utc(moment).timestamp() * 1_000_000))
+    at = moment if isinstance(moment, datetime) else datetime.fromisoformat(moment)
+    return ItemKey(number, round(at.timestamp() * 1_000_000))
 
 
 class Entry(NamedTuple):
@@ -156,14 +157,27 @@ def item_of(row: Sequence[Any]) -> Entry | Batch:
         return only
     if kind == "nim" and only and only.after:
         only = None if old_nim is None else only._replace(before=only.after._replace(nim=old_nim))
-    return Batch(number, _utc(moment), kind, rows, bool(is_silent), bool(is_left), only, oleh)
+    return Batch(
+        number,
+        datetime.fromisoformat(moment),
+        kind,
+        rows,
+        bool(is_silent),
+        bool(is_left),
+        only,
+        oleh,
+    )
 
 
 def entry_of(row: Sequence[Any]) -> Entry:
     """An entry from the columns id, moment, oleh, nim, and nama and alamat before and after."""
     number, moment, oleh, nim, *texts = row
     return Entry(
-        number, _utc(moment), record_of(nim, *texts[:2]), record_of(nim, *texts[2:]), oleh=oleh
+        number,
+        datetime.fromisoformat(moment),
+        record_of(nim, *texts[:2]),
+        record_of(nim, *texts[2:]),
+        oleh=oleh,
     )
 
 
@@ -174,7 +188,3 @@ def conflict_of(row: Sequence[Any]) -> Conflict:
 
 def record_of(nim: str, nama: str | None, alamat: str | None) -> Mahasiswa | None:
     return None if nama is None or alamat is None else Mahasiswa(nim, nama, alamat)
-
-
-def _utc(moment: datetime | str) -> datetime:
-    return datetime.fromisoformat(moment) if isinstance(moment, str) else moment.astimezone(UTC)

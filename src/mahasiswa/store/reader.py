@@ -196,6 +196,11 @@ class Reader(ABC):
         ((key,),) = await self._rows(SIGNING_KEY, ())
         return bytes.fromhex(key)
 
+    async def clock(self) -> tuple[str, bool, bool]:
+        """The moment when the clock was noted, whether it had leapt then, and whether to purge now."""
+        ((noted, has_leapt, is_due),) = await self._rows(self.sql.clock, ())
+        return noted, has_leapt, is_due
+
     async def prefixes(self, length: int, limit: int) -> Sequence[tuple[str, int]]:
         """The beginnings of nims, folded and of that length, each with the number of its records; at most `limit`."""
         return [

@@ -60,14 +60,15 @@ class SharedSQL:
     lock_all: str  # keeps every other program from changing records and entries
     lock_item: str  # the end of a SELECT that keeps the item i from being removed
     moment: Callable[[datetime], object]  # a moment as a parameter
+    iso: Callable[[str], str]  # the expression of a moment as a text in UTC
     recent: str  # the ids and nims of the newest entries
     is_silent: str  # whether the batch i keeps no entries
     is_expired: str  # whether the item i is too old to be undone
     is_own: str  # whether this transaction has written the item i
-    # The moment when the clock was noted, whether it had leapt then, and whether to purge now: if
-    # something is to be noted or purged, and no program has purged within the last minute.
-    find_purge: str
-    purge: str
+    # See Reader.clock. It is time to purge if something is to be noted or purged, and no program has
+    # purged within the last minute.
+    clock: str
+    purge: str  # if it is time
 
     def __post_init__(self) -> None:
         self._write_records()
@@ -168,7 +169,7 @@ ORDER BY key, nim"""
         # item itself, or of the only entry of the batch. If the batch changed a nim, these columns are those of the
         # addition, and the column before them is the old nim. Other batches have NULL there, or the entry that `line` finds.
         items = f"""
-SELECT i.id, i.moment, i.kind, i.rows, {self.is_silent}, {{is_left}}, {raw("i.oleh")},
+SELECT i.id, {self.iso("i.moment")}, i.kind, i.rows, {self.is_silent}, {{is_left}}, {raw("i.oleh")},
   CASE WHEN i.kind = 'nim' THEN (
     SELECT {raw("nim")} FROM mahasiswa_history WHERE batch = i.id AND nama_after IS NULL LIMIT 1
   ) END, {entry}
@@ -198,7 +199,7 @@ ORDER BY i.id DESC"""
         self.last_item = items.format(where="")
         self.newest_id = "SELECT coalesce(max(id), 0) FROM mahasiswa_history"
         self.own_item = f"""
-SELECT i.id, i.moment FROM mahasiswa_history AS i
+SELECT i.id, {self.iso("i.moment")} FROM mahasiswa_history AS i
 WHERE i.id > {p} AND i.batch IS NULL AND {self.is_own} ORDER BY i.id DESC LIMIT 1"""
         self.head = items.format(where=f"AND id = {p} AND kind IS NOT NULL")
         self.is_of_kind = f""" AND {p} = coalesce(
@@ -219,7 +220,8 @@ SELECT {entry} FROM mahasiswa_history AS e WHERE e.nim {self.is_any} OR e.batch 
   WHERE o.nim {self.is_any}
 ) ORDER BY e.id"""
         self.silent = f"""
-SELECT i.id, i.moment, i.kind, i.rows, true, true, {self.raw("i.oleh")}, NULL, NULL FROM mahasiswa_history AS i
+SELECT i.id, {self.iso("i.moment")}, i.kind, i.rows, true, true, {self.raw("i.oleh")}, NULL, NULL
+FROM mahasiswa_history AS i
 WHERE i.kind IN ('import', 'restore') AND {self.is_silent} ORDER BY i.id"""
 
     def _write_undo(self) -> None:
@@ -227,7 +229,8 @@ WHERE i.kind IN ('import', 'restore') AND {self.is_silent} ORDER BY i.id"""
         # The kind of a batch, "" for an entry, its rows and its moment. There is no row for a silent batch, a batch that lacks an entry,
         # and an entry of a changed nim, because its two entries can only be undone together.
         self.undoable = f"""
-SELECT coalesce(i.kind, ''), i.rows, i.moment FROM mahasiswa_history AS i LEFT JOIN mahasiswa_history AS head ON head.id = i.batch
+SELECT coalesce(i.kind, ''), i.rows, {self.iso("i.moment")}
+FROM mahasiswa_history AS i LEFT JOIN mahasiswa_history AS head ON head.id = i.batch
 WHERE i.id = {p} AND NOT {self.is_expired} AND CASE WHEN i.kind IS NOT NULL
   THEN i.rows = (SELECT count(*) FROM mahasiswa_history AS e WHERE e.batch = i.id)
   ELSE i.batch IS NULL OR head.kind <> 'nim'
@@ -272,7 +275,7 @@ SELECT EXISTS (SELECT 1 FROM mahasiswa WHERE nim {is_any}) OR EXISTS (SELECT 1 F
 
     def _entry(self) -> str:
         """The columns of an entry `e`, as `history_items.entry_of` reads them."""
-        return ", ".join(["e.id", "e.moment", *(self.raw(f"e.{text}") for text in TEXTS)])
+        return ", ".join(["e.id", self.iso("e.moment"), *(self.raw(f"e.{text}") for text in TEXTS)])
 
     def array(self, nims: Iterable[str]) -> object:
         """Several nims as one parameter. Nims with NUL are left out, because no record has one."""

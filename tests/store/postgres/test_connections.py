@@ -7,6 +7,8 @@ import shutil
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from typing import cast
 
 import pytest
 from harness import Service, free_port
@@ -176,6 +178,66 @@ async def test_every_operation_works_through_a_pooler_in_transaction_mode(
             assert merged[:4] == (1, 0, 0, [])
 
 
+# ---- settings of the role
+SETTINGS = {
+    "client_min_messages": "error",
+    "DateStyle": "SQL,DMY",
+    "TimeZone": "Pacific/Chatham",
+    "IntervalStyle": "sql_standard",
+    "extra_float_digits": "-15",
+    "standard_conforming_strings": "off",
+    "bytea_output": "escape",
+    "array_nulls": "off",
+    "transform_null_equals": "on",
+    "quote_all_identifiers": "on",
+    "default_transaction_isolation": "serializable",
+    "default_transaction_read_only": "on",
+    "default_transaction_deferrable": "on",
+}
+
+
+def test_the_service_depends_on_no_setting_of_the_role(address: str) -> None:
+    """Neither do the commands: it sets what it needs. All of these settings hold for each of its sessions."""
+    settings = "".join(f"%20-c{name}%3D{value}" for name, value in SETTINGS.items())
+    url = PostgresURL(f"{address}{settings}")
+    with Service(url.address) as service, service.site() as site:
+        assert site.add("1\\", "Ani 'x'", "Solo\\n").status_code == 302
+        assert site.edit("1\\", "Ina", "Solo\\n").status_code == 302
+        assert site.list().nims == ["1\\"]
+        assert "Solo\\n" in site.get("/?cari=ina+solo").text
+        before = datetime.now(UTC).isoformat(timespec="hours")[:13]
+        history = site.get("/mahasiswa/riwayat").text
+        assert f'datetime="{before}' in history
+        assert site.delete("1\\").status_code == 302
+        assert engine_of(url).merge([(1, *SITI)], update=True, dry_run=False).new == 1
+        ((batch,),) = execute(address, "SELECT id FROM mahasiswa_history WHERE kind = 'import'")
+        assert engine_of(url).undo(cast("int", batch), only_unchanged=False) == 1
+        assert engine_of(url).forget("1\\")
+        said = " ".join(finding.text for finding in engine_of(url).examine(None))
+        assert "The table mahasiswa takes changes." in said
+        assert site.list().nims == []
+
+
+async def test_a_cancelled_wait_for_the_standby_is_uncertain_whatever_the_role_hides(
+    server: Server, url: PostgresURL
+) -> None:
+    """PostgreSQL says it only in a warning."""
+    quiet = PostgresURL(f"{url.address}%20-cclient_min_messages%3Derror")
+    server.execute("ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
+    try:
+        server.execute("SELECT pg_reload_conf()")
+        async with opened(quiet) as store:
+            adding = asyncio.ensure_future(store.add(*SITI))
+            waiting = "SELECT pid FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
+            await until(lambda: execute(url.address, waiting))
+            execute(url.address, f"SELECT pg_cancel_backend(pid) FROM ({waiting}) AS waiting")
+            with pytest.raises(Uncertain, match="canceling wait"):
+                await adding
+    finally:
+        server.execute("ALTER SYSTEM RESET synchronous_standby_names")
+        server.execute("SELECT pg_reload_conf()")
+
+
 # ---- the version of the data
 async def test_a_caller_never_receives_a_version_that_was_read_before_its_call(
     server: Server, url: PostgresURL, store: Store
@@ -233,7 +295,7 @@ async def test_a_standby_can_be_read_without_a_version_and_not_written(
             assert snapshot.last
             await store.purge()
             assert (await store.reader(SEARCH).history("", None, 0, 10)).total == 1
-            with pytest.raises(Unavailable, match="read-only"):
+            with pytest.raises(Unavailable, match="during recovery"):
                 await store.add(*BUDI)
 
 

@@ -266,6 +266,23 @@ async def test_a_forgotten_record_is_in_no_file_of_the_tables(
     assert execute(url.address, FILES) == files  # no text holds a NUL, so no table is written anew
 
 
+LOCK_OUT = """
+CREATE FUNCTION lock_out() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS
+  'BEGIN ALTER ROLE clerk NOLOGIN; RETURN NULL; END';
+CREATE TRIGGER lock_out AFTER DELETE ON mahasiswa FOR EACH STATEMENT EXECUTE FUNCTION lock_out()"""
+
+
+def test_forgetting_without_a_second_connection_says_that_the_texts_remain(
+    clerk: str, url: PostgresURL
+) -> None:
+    """The record and its history are removed, and the same command can be run again."""
+    engine_of(PostgresURL(clerk)).merge([(1, *SITI)], update=False, dry_run=False)
+    execute(url.address, LOCK_OUT)
+    with pytest.raises(TextsRemain, match=r"not permitted to log in; .* run: VACUUM"):
+        engine_of(PostgresURL(clerk)).forget(SITI.nim)
+    assert execute(url.address, "SELECT count(*) FROM mahasiswa") == [(0,)]
+
+
 HINDRANCES = {
     "READ COMMITTED": r"lock timeout; the owner of the table must run: VACUUM \(FULL\)",
     "REPEATABLE READ": r"processes {pid} .* run: VACUUM \(FULL\)",

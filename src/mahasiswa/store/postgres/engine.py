@@ -9,6 +9,7 @@ from pathlib import Path
 
 import psycopg
 
+from mahasiswa import interrupt
 from mahasiswa.administrator import command_name
 from mahasiswa.record import Incoming
 from mahasiswa.store import commands, refuse_nul, undo
@@ -18,7 +19,7 @@ from mahasiswa.store.postgres import postgres_schema
 from mahasiswa.store.postgres import postgres_sql as sql
 from mahasiswa.store.postgres.pool import (
     commit_checked,
-    connection_parameters,
+    connect,
     do_steps,
     first_line,
     translate,
@@ -74,8 +75,15 @@ class PostgresEngine(Engine):
         with _transaction(self._conninfo) as db:
             was_known = do_steps(db, commands.forget(sql.SHARED, nim))
             ((transaction,),) = db.execute(sql.TRANSACTION_ID).fetchall()
-        with psycopg.connect(**connection_parameters(self._conninfo)) as db:
-            _rewrite(db, transaction)
+        try:
+            with connect(self._conninfo) as db:
+                _rewrite(db, transaction)
+        except (
+            psycopg.Error
+        ) as error:  # such as a lock that another program holds, or a missing right
+            raise TextsRemain(
+                f"{REMAIN}: {first_line(error)}; the owner of the table must run: {sql.VACUUM}"
+            ) from error
         return was_known
 
     def backup(self, to: Path) -> None:
@@ -122,10 +130,11 @@ class PostgresEngine(Engine):
 def _transaction(conninfo: str) -> Iterator[postgres_schema.Connection]:
     """Commit the changes of the block, or none; raise Refused, Unavailable or Uncertain."""
     try:
-        with psycopg.connect(**connection_parameters(conninfo)) as db:
+        with connect(conninfo) as db:
             db.execute(sql.BEGIN.format(milliseconds=0))
             db.execute(sql.NAME, (json.dumps(command_name()),))
             yield db
+            interrupt.check()
             with commit_checked(db):
                 db.execute(sql.COMMIT)
     except psycopg.Error as error:
@@ -133,7 +142,7 @@ def _transaction(conninfo: str) -> Iterator[postgres_schema.Connection]:
 
 
 def _rewrite(db: postgres_schema.Connection, transaction: str) -> None:
-    """Remove the rows that a committed transaction has deleted from the tables' files; raise TextsRemain."""
+    """Remove the rows that a committed transaction has deleted from the tables' files; raise TextsRemain, psycopg.Error."""
     deadline = time.monotonic() + OLDER_TRANSACTIONS_TIMEOUT_SECONDS
     while older := db.execute(sql.FIND_OLDER_TRANSACTIONS, (transaction,)).fetchall():
         if time.monotonic() > deadline:
@@ -141,11 +150,6 @@ def _rewrite(db: postgres_schema.Connection, transaction: str) -> None:
             remedy = f"end these, then run: {sql.VACUUM}"
             raise TextsRemain(f"{REMAIN}: the server processes {seen_by} still see them; {remedy}")
         time.sleep(0.1)
-    try:
-        with db.transaction():
-            db.execute(sql.ALTER_LOCK_TIMEOUT)
-            db.execute(sql.REWRITE)
-    except psycopg.Error as error:  # such as a lock that another program holds, or a missing right
-        raise TextsRemain(
-            f"{REMAIN}: {first_line(error)}; the owner of the table must run: {sql.VACUUM}"
-        ) from error
+    with db.transaction():
+        db.execute(sql.ALTER_LOCK_TIMEOUT)
+        db.execute(sql.REWRITE)

@@ -15,6 +15,7 @@ from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import TransactionStatus
 from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout
 
+from mahasiswa import interrupt
 from mahasiswa.store.postgres import postgres_sql as sql
 from mahasiswa.store.reader import READ_ROWS, Steps, size_with
 from mahasiswa.store.store_errors import (
@@ -54,6 +55,14 @@ def connection_parameters(conninfo: str) -> Mapping[str, Any]:
     # No prepared statements: they belong to a connection, and a pooler may give it to another client.
     fixed = {"client_encoding": "utf8", "autocommit": True, "prepare_threshold": None}
     return conninfo_to_dict(DEFAULTS) | conninfo_to_dict(conninfo) | fixed
+
+
+def connect(conninfo: str) -> psycopg.Connection[tuple[Any, ...]]:
+    """Open a connection for a command, whose transactions can write whatever the defaults of the role are."""
+    db = psycopg.connect(**connection_parameters(conninfo))
+    db.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
+    db.read_only = False
+    return db
 
 
 def first_line(error: BaseException) -> str:
@@ -222,6 +231,7 @@ def do_steps(db: psycopg.Connection[Any], steps: Steps[T]) -> T:
     try:
         statement, parameters = next(steps)
         while True:
+            interrupt.check()
             cursor = psycopg.ClientCursor(db)
             cursor.execute(statement, parameters)
             statement, parameters = steps.send(cursor.fetchall() if cursor.description else [])
@@ -254,8 +264,8 @@ def commit_checked(db: psycopg.AsyncConnection[Any] | psycopg.Connection[Any]) -
 
 
 def is_lost(error: psycopg.Error) -> bool:
-    """Return whether the connection is useless: it broke, or it leads to a server that takes no writes."""
-    if isinstance(error, errors.ReadOnlySqlTransaction):
+    """Return whether the connection is useless: it broke, or it leads to a standby, which begins no READ WRITE."""
+    if isinstance(error, errors.FeatureNotSupported):
         return True
     if error.diag.severity_nonlocalized:
         return error.diag.severity_nonlocalized in ("FATAL", "PANIC")

@@ -28,7 +28,7 @@ from mahasiswa.store.history_items import PURGE_ENTRIES, PURGE_SECONDS
 from mahasiswa.store.postgres import postgres_sql as sql
 from mahasiswa.store.postgres.pool import (
     commit_checked,
-    connection_parameters,
+    connect,
     do_steps,
     first_line,
     is_lost,
@@ -68,10 +68,8 @@ def migrate(conninfo: str, history_days: int | None = None) -> None:
     deadline = time.monotonic() + START_TIMEOUT_SECONDS
     while True:  # until the server has had time to start
         try:
-            with psycopg.connect(**connection_parameters(conninfo)) as db:
+            with connect(conninfo) as db:
                 _check_encoding(db)
-                # The database may have another default, and a row that was read before the lock must not be kept.
-                db.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
                 _make_ready(db, history_days)
                 return
         except LockNotAvailable:
@@ -225,7 +223,7 @@ def _new_triggers(history_days: int) -> list[str]:
 def examine(conninfo: str, *, quick: bool) -> Iterator[Finding]:
     """Check the tables, this role's rights and the server; raise Unusable if the service cannot work with them."""
     try:
-        with psycopg.connect(**connection_parameters(conninfo)) as db:
+        with connect(conninfo) as db:
             if 0 < _version(_find_table(db)) < len(UPGRADES):
                 yield good("The tables are of an older version. The service upgrades them.")
                 return

@@ -33,7 +33,7 @@ SET_VERSION = "COMMENT ON TABLE mahasiswa IS 'schema {version} of mahasiswa'"
 CONSTRAINTS = "SELECT conname FROM pg_constraint WHERE conrelid = to_regclass('mahasiswa')"
 
 # Requests queue behind this one, so it must give up before they do.
-ALTER_LOCK_TIMEOUT = "SET LOCAL lock_timeout = '2s'"
+ALTER_LOCK_TIMEOUT = "SET LOCAL lock_timeout = '2s'; SET LOCAL statement_timeout = 0"
 SCRIPT_OF_OWNER = f"BEGIN;\n{ALTER_LOCK_TIMEOUT};\n{{script}};\nCOMMIT;"
 
 
@@ -65,13 +65,14 @@ SELECT name, string_agg(needed, ', ') FROM (VALUES
 SYNCHRONOUS_COMMIT = """
 SELECT set_config('synchronous_commit', 'on', true)
 WHERE current_setting('synchronous_commit') IN ('off', 'local', 'remote_write')"""
-# READ COMMITTED, because the database may have another default. The lock timeout is shorter than a request's, so the
-# request can still say that nothing was done. If our host disappears, the idle timeout releases its locks. A statement
-# timeout of 0 is none. The settings end with the transaction, so they also work through a connection pooler.
+# A transaction sets what it depends on, because the role or the database may have other defaults. The
+# settings end with it, so they also work through a connection pooler. The lock timeout is shorter than
+# a request's, so the request can still say that nothing was done. If our host disappears, the idle
+# timeout releases its locks. A statement timeout of 0 is none. commit_checked needs the warnings.
 LOCK_TIMEOUT = "SET LOCAL lock_timeout = '4s'"
 BEGIN = f"""
-BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL statement_timeout = {{milliseconds}};
-{LOCK_TIMEOUT}; SET LOCAL idle_in_transaction_session_timeout = '20s'; {SYNCHRONOUS_COMMIT};"""
+BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; SET LOCAL statement_timeout = {{milliseconds}};
+{LOCK_TIMEOUT}; SET LOCAL client_min_messages = 'warning'; SET LOCAL idle_in_transaction_session_timeout = '20s'; {SYNCHRONOUS_COMMIT};"""
 BEGIN_READING = """
 BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL statement_timeout = {milliseconds};
 SET LOCAL idle_in_transaction_session_timeout = '60s';"""
@@ -114,14 +115,18 @@ LOCK_TABLE = "LOCK TABLE mahasiswa IN EXCLUSIVE MODE"
 
 # --- History ---
 
+# A moment as a text, because the driver cannot read each format that DateStyle allows.
+_ISO = """to_char({} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')"""
+
 # The triggers read these until the end of the transaction: its changes are one batch of this kind.
 BEGIN_BATCH = "SELECT set_config('mahasiswa.batch', %s, true)"
 # The name of the person as a JSON text, or an object with the names of several persons by nim.
 NAME = "SELECT set_config('mahasiswa.oleh', %s, true)"
 
 # The entries of records that this transaction has just added.
-NEWEST_ENTRIES = """
-SELECT DISTINCT ON (nim) nim, id, moment FROM mahasiswa_history WHERE nim = ANY(%s) ORDER BY nim, id DESC"""
+NEWEST_ENTRIES = f"""
+SELECT DISTINCT ON (nim) nim, id, {_ISO.format("moment")} FROM mahasiswa_history
+WHERE nim = ANY(%s) ORDER BY nim, id DESC"""
 
 TRANSACTION_ID = "SELECT pg_current_xact_id()::xid::text"
 # Transactions that still see the rows that a given transaction has deleted. VACUUM keeps these rows until they end.
@@ -175,6 +180,7 @@ FROM json_array_elements(%s::json) AS i (record) WHERE nim = record->>0""",
 SET LOCAL lock_timeout = '300ms'; LOCK TABLE mahasiswa, mahasiswa_history IN EXCLUSIVE MODE; {LOCK_TIMEOUT}""",
     lock_item="FOR UPDATE OF i",
     moment=lambda moment: moment,
+    iso=_ISO.format,
     recent="mahasiswa_history",
     is_silent="i.is_silent",
     # An expired change may be purged by the triggers of its own undo, so it is not undone.
@@ -184,8 +190,8 @@ SET LOCAL lock_timeout = '300ms'; LOCK TABLE mahasiswa, mahasiswa_history IN EXC
 )""",
     is_own="i.xmin = pg_current_xact_id_if_assigned()::xid",
     # A standby cannot purge.
-    find_purge=f"""
-SELECT noted, has_leapt, NOT pg_is_in_recovery() AND (
+    clock=f"""
+SELECT noted::text, has_leapt, NOT pg_is_in_recovery() AND (
   noted > now() + interval '1 minute' OR noted <= now() - interval '1 day'
   OR (
     NOT has_leapt AND noted <= now() - interval '{PURGE_SECONDS} s' AND (

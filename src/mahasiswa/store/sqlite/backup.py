@@ -25,12 +25,11 @@ from mahasiswa.store.backup_folder import (
     lack_of_room,
 )
 from mahasiswa.store.sqlite import sqlite_sql as sql
-from mahasiswa.store.sqlite.connection import folder_lock
+from mahasiswa.store.sqlite.connection import CHECK_STEPS, folder_lock
 from mahasiswa.store.sqlite.sqlite_errors import reason, usable
 from mahasiswa.store.store_errors import Unavailable, Unusable
 from mahasiswa.unfinished import unfinished
 
-CHECK_STEPS = 100_000  # steps of SQLite between two checks for Ctrl-C: about a millisecond
 SUFFIX = ".db"  # the end of the name of a back-up that gets its name from the time
 
 REPLACED = ("before", "damaged", "newer")

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import apsw
 
+from mahasiswa import interrupt
 from mahasiswa.store.sqlite.sqlite_errors import access_problem
 from mahasiswa.store.store_errors import Unavailable
 
@@ -20,6 +21,8 @@ LOCK_INTERVAL_SECONDS = 0.005  # time between two attempts to get a lock that an
 
 WAL_MAX_BYTES = 64 * 1024 * 1024
 """Maximum size of the write-ahead log after a checkpoint. A long read of another program can let it grow beyond."""
+
+CHECK_STEPS = 100_000  # steps of SQLite between two checks for Ctrl-C: about a millisecond
 
 SECURE_DELETE = "PRAGMA secure_delete = ON"
 """Overwrites removed texts with zeros. Without it `forget` could not remove texts that were edited or deleted earlier."""
@@ -76,6 +79,16 @@ def transaction(db: apsw.Connection) -> Iterator[None]:
             with suppress(apsw.Error), db:
                 db.pragma("user_version", db.pragma("user_version"))
         raise
+
+
+@contextmanager
+def interruptible(db: apsw.Connection) -> Iterator[None]:
+    """Let Ctrl-C interrupt the statements of the block, but not the commit after it."""
+    interrupt.check()  # it may have come during the wait for the lock
+    db.set_progress_handler(interrupt.check, CHECK_STEPS)
+    yield
+    db.set_progress_handler(None)
+    interrupt.check()
 
 
 def has_moved(db: apsw.Connection) -> bool:

@@ -16,7 +16,7 @@ from mahasiswa.store.commands import try_changes
 from mahasiswa.store.engines import Finding, good, wrong
 from mahasiswa.store.sqlite import backup, sqlite_schema
 from mahasiswa.store.sqlite import sqlite_sql as sql
-from mahasiswa.store.sqlite.connection import WAL_MAX_BYTES, connect
+from mahasiswa.store.sqlite.connection import CHECK_STEPS, WAL_MAX_BYTES, connect
 from mahasiswa.store.sqlite.sqlite_errors import access_problem, forbidden, reason, usable
 from mahasiswa.store.sqlite.sqlite_reader import take
 from mahasiswa.store.sqlite.sqlite_schema import known_version
@@ -34,7 +34,7 @@ def examine(path: Path, folder: Path | None, *, quick: bool) -> Iterator[Finding
             f"{path} does not exist. Start the service for an empty list, or run: {typed('restore FILE')}"
         )
     with usable(path), closing(connect(path)) as db:
-        db.set_progress_handler(interrupt.check, backup.CHECK_STEPS)
+        db.set_progress_handler(interrupt.check, CHECK_STEPS)
         if 0 < known_version(db, path) < len(sqlite_schema.UPGRADES):
             yield good(f"{path} is of an older version. The service upgrades it at its start.")
             return
@@ -57,7 +57,7 @@ def examine_backup(file: Path) -> Finding:
         return wrong(f"{forbidden(file)}.")
     try:
         with closing(backup.open_to_read(file)) as db:
-            db.set_progress_handler(interrupt.check, backup.CHECK_STEPS)
+            db.set_progress_handler(interrupt.check, CHECK_STEPS)
             backup.check_integrity(db)
             known_version(db, file)
             count = db.execute(shared_sql.COUNT).get

@@ -14,7 +14,7 @@ from mahasiswa.store.backup_folder import lack_of_room
 from mahasiswa.store.engines import Engine, Finding, Merged, Restored
 from mahasiswa.store.sqlite import backup, doctor, sqlite_schema
 from mahasiswa.store.sqlite import sqlite_sql as sql
-from mahasiswa.store.sqlite.connection import connect, savepoint, transaction
+from mahasiswa.store.sqlite.connection import connect, interruptible, savepoint, transaction
 from mahasiswa.store.sqlite.restore import restore
 from mahasiswa.store.sqlite.sqlite_errors import refusal, usable
 from mahasiswa.store.sqlite.sqlite_reader import take, take_named
@@ -48,7 +48,8 @@ class SQLiteEngine(Engine):
                 with transaction(db):
                     began = time.monotonic()
                     steps = commands.merge(sql.SHARED, update=update, dry_run=dry_run)
-                    merged = (take if dry_run else take_named)(db, steps)
+                    with interruptible(db):
+                        merged = (take if dry_run else take_named)(db, steps)
                 return merged._replace(seconds=time.monotonic() - began)
         except apsw.ConstraintError as error:
             raise refusal(error) from error
@@ -57,7 +58,7 @@ class SQLiteEngine(Engine):
 
     def undo(self, number: int, *, only_unchanged: bool) -> int:
         try:
-            with closing(connect(self._path)) as db, transaction(db):
+            with closing(connect(self._path)) as db, transaction(db), interruptible(db):
                 return take_named(db, undo(sql.SHARED, number, only_unchanged=only_unchanged))
         except apsw.Error as error:
             raise Unavailable(str(error)) from error
@@ -65,7 +66,7 @@ class SQLiteEngine(Engine):
     def forget(self, nim: str) -> bool:
         try:
             with closing(connect(self._path)) as db:
-                with transaction(db):
+                with transaction(db), interruptible(db):
                     was_known = take_named(db, commands.forget(sql.SHARED, nim))
                 try:
                     _erase_traces(db)

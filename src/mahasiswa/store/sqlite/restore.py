@@ -13,14 +13,19 @@ from mahasiswa.store.commands import recorded
 from mahasiswa.store.engines import Restored
 from mahasiswa.store.sqlite import sqlite_sql as sql
 from mahasiswa.store.sqlite.backup import (
-    CHECK_STEPS,
     backup,
     check_integrity,
     copy_database,
     open_to_read,
     verify,
 )
-from mahasiswa.store.sqlite.connection import connect, folder_lock, transaction
+from mahasiswa.store.sqlite.connection import (
+    CHECK_STEPS,
+    connect,
+    folder_lock,
+    interruptible,
+    transaction,
+)
 from mahasiswa.store.sqlite.sqlite_errors import access_problem, reason
 from mahasiswa.store.sqlite.sqlite_reader import take_named
 from mahasiswa.store.sqlite.sqlite_schema import is_newer, migrate
@@ -111,11 +116,8 @@ def _replace_records(path: Path, copy: Path) -> Restored:
             db.execute(sql.ATTACH_BACKUP, (str(copy),))
             with transaction(db):
                 began = time.monotonic()
-                interrupt.check()  # Ctrl-C may have come during the wait for the lock
-                # Ctrl-C interrupts the statements, but not the commit.
-                db.set_progress_handler(interrupt.check, CHECK_STEPS)
-                restored = _replace_in_transaction(db, path, saved)
-                db.set_progress_handler(None)
+                with interruptible(db):
+                    restored = _replace_in_transaction(db, path, saved)
             return restored._replace(seconds=time.monotonic() - began)
     except (
         apsw.IOError

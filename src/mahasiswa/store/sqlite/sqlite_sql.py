@@ -77,6 +77,14 @@ NOTE = """
 UPDATE mahasiswa_history_state SET
   noted = strftime('%Y-%m-%dT%H:%M:%fZ', 'now'),
   has_leapt = NOT has_leapt AND noted <= strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-2 days')"""
+_IS_TIME_TO_PURGE = f"""({IS_PURGE_DUE}) AND (
+  noted > strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '1 minute')
+  OR noted <= strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-1 day')
+  OR (
+    NOT has_leapt
+    AND noted <= strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-{PURGE_SECONDS} seconds')
+  )
+)"""
 # The head of a batch is older than its entries, so it goes first, and a batch is never shown in part.
 PURGE = f"""
 {NOTE}
@@ -170,6 +178,7 @@ UPDATE mahasiswa SET nama = value ->> 1, alamat = value ->> 2 FROM json_each(?) 
     lock_item="",
     # Before it are only earlier moments.
     moment=lambda moment: moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S"),
+    iso="{}".format,
     # Because there is no index on nim.
     recent="(SELECT id, nim FROM mahasiswa_history ORDER BY id DESC LIMIT 1000)",
     is_silent="i.kind IS NOT NULL AND NOT EXISTS (SELECT 1 FROM mahasiswa_history AS s WHERE s.batch = i.id)",
@@ -178,15 +187,7 @@ UPDATE mahasiswa SET nama = value ->> 1, alamat = value ->> 2 FROM json_each(?) 
   WHERE NOT has_leapt AND i.moment < strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-' || days || ' days')
 )""",
     is_own="true",  # no other program writes meanwhile
-    find_purge=f"""
-SELECT noted, has_leapt, ({IS_PURGE_DUE}) AND (
-  noted > strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '1 minute')
-  OR noted <= strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-1 day')
-  OR (
-    NOT has_leapt
-    AND noted <= strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-{PURGE_SECONDS} seconds')
-  )
-) FROM mahasiswa_history_state""",
+    clock=f"SELECT noted, has_leapt, {_IS_TIME_TO_PURGE} FROM mahasiswa_history_state",
     # The writer purges after each change, so also after this one.
-    purge=NOTE,
+    purge=f"{NOTE} WHERE {_IS_TIME_TO_PURGE}",
 )
