@@ -71,11 +71,17 @@ image: dist
 	@PYTHON=$(BIN)/python packaging/image/build.sh $(DIST)/*.whl $(DIST)
 	@ls $(DIST)/*.oci.tar
 
+# A file gets its name when it is on the disk, because a power cut must leave the old one or the new one.
+place = install -D -m $(1) $(2) $(DESTDIR)$(3).new && sync $(DESTDIR)$(3).new && mv $(DESTDIR)$(3).new $(DESTDIR)$(3)
+UNITS := $(notdir $(wildcard packaging/systemd/*.service packaging/systemd/*.timer))
+COMMANDS := mahasiswa-backup-folder mahasiswa-run
+
 install: .venv/run.stamp
-	@install -m 644 packaging/systemd/*.service packaging/systemd/*.timer /etc/systemd/system/
-	@install -m 755 packaging/systemd/mahasiswa-backup-folder packaging/systemd/mahasiswa-run packaging/systemd/mahasiswa-upgrade /usr/local/bin/
-	@install -D -m 644 packaging/man/mahasiswa.1 -t /usr/local/share/man/man1
-	@install -D -m 644 packaging/completion/mahasiswa-run -t /usr/local/share/bash-completion/completions
+	@$(foreach unit,$(UNITS),$(call place,644,packaging/systemd/$(unit),/etc/systemd/system/$(unit)) &&) true
+	@$(foreach command,$(COMMANDS),$(call place,755,packaging/systemd/$(command),/usr/local/bin/$(command)) &&) true
+	@$(call place,755,packaging/mahasiswa_upgrade.py,/usr/local/bin/mahasiswa-upgrade)
+	@$(call place,644,packaging/man/mahasiswa.1,/usr/local/share/man/man1/mahasiswa.1)
+	@$(call place,644,packaging/completion/mahasiswa-run,/usr/local/share/bash-completion/completions/mahasiswa-run)
 	@systemctl daemon-reload
 
 bench: .venv/dev.stamp

@@ -18,6 +18,7 @@ IMPORTED: list[Record] = [
 ]
 """Records whose CSV file is over 1 MB. An upload of that size is kept in a temporary file."""
 
+GIT = ("git", "-c", "user.name=test", "-c", "user.email=test@kampus.example")
 
 SCHEMA = "src/mahasiswa/store/sqlite/sqlite_schema.py"
 OTHER_TABLES = "UPGRADES = *UPGRADES, lambda db: db.execute('ALTER TABLE mahasiswa_history ADD COLUMN lain TEXT')\n"

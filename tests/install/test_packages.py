@@ -261,19 +261,20 @@ def test_a_failed_upgrade_of_a_container_leaves_the_old_image_and_rolling_back_r
         podman(
             "build", "--quiet", "--isolation=chroot", "--tag", f"mahasiswa:{name}", str(tmp_path)
         )
-    script, path = ROOT / "packaging" / "image" / "upgrade.sh", Path(podman.args[0]).parent  # type: ignore[attr-defined]
+    script, path = ROOT / "packaging" / "mahasiswa_upgrade.py", Path(podman.args[0]).parent  # type: ignore[attr-defined]
 
     def upgrade(*arguments: str) -> str:
-        """Run the script of docs/install.md; return what it says last."""
-        return run(
-            "sh", "-c", f'PATH={path}:$PATH; exec "$@" 2>&1', "sh", script, *arguments
-        ).splitlines()[-1]
+        """Run the program of docs/install.md; return what it says last."""
+        shell = ("sh", "-c", f'PATH={path}:$PATH HOME={tmp_path}; exec "$@" 2>&1', "sh")
+        return run(*shell, script, "--container", *arguments).splitlines()[-1]
 
     port = free_port()
     with Site(f"http://127.0.0.1:{port}") as site:
         podman(*commands(port)[0])
         until(lambda: is_well(site))
         stored = do_what_staff_do(site)
+        version_in_use = f"mahasiswa:{version('mahasiswa')}"
+        assert upgrade(version_in_use).endswith("is in use already, and runs.")
         for image, said in (
             ("tidak-ada", "nothing was changed"),
             ("mahasiswa:broken", "(?s)is put back.* runs"),
@@ -282,7 +283,7 @@ def test_a_failed_upgrade_of_a_container_leaves_the_old_image_and_rolling_back_r
                 upgrade(image)
             assert records(site) == stored
         said = upgrade("mahasiswa:next")
-        old, file = said.rpartition("upgrade.sh ")[2].split()
+        old, file = said.rpartition("--container ")[2].split()
         assert records(site) == stored
         assert site.add("later", "Siti", "Solo").status_code == 302
         with pytest.raises(AssertionError, match="is put back"):
