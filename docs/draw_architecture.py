@@ -1,4 +1,4 @@
-"""Draws docs/architecture.svg: how a GET, a POST and an import flow through the files. Run it without arguments."""  # noqa: INP001
+"""Draws docs/architecture.svg: how a GET, a POST and an import flow through the files. Run it without arguments."""
 
 from html import escape
 from pathlib import Path

@@ -1,6 +1,7 @@
 """The documents agree with the program: settings, commands, links, names of tests, rules and the picture."""
 
 import re
+import runpy
 import subprocess
 import sys
 from functools import cache
@@ -9,9 +10,8 @@ from pathlib import Path
 import pytest
 
 from mahasiswa.cli import main
-from mahasiswa.settings import Settings
 from mahasiswa.web.app import ROUTES
-from mahasiswa.work import DATABASE_CONNECTIONS, KINDS
+from mahasiswa.work import DATABASE_CONNECTIONS
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = [
@@ -21,12 +21,6 @@ DOCUMENTS = [
 ]
 SPECIFICATION = ROOT / "docs" / "specification.md"
 TEST_FILE = r"(?:[a-z]+/)?test_\w+\.py"
-
-# The documents describe these defaults in words, because they are an address, a hash, or made of other settings.
-DEFAULTS_IN_WORDS = {
-    "BASE_URL": "`http://localhost:PORT`", "CDN_URL": "Bootstrap", "CDN_INTEGRITY": "Bootstrap", "BACKUP_DIR": "none",
-    "USER_HEADER": "none",
-}  # fmt: skip
 
 
 def name_of(document: Path) -> str:
@@ -48,25 +42,15 @@ def headings(document: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", text.lower()).replace(" ", "-") for text in texts}
 
 
-def settings_table(document: str) -> dict[str, str]:
-    """Return the variables in a document's table of settings, each with the default that it shows."""
-    return dict(
-        re.findall(
-            r"^\| `([A-Z_]+)` \|.*\| (.*) \|$", (ROOT / document).read_text("utf-8"), re.MULTILINE
-        )
-    )
-
-
-@pytest.mark.parametrize("readme", ["README.md", "README.id.md"])
-def test_readme_and_reference_list_every_setting_with_its_default(readme: str) -> None:
-    """Each declared setting is in the table of each README or in that of docs/reference.md, with its default."""
-    first, others = settings_table(readme), settings_table("docs/reference.md")
-    assert len(first) == 6
-    assert sorted([*first, *others]) == sorted(variable for variable, _ in Settings.declared())
-    for variable, field in Settings.declared():
-        default = field.metadata["default"]
-        text = default() if callable(default) else default
-        assert DEFAULTS_IN_WORDS.get(variable, f"`{text}`") in (first | others)[variable], variable
+def test_the_tables_of_the_documents_are_those_of_the_code() -> None:
+    """Settings, commands, metrics, limits and kinds of work: `docs/write_tables.py` would change nothing."""
+    tables = runpy.run_path(str(ROOT / "docs" / "write_tables.py"))
+    found = []
+    for document in tables["DOCUMENTS"]:
+        text = (ROOT / document).read_text("utf-8")
+        found += tables["WRITTEN"].findall(text)
+        assert tables["written"](text) == text, "run: .venv/bin/python docs/write_tables.py"
+    assert {name for _, name, _ in found} == tables["TABLES"].keys()
 
 
 def test_the_documents_name_every_command() -> None:
@@ -176,9 +160,6 @@ def test_a_file_is_what_its_script_makes(script: str, made: str, tmp_path: Path)
     assert (tmp_path / made).read_bytes() == (ROOT / script).with_name(made).read_bytes()
 
 
-def test_the_reference_lists_every_kind_of_work() -> None:
-    """The table of slots and queues in docs/reference.md is the table in the program."""
+def test_the_reference_has_the_number_of_database_connections() -> None:
     text = (ROOT / "docs" / "reference.md").read_text()
-    for kind in KINDS:
-        assert f"| {kind.name} | {kind.running} | {kind.waiting} |" in text
     assert f"at most {DATABASE_CONNECTIONS} connections" in text

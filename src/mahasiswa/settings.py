@@ -196,7 +196,7 @@ def _setting(parse: Callable[[str], Any], default: str, explanation: str) -> Any
 class Settings:
     """All settings. A field's name in capitals is its environment variable."""
 
-    host: str = _setting(_host, _EVERY_ADDRESS, "address to listen on; :: answers IPv4 too")
+    host: str = _setting(_host, _EVERY_ADDRESS, "IP address to listen on; :: answers IPv4 too")
     port: int = _setting(_number(1, 65535), "3000", "TCP port to listen on")
     database_url: DatabaseURL = _setting(
         parse_database_url, "sqlite:///mahasiswa.db", f"where the records are: {DATABASE_FORMS}"
@@ -206,7 +206,9 @@ class Settings:
         "http://localhost:3000",
         "address people open (PORT in it); its path, if any, stands before every link",
     )
-    cdn_url: str = _setting(_cdn_url, BOOTSTRAP, "style sheet the pages load")
+    cdn_url: str = _setting(
+        _cdn_url, BOOTSTRAP, "style sheet that the pages load in addition to their own"
+    )
     cdn_integrity: str = _setting(
         _integrity, BOOTSTRAP_INTEGRITY, "its hash; none if only CDN_URL is set"
     )
@@ -215,12 +217,14 @@ class Settings:
         _log_level, "info", "debug, info (changes and refusals), warning (refusals) or error"
     )
     same_origin_only: bool = _setting(
-        _switch, "0", "1 refuses a POST that a browser says comes from another site"
+        _switch,
+        "0",
+        "1 refuses a form that a browser sends for another site, and a Host other than that of BASE_URL",
     )
     history_days: int = _setting(
         _number(0, 36500),
         str(DEFAULT_HISTORY_DAYS),
-        "days for which a change can be undone; 0 keeps no history",
+        "days for which a change can be undone; 0 keeps no history and hides its pages",
     )
     timezone: ZoneInfo = _setting(
         _timezone, "Asia/Jakarta", "time zone of the moments that the pages show"
@@ -232,10 +236,14 @@ class Settings:
     backup_hours: int = _setting(_number(1, 720), "24", "hours between two of these back-ups")
 
     user_header: str = _setting(
-        _header_name, "", "header in which a proxy names the person, for the history"
+        _header_name,
+        "",
+        "header in which a proxy names the person, such as X-Remote-User; none that carries a password",
     )
     trusted_proxies: tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...] = _setting(
-        _networks, "127.0.0.1,::1", "addresses of the proxies whose USER_HEADER is believed"
+        _networks,
+        "127.0.0.1,::1",
+        "addresses or networks of the proxies whose USER_HEADER and X-Forwarded-For are believed",
     )
 
     @classmethod

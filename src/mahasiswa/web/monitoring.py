@@ -116,7 +116,11 @@ class Metrics:
             ("", count, {"route": route, "method": method, "status": status})
             for (route, method, status), count in self._requests.items()
         ]
-        yield "mahasiswa_requests_total", "Requests by route, method and status.", requests
+        yield (
+            "mahasiswa_requests_total",
+            "Requests by route, method and status; an unknown path is the route other.",
+            requests,
+        )
         yield (
             HISTOGRAM,
             "Durations of requests by route. A list page from memory counts as 0 s.",
@@ -175,7 +179,7 @@ class Metrics:
         )
         yield (
             "mahasiswa_list_page_age_seconds",
-            "Time since the list page was rendered.",
+            "Time since the list page was rendered. It is rendered when someone asks for it after a change.",
             self._cache.age_seconds(),
         )
         yield "mahasiswa_database_up", "1 if the database answers a read, otherwise 0.", is_up
