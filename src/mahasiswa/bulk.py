@@ -9,10 +9,10 @@ import sys
 import tempfile
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import datetime, timedelta, tzinfo
+from datetime import UTC, datetime, timedelta, tzinfo
 from functools import partial
 from pathlib import Path
-from typing import BinaryIO, TypeVar
+from typing import BinaryIO, TypeVar, cast
 
 import click
 
@@ -21,8 +21,8 @@ from mahasiswa.record import Incoming, Mahasiswa
 from mahasiswa.settings import DatabaseURL
 from mahasiswa.sheets import public as sheets
 from mahasiswa.store import Query, Reader
-from mahasiswa.store.engines import Merged, engine_of
-from mahasiswa.store.history_items import UNDOABLE_ROWS_MAX, Batch, Entry
+from mahasiswa.store.engines import Engine, Merged, engine_of
+from mahasiswa.store.history_items import UNDOABLE_ROWS_MAX, Batch, Days, Entry
 from mahasiswa.store.reader import Biography
 from mahasiswa.store.store_errors import Refused, Unusable
 from mahasiswa.store.threads import in_thread
@@ -31,7 +31,8 @@ from mahasiswa.work import EXPORT, Slots
 
 T = TypeVar("T")
 
-MAX_LISTED_ROWS = 100  # rows whose problems are listed one by one
+MAX_LISTED_ROWS = 100  # rows whose problems are listed one by one, changes, and persons of one name
+SHOWN_TIME = "%Y-%m-%d %H:%M:%S"
 TOO_LONG_TO_UNDO = (
     f"This import has more than {UNDOABLE_ROWS_MAX} rows, so it cannot be undone. To be able to go back, press Ctrl-C,"
     " then make a back-up: mahasiswa backup FILE (PostgreSQL: pg_dump)"
@@ -89,31 +90,67 @@ def copy_records(source: DatabaseURL, target: DatabaseURL) -> int:
     return _read_all(source, merge)
 
 
-def show_record(url: DatabaseURL, nim: str, timezone: tzinfo) -> tuple[Sequence[str], str]:
-    """All texts about a nim, none if it is unknown, and the sentence about the days that the history keeps."""
-    about = _read(url, lambda reader: reader.biography(nim))
-    changed: list[tuple[Entry | Batch, str]] = [
-        (entry, f"before: {_state(entry.before)}\n  after: {_state(entry.after)}")
-        for entry in about.entries
+def show_person(url: DatabaseURL, who: str, timezone: tzinfo) -> Sequence[str]:
+    """All texts about a nim or about the only person with that name, or the persons with that name, or none."""
+    about = _read(url, lambda reader: reader.biography(who))
+    if not (about.record or about.entries):
+        nims = _read(url, lambda reader: reader.nims(who, MAX_LISTED_ROWS))
+        if len(nims) > 1:
+            stored = _read(url, lambda reader: reader.find(nims))
+            listed = [f"{_printable([nim])}: {_state(stored.get(nim))}" for nim in nims]
+            return [*listed, "Show one of them: mahasiswa show NIM"]
+        who = nims[0] if nims else who
+        about = _read(url, lambda reader: reader.biography(who))
+    changed = [*map(_told, about.entries), *_silent_changes(about, who)]
+    if not (about.record or changed):
+        return []
+    now = f"now: {_state(about.record)}"
+    return [now, *_made(changed, timezone), _since(about, timezone)]
+
+
+def show_changes(url: DatabaseURL, period: Days, timezone: tzinfo) -> Sequence[str]:
+    """The newest changes of a period, oldest first, also batches."""
+    page = _read(url, lambda reader: reader.history("", None, 0, MAX_LISTED_ROWS, days=period))
+    changed = [
+        (item, f"{item.kind} of {item.rows} records, change {item.id}")
+        if isinstance(item, Batch) and not item.only
+        else _told(item)
+        for item in page.items
     ]
-    changed += _silent_changes(about, nim)
-    now = [f"now: {_state(about.record)}"] if about.record or changed else []
-    since = datetime.now(timezone) - timedelta(days=about.days)
-    kept = (
-        f"The history is kept from {since:%Y-%m-%d} on."
-        if about.days
-        else "No history is kept: HISTORY_DAYS is 0."
-    )
-    changes = (
-        f"{_made(item, timezone)}\n  {text}"
-        for item, text in sorted(changed, key=lambda change: change[0].id)
-    )
-    return [*now, *changes], kept
+    hidden = page.total - len(changed)
+    return [
+        *([f"{hidden} earlier changes are not shown"] * bool(hidden)),
+        *_made(changed, timezone),
+    ]
 
 
-def _made(item: Entry | Batch, timezone: tzinfo) -> str:
-    by = f", by {_printable([item.oleh])}" if item.oleh else ""
-    return f"{item.moment.astimezone(timezone):%Y-%m-%d %H:%M:%S %Z}{by}"
+def _told(item: Entry | Batch) -> tuple[Entry | Batch, str]:
+    entry = item if isinstance(item, Entry) else cast("Entry", item.only)
+    return item, f"before: {_state(entry.before)}\n  after: {_state(entry.after)}"
+
+
+def _made(changed: Iterable[tuple[Entry | Batch, str]], timezone: tzinfo) -> Iterator[str]:
+    """The changes, oldest first, with their times and who made them, and the command that shows the log."""
+    last: datetime | None = None
+    for item, text in sorted(changed, key=lambda change: change[0].id):
+        last = item.moment.astimezone(UTC)
+        by = f", by {_printable([item.oleh])}" if item.oleh else ""
+        local = f"{last.astimezone(timezone):{SHOWN_TIME} %Z}"
+        yield f"{local} ({last:{SHOWN_TIME}} UTC){by}\n  {text}"
+    if last:
+        begin, end = (
+            f"{last + timedelta(minutes=minutes):{SHOWN_TIME}} UTC" for minutes in (-1, 1)
+        )
+        yield f'The log then: journalctl -t mahasiswa --since "{begin}" --until "{end}"'
+
+
+def _since(about: Biography, timezone: tzinfo) -> str:
+    """From which day there are entries. Expired ones may be there still, and after a leap of the clock others are gone."""
+    if not about.days:
+        return "No history is kept: HISTORY_DAYS is 0."
+    if about.since is None:
+        return "The history has no entries."
+    return f"The history has entries from {about.since.astimezone(timezone):%Y-%m-%d} on."
 
 
 def _state(record: Mahasiswa | None) -> str:
@@ -193,16 +230,17 @@ def _lines(file: Path, problems: Iterable[tuple[int, str]]) -> list[str]:
 def _read(url: DatabaseURL, work: Callable[[Reader], Awaitable[T]]) -> T:
     """Open an existing database, and return the result of `work` on its reader."""
 
-    async def read() -> T:
-        store = await engine_of(url).open_store(Slots())
+    async def read(engine: Engine) -> T:
+        store = await engine.open_store(Slots())
         try:
             return await work(store.reader(EXPORT))
         finally:
             await store.close()
 
     gc.disable()  # as in an import
-    engine_of(url).migrate(create=False)
-    return asyncio.run(read())
+    with engine_of(url).readable() as engine:
+        engine.migrate(create=False)
+        return asyncio.run(read(engine))
 
 
 def _read_all(url: DatabaseURL, work: Callable[[Iterator[Mahasiswa]], T]) -> T:

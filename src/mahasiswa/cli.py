@@ -6,6 +6,7 @@ import shlex
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import Any, NoReturn, cast
 
@@ -26,6 +27,7 @@ from mahasiswa.store.copies import copies_that_hold, remove_copy
 from mahasiswa.store.engines import engine_of
 from mahasiswa.store.store_errors import NotInHistory, StoreError, UndoConflict
 
+MOMENT = click.DateTime(["%Y-%m-%d %H:%M", "%Y-%m-%d %H:%M:%S", "%Y-%m-%d"])
 STANDARD_STREAM = Path("-")
 READ_FILE = click.Path(dir_okay=False, readable=False, path_type=Path)
 REMEDIES = {
@@ -236,22 +238,36 @@ def doctor() -> None:
 
 
 @main.command()
-@click.argument("nim")
+@click.argument("who", required=False)
+@click.option("--since", type=MOMENT, help="Show all changes from this time on (TIMEZONE).")
+@click.option("--until", type=MOMENT, help="Show no later changes.")
 @_ended_early("the output is incomplete")
-def show(nim: str) -> None:
+def show(who: str | None, since: datetime | None, until: datetime | None) -> None:
     """Show a person's record and each change of it that the history holds, with its time (TIMEZONE) and who made it.
 
-    A restore, and an import of more than 100,000 rows, keep no single changes. They are shown if they have changed the
-    record, or perhaps have.
+    WHO is a NIM, or a name. If several persons have the name, they are listed. Without WHO, the changes since a time
+    are shown. A restore, and an import of more than 100,000 rows, keep no single changes. They are shown if they have
+    changed the record, or perhaps have.
 
     \b
     mahasiswa show 20/456839/TK/50663
+    mahasiswa show "Siti Aminah"
+    mahasiswa show --since "2026-11-20 10:00" --until "2026-11-20 10:30"
     """  # noqa: D301 - as above
+    if (who is None) == (since is None):
+        raise click.UsageError("Give a NIM, a name or --since.")
     settings = _settings_and_database()
-    lines, kept = bulk.show_record(settings.database_url, nim, settings.timezone)
+    url, timezone = settings.database_url, settings.timezone
+    if who is not None:
+        lines = bulk.show_person(url, who, timezone)
+    else:
+        begin, end = (moment and moment.replace(tzinfo=timezone) for moment in (since, until))
+        lines = bulk.show_changes(
+            url, (cast("datetime", begin), end or datetime.now(timezone)), timezone
+        )
     if not lines:
-        _fail(f"{nim}: no record and no history. {kept}")
-    click.echo("\n".join([*lines, kept]))
+        _fail(f"{who or 'In that time'}: no record and no history")
+    click.echo("\n".join(lines))
 
 
 @main.command()

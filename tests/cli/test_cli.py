@@ -7,6 +7,7 @@ import subprocess
 import threading
 from collections.abc import Iterator
 from datetime import datetime, timedelta
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from zoneinfo import ZoneInfo
@@ -15,7 +16,7 @@ import pytest
 from click.testing import CliRunner
 from harness import Service, Site
 from operators import COMMAND, COMMAND_SECONDS, TWO, Operator
-from processes import needs_namespaces, started, working
+from processes import needs_namespaces, run, started, working
 from spreadsheets import HEADER, Database, by_openpyxl, csv
 from stores import ask, other_program
 
@@ -183,6 +184,9 @@ def test_a_command_that_changes_records_names_the_administrator(
 
 
 # ---- the history
+TIME = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d"
+
+
 def test_show_tells_what_a_restore_has_done_to_a_record(operator: Operator) -> None:
     """Its single changes are not kept, so two states are compared. Of two restores in a row, one may have changed it."""
     operator.fill(TWO)
@@ -198,9 +202,9 @@ def test_show_tells_what_a_restore_has_done_to_a_record(operator: Operator) -> N
         first, *changes, kept = operator.run(
             "show", nim, TIMEZONE="Asia/Makassar"
         ).stdout.splitlines()
-        since = datetime.now(ZoneInfo("Asia/Makassar")) - timedelta(days=30)
-        assert kept == f"The history is kept from {since:%Y-%m-%d} on."
-        at = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d WITA, by command: ani").fullmatch
+        today = datetime.now(ZoneInfo("Asia/Makassar"))
+        assert kept == f"The history has entries from {today:%Y-%m-%d} on."
+        at = re.compile(rf"{TIME} WITA \({TIME} UTC\), by command: ani").fullmatch
         return [first, *(change.strip() for line, change in pairwise(changes) if at(line))]
 
     assert shown("1") == ["now: 1 | Ani | Solo", "changed by a restore"]
@@ -211,6 +215,46 @@ def test_show_tells_what_a_restore_has_done_to_a_record(operator: Operator) -> N
     operator.done("restore", before.name)
     assert shown("3") == ["now: 3 | Eko | Solo", "perhaps changed by a restore"]
     assert operator.done("show", "3").count("perhaps changed by a restore") == 2
+
+
+def test_show_finds_a_person_by_name_and_changes_by_their_time(
+    beside: tuple[Operator, Site],
+) -> None:
+    """Persons with the same name are listed, also those who were deleted. The log's command has the zone of its times."""
+    operator, site = beside
+    for nim, nama in (("70", "Zubaidah Hanum"), ("71", "Zubaidah Ratri"), ("72", "Zubaidah Ratri")):
+        site.add(nim, nama, "Solo")
+    site.delete("72")
+    assert operator.done("show", "zubaidah").splitlines() == [
+        "70: 70 | Zubaidah Hanum | Solo",
+        "71: 71 | Zubaidah Ratri | Solo",
+        "72: no record",
+        "Show one of them: mahasiswa show NIM",
+    ]
+    shown = operator.done("show", "hanum zubaidah")
+    assert shown.startswith("now: 70 | Zubaidah Hanum | Solo\n")
+    journal = rf'journalctl -t mahasiswa --since "{TIME} UTC" --until "{TIME} UTC"'
+    assert re.search(f"\nThe log then: {journal}\nThe history has entries from ", shown)
+    now = datetime.now(ZoneInfo("Asia/Makassar"))
+    since, until = (f"{now + timedelta(hours=hours):%Y-%m-%d %H:%M}" for hours in (-1, 1))
+    show = partial(operator.run, "show", TIMEZONE="Asia/Makassar")
+    *_, deleted = re.findall(r"(before: .*)\n  (after: .*)\n", show("--since", since).stdout)
+    assert deleted == ("before: 72 | Zubaidah Ratri | Solo", "after: no record")
+    assert show("--since", since, "--until", since).returncode == 1
+    assert show("--since", until).returncode == show("zubaidah x").returncode == 1
+
+
+def test_a_list_on_a_read_only_disk_is_exported_and_shown(
+    operator: Operator, small_disk: Path
+) -> None:
+    """With the changes in the write-ahead log, which a killed service has left."""
+    with Service(small_disk / "a.db") as service, service.site() as site:
+        site.add("1", "Ani", "Solo")
+        service.kill()
+    run("mount", "-o", "remount,ro", small_disk)
+    operator.environment["DATABASE_URL"] = f"sqlite:///{small_disk}/a.db"
+    assert "\n1;Ani;Solo" in operator.done("export", "-")
+    assert operator.done("show", "1").startswith("now: 1 | Ani | Solo\n")
 
 
 def test_forget_removes_a_record_and_its_history(operator: Operator) -> None:

@@ -259,7 +259,7 @@ def test_staff_work_with_a_service_that_runs_in_its_sandbox(kept: Machine) -> No
     do_what_staff_do(kept.site)
     refused = kept.site.get("/tidak-ada")
     show, find = blocks("keep.md", "Answer a complaint")
-    assert "The history is kept from " in kept.run(show.replace("NIM", "1"))
+    assert "The history has entries from " in kept.run(show.replace("NIM", "1"))
     assert "/tidak-ada 404 " in kept.run(find.replace("NUMBER", refused.headers["x-request-id"]))
     kept.run(f"systemd-analyze security --threshold={EXPOSURE_MAX_PERCENT} {UNIT}")
     process = f"/proc/{kept.property('MainPID')}"

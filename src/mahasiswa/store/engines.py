@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -70,6 +71,11 @@ class Engine(ABC):
         All handles are closed when it returns. The service calls it in a process of its own, because no handle of SQLite
         may be open when the workers are forked.
         """
+
+    @contextmanager
+    def readable(self) -> Iterator["Engine"]:
+        """A database for a command that only reads: this one, or a copy if it is on a read-only disk."""
+        yield self
 
     @abstractmethod
     async def open_store(self, slots: Slots) -> Store:

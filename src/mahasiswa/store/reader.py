@@ -11,6 +11,7 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
+from datetime import datetime
 from functools import wraps
 from itertools import chain
 from sys import getsizeof
@@ -75,13 +76,14 @@ class Biography(NamedTuple):
     """A record, and its entries in the history, oldest first, also those of batches; all of one moment.
 
     If the nim was changed, both entries of that change are among them. `silent` are the restores and the imports that
-    keep no entries. `days` is HISTORY_DAYS.
+    keep no entries. `days` is HISTORY_DAYS. `since` is the oldest moment of the history.
     """
 
     record: Mahasiswa | None
     entries: Sequence[Entry]
     silent: Sequence[Batch]
     days: int
+    since: datetime | None
 
 
 P = ParamSpec("P")
@@ -272,7 +274,15 @@ class Reader(ABC):
         entries = list(map(entry_of, (yield self.sql.entries_of, [nims, nims])))
         silent = [cast("Batch", item_of(row)) for row in (yield self.sql.silent, ())]
         ((days,),) = yield DAYS, ()
-        return Biography(record, entries, silent, days)
+        ((since,),) = yield self.sql.oldest, ()
+        return Biography(
+            record, entries, silent, days, datetime.fromisoformat(since) if since else None
+        )
+
+    async def nims(self, cari: str, limit: int) -> Sequence[str]:
+        """At most `limit` nims whose record or history has every word of `cari`, in order."""
+        where, words = self._where(Query(cari))
+        return [nim for (nim,) in await self._rows(self.sql.nims(where), [*words, *words, limit])]
 
     async def new_nim(self, nim: str) -> str | None:
         """The nim that replaced this nim, or None if the newest change of this nim is no replacement."""

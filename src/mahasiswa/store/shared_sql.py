@@ -209,6 +209,7 @@ WHERE i.id > {p} AND i.batch IS NULL AND {self.is_own} ORDER BY i.id DESC LIMIT 
         self.in_batch = (
             f"batch = (SELECT id FROM mahasiswa_history WHERE id = {p} AND kind IS NOT NULL)"
         )
+        self.oldest = f"SELECT {self.iso('min(moment)')} FROM mahasiswa_history"
         self.count_entries = (
             f"SELECT count(*) FROM mahasiswa_history WHERE {self.in_batch} {{where}}"
         )
@@ -324,6 +325,13 @@ SELECT total, nim, nama, alamat FROM (SELECT count(*) AS total FROM {source}) AS
         """A condition on an item: `where` finds the folded texts of its entry, or of one of its entries."""
         entries = self._folded("id, batch", "mahasiswa_history", TEXTS)
         return f" AND id {self.is_any_row.format(f'SELECT coalesce(batch, id) FROM {entries} {where}')}"
+
+    def nims(self, where: str) -> str:
+        """The nims of records and entries whose folded texts `where` finds."""
+        entries = self._folded("nim", "mahasiswa_history WHERE nim IS NOT NULL", TEXTS[1:])
+        return f"""
+SELECT nim FROM (SELECT nim FROM {self.folded[""]} {where} UNION SELECT nim FROM {entries} {where}) AS found
+ORDER BY nim LIMIT {self.p}"""
 
     def where_entry_has(self, where: str) -> str:
         """The same on an entry of the batch that is the first parameter."""

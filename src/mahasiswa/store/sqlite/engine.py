@@ -1,8 +1,11 @@
 """The Engine for an SQLite file. An import and `forget` have a connection of their own."""
 
+import os
+import shutil
+import tempfile
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import apsw
@@ -33,6 +36,19 @@ class SQLiteEngine(Engine):
 
     def migrate(self, history_days: int | None = None, *, create: bool = True) -> None:
         sqlite_schema.migrate(self._path, history_days, create=create)
+
+    @contextmanager
+    def readable(self) -> Iterator["SQLiteEngine"]:
+        """See Engine. SQLite needs a write-ahead log beside the file."""
+        if not (self._path.exists() and os.statvfs(self._path).f_flag & os.ST_RDONLY):
+            yield self
+            return
+        with tempfile.TemporaryDirectory() as folder, usable(self._path):
+            copy = Path(folder) / self._path.name
+            for suffix in ("", "-wal"):
+                with suppress(FileNotFoundError):
+                    shutil.copyfile(f"{self._path}{suffix}", f"{copy}{suffix}")
+            yield SQLiteEngine(copy)
 
     async def open_store(self, slots: Slots) -> SQLiteStore:
         with usable(self._path):
