@@ -105,6 +105,11 @@ LIMITS = [
         "the rest does not count",
     ),
     (
+        "characters of a text on a page, except `/`, forms and previews",
+        "{SHOWN_MAX_CHARACTERS}",
+        "the page shows the beginning",
+    ),
+    (
         "records of a page and of a printout; of each part of a check; beginnings of NIMs in a recap",
         "{MAX_ROWS_PER_PAGE}; {SUSPECTS_MAX}; {PREFIXES_MAX}",
         "the page shows the first ones",

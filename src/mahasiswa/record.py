@@ -8,6 +8,10 @@ from typing import Literal, NamedTuple, TypeAlias
 
 Field = Literal["nim", "nama", "alamat"]
 
+# Of a text on a page of our own. `/` and the forms show all of it. A few texts of 60 KB would
+# make a page too long for everyone.
+SHOWN_MAX_CHARACTERS = 1000
+
 # In code points; a link to a longer one would not fit into every browser's address bar.
 NIM_MAX_CHARACTERS = 255
 # A browser resolves them as steps in a path, even percent-encoded (URL Standard).

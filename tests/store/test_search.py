@@ -59,7 +59,7 @@ async def nims(store: Store, cari: str, di: str = "") -> list[str]:
     query = Query(cari, di=di)  # type: ignore[arg-type]
     page = await store.reader(SEARCH).search(query, 0, 100)
     assert page.total == (await store.reader(SEARCH).search(query, 0, 0)).total
-    chunks = store.reader(EXPORT).chunks(query._replace(urut="nama"))
+    chunks = store.reader(EXPORT).chunks(query._replace(urut="nama"), is_shown=True)
     assert sorted([record async for chunk in chunks for record in chunk]) == page.records
     assert len(page.records) == page.total
     return [record.nim for record in page.records]

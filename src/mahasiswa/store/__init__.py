@@ -299,14 +299,14 @@ def undo(
     yield (sql.lock_all, ()) if kind else (sql.lock_record, (item,))
     if not (yield f"{sql.undoable} {sql.lock_item}", (item,)):  # it has expired meanwhile
         raise NotInHistory(str(item))
-    where = sql.of_batch if kind else sql.of_entry
     is_divisible = kind != "nim"
     overwrite = False
     if not (only_unchanged and is_divisible):
         # Both records of a changed nim must be as the change left them. Otherwise two records would remain, or none.
         half_undone = "" if is_divisible else sql.half_undone
+        statement = sql.batch_conflicts.format(half_undone=half_undone)
         conflicting = yield (
-            sql.conflicts.format(where=where, half_undone=half_undone),
+            statement if kind else sql.entry_conflicts,
             (item, UNDO_CONFLICTS_MAX),
         )
         conflicts = [conflict_of(row) for _, *row in conflicting]
@@ -319,6 +319,7 @@ def undo(
     elif rows is not None:
         ((rows,),) = yield sql.count_unchanged, (item,)
     yield sql.begin_batch, ("undo" if is_divisible else "nim",)
+    where = sql.of_batch if kind else sql.of_entry
     for statement in sql.restore(where, overwrite=overwrite):
         yield statement, (item,)
     yield sql.end_batch, ()

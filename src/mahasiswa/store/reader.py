@@ -65,7 +65,10 @@ class Snapshot(NamedTuple):
 
 
 class Hits(NamedTuple):
-    """One page of the records of a query, their number, and the newest item of the history, all of one moment."""
+    """One page of the records of a query, their number, and the newest item of the history, all of one moment.
+
+    Their texts are cut to SHOWN_MAX_CHARACTERS.
+    """
 
     total: int
     records: Sequence[Mahasiswa]
@@ -122,7 +125,9 @@ class Reader(ABC):
         """Do the steps in one transaction that only reads. They may be done again if the connection breaks."""
 
     @abstractmethod
-    def chunks(self, query: Query) -> AsyncGenerator[Sequence[Mahasiswa]]:
+    def chunks(
+        self, query: Query, *, is_shown: bool = False
+    ) -> AsyncGenerator[Sequence[Mahasiswa]]:
         """All records that a query finds at one moment. Do not wait for a client between chunks: a transaction is open."""
 
     @in_transaction
@@ -335,7 +340,7 @@ def _with_similar(sql: SharedSQL, item: Entry | Batch) -> Steps[Entry | Batch]:
         return item
     nim, nama, alamat = item.after
     nims = near_nims(nim)
-    rows = yield sql.find_raw, [sql.array([*nims, *slips(nim)])]
+    rows = yield sql.find_shown, [sql.array([*nims, *slips(nim)])]
     found = next(
         (other for other in map(Mahasiswa._make, rows) if other.nim in nims or other.nama == nama),
         None,

@@ -6,7 +6,7 @@ from datetime import datetime
 from itertools import chain, zip_longest
 from typing import Literal
 
-from mahasiswa.record import NEAR_FROM, NEAR_TO, Field, Mahasiswa
+from mahasiswa.record import NEAR_FROM, NEAR_TO, SHOWN_MAX_CHARACTERS, Field, Mahasiswa
 from mahasiswa.store import folding
 from mahasiswa.store.history_items import UNDO_ROWS_MAX
 from mahasiswa.store.queries import Query, Suspicion
@@ -95,9 +95,11 @@ WHERE bytes_before < {p} ORDER BY nim"""
         self.find_raw = (
             f"SELECT {raw('nim')}, {raw('nama')}, {raw('alamat')} FROM mahasiswa WHERE nim {is_any}"
         )
+        cut = f"{raw('nim')}, {raw(shown('nama'))}, {raw(shown('alamat'))}"
+        self.find_shown = f"SELECT {cut} FROM mahasiswa WHERE nim {is_any}"
         # Among so many records it takes 20 ms. A longer read would delay the page after each addition.
         self.twin = f"""
-SELECT {raw("nim")}, {raw("nama")}, {raw("alamat")} FROM (SELECT * FROM mahasiswa ORDER BY nim DESC LIMIT 100000) AS newest
+SELECT {cut} FROM (SELECT * FROM mahasiswa ORDER BY nim DESC LIMIT 100000) AS newest
 WHERE nama = {p} AND alamat = {p} AND nim <> {p} LIMIT 1"""
         self.near = f"SELECT nim FROM mahasiswa WHERE {NEAR_KEY} {is_any} LIMIT {p}"
         self.add = f"INSERT INTO mahasiswa (nim, nama, alamat) VALUES ({p}, {p}, {p})"
@@ -150,21 +152,24 @@ SELECT nim, length(nim) AS key FROM mahasiswa WHERE length(nim) <> (
 SELECT nim, '' AS key FROM mahasiswa WHERE {_IS_IN_CAPITALS}
 AND (SELECT count(*) FROM mahasiswa WHERE {_IS_IN_CAPITALS}) * 2 < (SELECT count(*) FROM mahasiswa)""",
         }
-        self.suspects = {name: self._first_of(select) for name, select in suspects.items()}
-        self.untidy = self._first_of(
-            f"SELECT nim, 0 AS key FROM mahasiswa WHERE {self._is_untidy('nama', 'alamat')}"
-        )
+        self.suspects = {name: self._first_of(select, shown) for name, select in suspects.items()}
+        untidy = f"SELECT nim, 0 AS key FROM mahasiswa WHERE {self._is_untidy('nama', 'alamat')}"
+        self.untidy = self._first_of(untidy, str)
 
-    def _first_of(self, select: str) -> str:
-        """At most so many records of a selection of nims, and in each row the number of all of them."""
+    def _first_of(self, select: str, text: Callable[[str], str]) -> str:
+        """At most so many records of a selection of nims, and in each row the number of all of them.
+
+        `text` gives the expression of each text.
+        """
         return f"""
 WITH found AS MATERIALIZED ({select})
-SELECT (SELECT count(*) FROM found), nim, nama, alamat
+SELECT (SELECT count(*) FROM found), nim, {text("nama")}, {text("alamat")}
 FROM (SELECT nim, key FROM found ORDER BY key, nim LIMIT {self.p}) AS first JOIN mahasiswa USING (nim)
 ORDER BY key, nim"""
 
     def _write_history(self) -> None:
         p, raw, entry = self.p, self.raw, self._entry()
+        shown_entry = self._entry(shown)
         # An item is an entry without a batch, or the head of a batch. Its row ends with the columns of one entry: of the
         # item itself, or of the only entry of the batch. If the batch changed a nim, these columns are those of the
         # addition, and the column before them is the old nim. Other batches have NULL there, or the entry that `line` finds.
@@ -172,7 +177,7 @@ ORDER BY key, nim"""
 SELECT i.id, {self.iso("i.moment")}, i.kind, i.rows, {self.is_silent}, {{is_left}}, {raw("i.oleh")},
   CASE WHEN i.kind = 'nim' THEN (
     SELECT {raw("nim")} FROM mahasiswa_history WHERE batch = i.id AND nama_after IS NULL LIMIT 1
-  ) END, {entry}
+  ) END, {{entry}}
 FROM (
   SELECT * FROM mahasiswa_history AS i WHERE batch IS NULL {{where}} ORDER BY id DESC LIMIT {p} OFFSET {p}
 ) AS i
@@ -190,18 +195,21 @@ ORDER BY i.id DESC"""
         self.count_unchanged = f"SELECT count(*) {unchanged.format(p)}"
         is_left = f"i.rows > {UNDO_ROWS_MAX} OR EXISTS (SELECT 1 {unchanged.format('i.id')})"
         line = f"WHEN i.kind <> 'nim' THEN (SELECT id FROM mahasiswa_history WHERE batch = i.id AND nim = {p} LIMIT 1)"
-        self.items = items.format(is_left=is_left, line=line, where="{where}")
+        self.items = items.format(is_left=is_left, line=line, where="{where}", entry=shown_entry)
         self.item = items.format(
-            is_left=is_left, line="", where=f"AND id = {p} AND NOT {self.is_expired}"
+            is_left=is_left,
+            line="",
+            where=f"AND id = {p} AND NOT {self.is_expired}",
+            entry=entry,
         )
-        items = items.format(is_left="true", line="", where="{where}")
+        items = items.format(is_left="true", line="", where="{where}", entry=entry)
         self.count_items = "SELECT count(*) FROM mahasiswa_history WHERE batch IS NULL {where}"
         self.last_item = items.format(where="")
+        self.head = items.format(where=f"AND id = {p} AND kind IS NOT NULL")
         self.newest_id = "SELECT coalesce(max(id), 0) FROM mahasiswa_history"
         self.own_item = f"""
 SELECT i.id, {self.iso("i.moment")} FROM mahasiswa_history AS i
 WHERE i.id > {p} AND i.batch IS NULL AND {self.is_own} ORDER BY i.id DESC LIMIT 1"""
-        self.head = items.format(where=f"AND id = {p} AND kind IS NOT NULL")
         self.is_of_kind = f""" AND {p} = coalesce(
   kind, CASE WHEN nama_before IS NULL THEN 'add' WHEN nama_after IS NULL THEN 'delete' ELSE 'edit' END)"""
         self.is_of_days = f" AND moment >= {p} AND moment < {p}"
@@ -214,7 +222,7 @@ WHERE i.id > {p} AND i.batch IS NULL AND {self.is_own} ORDER BY i.id DESC LIMIT 
             f"SELECT count(*) FROM mahasiswa_history WHERE {self.in_batch} {{where}}"
         )
         self.entries = f"""
-SELECT {entry} FROM mahasiswa_history AS e WHERE {self.in_batch} {{where}} ORDER BY e.nim LIMIT {p} OFFSET {p}"""
+SELECT {shown_entry} FROM mahasiswa_history AS e WHERE {self.in_batch} {{where}} ORDER BY e.nim LIMIT {p} OFFSET {p}"""
         self.entries_of = f"""
 SELECT {entry} FROM mahasiswa_history AS e WHERE e.nim {self.is_any} OR e.batch IN (
   SELECT o.batch FROM mahasiswa_history AS o JOIN mahasiswa_history AS head ON head.id = o.batch AND head.kind = 'nim'
@@ -242,13 +250,20 @@ SELECT nim FROM mahasiswa WHERE nim = (SELECT nim FROM mahasiswa_history WHERE i
         # The entries whose record differs both from its texts after the change and from its texts before the change, and
         # the number of such entries. `half_undone` adds the entries of a batch that was undone in part: the record of
         # this entry is as before the change, and the record of another entry is as after the change.
-        self.conflicts = f"""
-SELECT count(*) OVER (), {self._entry()}, {raw("m.nama")}, {raw("m.alamat")}
+        # Those of a batch are only shown.
+        texts = f"{self._entry()}, {raw('m.nama')}, {raw('m.alamat')}"
+        shown_texts = f"{self._entry(shown)}, {raw(shown('m.nama'))}, {raw(shown('m.alamat'))}"
+        conflicts = f"""
+SELECT count(*) OVER (), {{texts}}
 FROM mahasiswa_history AS e LEFT JOIN mahasiswa AS m ON m.nim = e.nim
 WHERE {{where}}
 AND (m.nama, m.alamat) IS DISTINCT FROM (e.nama_after, e.alamat_after)
 AND ((m.nama, m.alamat) IS DISTINCT FROM (e.nama_before, e.alamat_before) {{half_undone}})
 ORDER BY e.nim LIMIT {p}"""
+        self.entry_conflicts = conflicts.format(where=self.of_entry, texts=texts, half_undone="")
+        self.batch_conflicts = conflicts.format(
+            where=self.of_batch, texts=shown_texts, half_undone="{half_undone}"
+        )
         self.half_undone = """OR EXISTS (
   SELECT 1 FROM mahasiswa_history AS o LEFT JOIN mahasiswa AS r ON r.nim = o.nim
   WHERE o.batch = e.batch AND (r.nama, r.alamat) IS NOT DISTINCT FROM (o.nama_after, o.alamat_after)
@@ -274,9 +289,10 @@ WHERE kind IS NOT NULL AND id IN (SELECT batch FROM mahasiswa_history WHERE nim 
 SELECT EXISTS (SELECT 1 FROM mahasiswa WHERE nim {is_any}) OR EXISTS (SELECT 1 FROM mahasiswa_history WHERE nim {is_any})
 """
 
-    def _entry(self) -> str:
-        """The columns of an entry `e`, as `history_items.entry_of` reads them."""
-        return ", ".join(["e.id", self.iso("e.moment"), *(self.raw(f"e.{text}") for text in TEXTS)])
+    def _entry(self, text: Callable[[str], str] = str) -> str:
+        """The columns of an entry `e`, as `history_items.entry_of` reads them, with `text` of each text."""
+        texts = (self.raw(text(f"e.{column}")) for column in TEXTS)
+        return ", ".join(["e.id", self.iso("e.moment"), *texts])
 
     def array(self, nims: Iterable[str]) -> object:
         """Several nims as one parameter. Nims with NUL are left out, because no record has one."""
@@ -290,10 +306,11 @@ SELECT EXISTS (SELECT 1 FROM mahasiswa WHERE nim {is_any}) OR EXISTS (SELECT 1 F
             *chain(*terms)
         ]
 
-    def select_found(self, where: str, query: Query) -> str:
-        """Every record that a clause finds, or every record, in order."""
+    def select_found(self, where: str, query: Query, *, is_shown: bool) -> str:
+        """Every record that a clause finds, or every record, in order; with `is_shown` as a page of our own shows it."""
+        text = shown if is_shown else str
         source = f"{self.folded[query.di]} {where}" if where else "mahasiswa"
-        return f"SELECT nim, nama, alamat FROM {source} {self._order(query)}"
+        return f"SELECT nim, {text('nama')}, {text('alamat')} FROM {source} {self._order(query)}"
 
     def search(self, where: str, query: Query) -> str:
         """One page of the records that a clause finds. Each row also has the number of all records found.
@@ -311,7 +328,7 @@ SELECT EXISTS (SELECT 1 FROM mahasiswa WHERE nim {is_any}) OR EXISTS (SELECT 1 F
         source = "found" if where else "mahasiswa"
         return f"""
 {with_found}
-SELECT total, nim, nama, alamat FROM (SELECT count(*) AS total FROM {source}) AS counted LEFT JOIN (
+SELECT total, nim, {shown("nama")}, {shown("alamat")} FROM (SELECT count(*) AS total FROM {source}) AS counted LEFT JOIN (
   SELECT nim, nama, alamat FROM mahasiswa
   WHERE nim IN (SELECT nim FROM {source} {order} LIMIT {self.p} OFFSET {self.p})
 ) AS page ON true {order}"""
@@ -377,6 +394,12 @@ AND NOT EXISTS (SELECT 1 FROM mahasiswa AS m WHERE m.nim = e.nim) ORDER BY e.nim
         descending = " DESC" if query.arah == "turun" else ""
         first = "" if query.urut == "nim" else f"lower({query.urut}){descending}, "
         return f"ORDER BY {first}nim{descending}"
+
+
+def shown(field: str) -> str:
+    """The expression of a text as a page of our own shows it."""
+    beginning = f"substr({field}, 1, {SHOWN_MAX_CHARACTERS - 1}) || '…'"
+    return f"CASE WHEN length({field}) > {SHOWN_MAX_CHARACTERS} THEN {beginning} ELSE {field} END"
 
 
 def beginning(field: str) -> str:

@@ -206,4 +206,9 @@ def latest_change(item: Entry | Batch, when: Markup, history_url: str, *, is_own
 
 
 def _isolated(value: str, maximum: int) -> str:
-    return f"<bdi>{escaped(value if len(value) <= maximum else value[: maximum - 1] + '…')}</bdi>"
+    return f"<bdi>{escaped(cut(value, maximum))}</bdi>"
+
+
+def cut(value: str, maximum: int) -> str:
+    """The text, or its beginning with “…” in place of the rest."""
+    return value if len(value) <= maximum else value[: maximum - 1] + "…"

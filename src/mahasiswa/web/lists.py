@@ -128,7 +128,7 @@ async def _long_page(
         return page.with_total(total)
 
     with unsent_file() as file:
-        at_end = await in_thread(store.reader(EXPORT).chunks(page.query), write)
+        at_end = await in_thread(store.reader(EXPORT).chunks(page.query, is_shown=True), write)
         file.flush()  # so a full disk is noticed before the answer
         if at_end.halaman != page.halaman:  # past the end: show the last page
             file.close()

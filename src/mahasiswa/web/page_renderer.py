@@ -5,6 +5,7 @@ import copy
 import hashlib
 import re
 from collections.abc import Iterable, Mapping
+from functools import partial
 from importlib import metadata, resources
 from typing import Self
 from urllib.parse import quote, urlsplit
@@ -14,7 +15,7 @@ from markupsafe import Markup
 from starlette.responses import Response
 
 from mahasiswa import wording
-from mahasiswa.record import INVISIBLE, NIM_MAX_CHARACTERS
+from mahasiswa.record import INVISIBLE, NIM_MAX_CHARACTERS, SHOWN_MAX_CHARACTERS
 from mahasiswa.settings import Settings
 from mahasiswa.sheets import public as sheets
 from mahasiswa.store.folding import ODD_SPACES
@@ -22,7 +23,9 @@ from mahasiswa.store.history_items import Batch, Entry
 from mahasiswa.web.list_html import (
     CONFIRM_NAMED,
     HANDLERS,
+    SHOWN_NAMA_MAX_CHARACTERS,
     TRIM,
+    cut,
     escaped,
     row_format,
     undo_name,
@@ -117,6 +120,8 @@ class PageRenderer:
             "undo_name": undo_name,
             "when": self.when,
             "marked": marked,
+            "shown": partial(cut, maximum=SHOWN_MAX_CHARACTERS),
+            "short": partial(cut, maximum=SHOWN_NAMA_MAX_CHARACTERS),
         }
         environment.tests["batch"] = lambda item: isinstance(item, Batch)
 

@@ -206,9 +206,13 @@ class PostgresReader(Reader):
             lambda db, begun: execute(db, f"{begun}{statement}; {sql.COMMIT}", *parameters)
         )
 
-    async def chunks(self, query: Query) -> AsyncGenerator[Sequence[Mahasiswa]]:
+    async def chunks(
+        self, query: Query, *, is_shown: bool = False
+    ) -> AsyncGenerator[Sequence[Mahasiswa]]:
         where, parameters = self._where(query)
-        statement = sql.DECLARE_CHUNKS.format(found=self.sql.select_found(where, query))
+        statement = sql.DECLARE_CHUNKS.format(
+            found=self.sql.select_found(where, query, is_shown=is_shown)
+        )
         try:
             deadline = self._pool.deadline()
             async with self._pool.connection(self._kind, deadline) as db:

@@ -61,9 +61,11 @@ class SQLiteReader(Reader):
 
         return await self.query(read)
 
-    async def chunks(self, query: Query) -> AsyncGenerator[Sequence[Mahasiswa]]:
+    async def chunks(
+        self, query: Query, *, is_shown: bool = False
+    ) -> AsyncGenerator[Sequence[Mahasiswa]]:
         where, parameters = self._where(query)
-        statement = self.sql.select_found(where, query)
+        statement = self.sql.select_found(where, query, is_shown=is_shown)
         async with self._connection() as db:
             cursor = db.cursor()
 

@@ -1,0 +1,69 @@
+"""Pages of our own show the beginning of a long text, on both engines; forms and the whole list show all of it."""
+
+from collections.abc import Iterator
+
+import pytest
+from engines import run_elsewhere, service_on_each_engine  # noqa: F401 - a fixture
+from harness import Page, Service, Site
+from web.test_history import HISTORY
+from web.test_undo import buttons, nevertheless
+
+# 60,000 letters, most of which take five bytes in HTML.
+LONG = "\"'&é" * 15_000
+MADE = {
+    "sqlite": "replace(hex(zeroblob(15000)), '00', '\"''&é')",
+    "postgres": "repeat('\"''&é', 15000)",
+}
+ROWS = 60
+
+
+@pytest.fixture(scope="module", name="site")
+def long_list(service: Service) -> Iterator[Site]:
+    """Visit a list whose texts would be longer in one page than a page may be. Each record was edited once."""
+    engine = "postgres" if str(service.database).startswith("postgres") else "sqlite"
+    text = MADE[engine]
+    rows = ", ".join(f"('{number:03}', {text}, 'Solo')" for number in range(ROWS))
+    run_elsewhere(service.database, f"INSERT INTO mahasiswa VALUES {rows}")
+    run_elsewhere(service.database, f"UPDATE mahasiswa SET alamat = '  ' || {text}")
+    with service.site() as site:
+        yield site
+
+
+def long_texts(page: Page) -> list[str]:
+    """Return the long texts of a table. In some tables each of them is isolated."""
+    texts = page.texts("tbody bdi") or page.texts("tbody td")
+    return [text for text in texts if '"' in text]
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        *("/?halaman=1", "/?cari=0&urut=nama", "/?per=500", "/?per=10000", "/mahasiswa/cetak"),
+        *("/mahasiswa/periksa", HISTORY, f"{HISTORY}?cari=005"),
+    ],
+)
+def test_a_page_shows_the_beginning_of_a_long_text(site: Site, target: str) -> None:
+    """So no list of long texts makes it too long for everyone."""
+    texts = long_texts(site.page(target))
+    assert texts
+    # The check shows several spaces as one sign.
+    assert {len(text) for text in texts} <= {999, 1000}
+    assert all(text.endswith("…") for text in texts)
+
+
+def test_a_form_and_the_whole_list_show_all_of_a_text(site: Site) -> None:
+    values = site.page("/mahasiswa/edit/005").record_form.values
+    assert (values["nama"], values["alamat"]) == (LONG, f"  {LONG}")
+    assert site.list().records[5][1:] == (LONG, f"  {LONG}")
+
+
+def test_a_conflict_shows_the_beginning_and_restores_all_of_a_text(site: Site) -> None:
+    """Its button still knows the whole text that it overwrites."""
+    undo = buttons(site.page(f"{HISTORY}?cari=007"))[0]
+    site.edit("007", "Siti", "Solo")
+    answer = site.submit(undo)
+    assert answer.status_code == 409
+    page = Page(answer.text, str(answer.url))
+    assert {len(text) for text in long_texts(page)} == {1000}
+    assert nevertheless(page, site).status_code == 302
+    assert site.page("/mahasiswa/edit/007").record_form.values["nama"] == LONG
