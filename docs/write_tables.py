@@ -16,7 +16,7 @@ from typing import Any, cast
 import mahasiswa
 from mahasiswa.cli import main
 from mahasiswa.settings import Settings
-from mahasiswa.store.backup_folder import write_outcome
+from mahasiswa.store.backup_folder import Outcome, write_outcome
 from mahasiswa.web.monitoring import Metrics
 from mahasiswa.work import KINDS, Limits
 
@@ -174,10 +174,10 @@ def metrics() -> Iterator[list[str]]:
         database = Path(folder, "mahasiswa.db")
         for file in (database, Path(f"{database}-wal")):
             file.touch()
-        write_outcome(database, "")
+        write_outcome(database, Outcome(succeeded=1.0, newest=1.0))
         environ = {"DATABASE_URL": f"sqlite:///{database}", "BACKUP_DIR": folder}
         cache = cast("Any", SimpleNamespace(age_seconds=lambda: 0.0))
-        text = Metrics(Settings.from_environment(environ), cache).text(Limits(), 1, 0.0)
+        text = Metrics(Settings.from_environment(environ), cache).text(Limits(), 1)
     for name, meaning in re.findall("^# HELP ([a-z_]+) (.*)$", text, re.MULTILINE):
         yield [f"`{name}`", meaning]
 

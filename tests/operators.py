@@ -113,7 +113,7 @@ class Operator:
 
     def fill(self, records: Sequence[Record]) -> None:
         self.database.unlink(missing_ok=True)
-        engine_of(SQLiteURL(self.database)).migrate()
+        engine_of(SQLiteURL(self.database)).begin()
         rows = [(number, *record) for number, record in enumerate(records, 1)]
         engine_of(SQLiteURL(self.database)).merge(rows, update=False, dry_run=False)
 

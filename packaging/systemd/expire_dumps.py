@@ -1,25 +1,80 @@
-"""Removes the dumps of PostgreSQL that docs/keep.md does not promise to keep, in the folder of the call."""
+"""Names the new dump of PostgreSQL, `.unfinished` in the folder of the call, and removes the dumps that keep.md does not keep."""
 
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-from mahasiswa.store.backup_folder import expired, find_backups
+from mahasiswa.store.backup_folder import (
+    expired,
+    find_backups,
+    free_name,
+    id_of_list,
+    own_backups,
+)
+
+STATE = "mahasiswa_history_state"
+
+
+@contextmanager
+def rows(dump: Path, table: str) -> Iterator[Iterator[bytes]]:
+    """Yield the lines that COPY would read, the first one with the columns; raise CalledProcessError at the end."""
+    command = ["pg_restore", "--data-only", f"--table={table}", "--file=-", str(dump)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as restore:  # noqa: S603 - all of it is ours
+        lines = iter(restore.stdout or ())
+        yield copied(lines)
+        for _ in lines:
+            pass
+    if restore.returncode:
+        raise subprocess.CalledProcessError(restore.returncode, command)
+
+
+def copied(lines: Iterator[bytes]) -> Iterator[bytes]:
+    for line in lines:
+        if line.startswith(b"COPY "):
+            yield line
+            break
+    for line in lines:
+        if line == b"\\.\n":
+            break
+        yield line
 
 
 def records(dump: Path) -> int | None:
-    """Return how many records a dump holds, None if pg_restore cannot read it. It writes each record as a line."""
-    count, is_record = 0, False
-    command = ["pg_restore", "--data-only", "--table=mahasiswa", "--file=-", str(dump)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE) as restore:  # noqa: S603 - all of it is ours
-        for line in restore.stdout or ():
-            is_record = is_record and line != b"\\.\n"
-            count += is_record
-            is_record = is_record or line.startswith(b"COPY ")
-    return None if restore.returncode else count
+    """Return how many records a dump holds, None if pg_restore cannot read it."""
+    try:
+        with rows(dump, "mahasiswa") as lines:
+            return sum(1 for _ in lines) - 1
+    except subprocess.CalledProcessError:
+        return None
+
+
+def list_id(dump: Path) -> str | None:
+    """Return the id of the list in a dump, None if pg_restore cannot read it."""
+    try:
+        with rows(dump, STATE) as lines:
+            columns, values = next(lines, b""), next(lines, b"")
+    except subprocess.CalledProcessError:
+        return None
+    names = columns.partition(b"(")[2].partition(b")")[0].split(b", ")
+    found = dict(zip(names, values.rstrip(b"\n").split(b"\t"), strict=False))
+    return id_of_list(found[b"signing_key"].decode()) if b"signing_key" in found else None
+
+
+def main() -> None:
+    """Raise an error if the new dump cannot be read; then it has no name, and nothing is removed."""
+    folder = Path.cwd()
+    new = folder / ".unfinished"
+    own = list_id(new)
+    if own is None or records(new) is None:
+        sys.exit(f"{new} cannot be read, so it is no back-up")
+    new.rename(free_name(folder, f"mahasiswa-{own}-", ".dump"))
+    found = own_backups(find_backups(folder, "mahasiswa-", ".dump"), own, list_id)
+    for dump in expired(found, records):
+        dump.unlink()
+        sys.stdout.write(f"removed the old back-up {dump}\n")
 
 
 if __name__ == "__main__":
-    for dump in expired(find_backups(Path.cwd(), "mahasiswa-", ".dump"), records):
-        dump.unlink()
-        sys.stdout.write(f"removed the old back-up {dump}\n")
+    main()

@@ -44,7 +44,7 @@ class Failure(Exception):
 
 
 def import_file(
-    url: DatabaseURL, file: Path, *, update: bool, dry_run: bool
+    url: DatabaseURL, backups: Path | None, file: Path, *, update: bool, dry_run: bool
 ) -> tuple[Merged, Sequence[str]]:
     """Import a spreadsheet, all rows or none; return the counts and the warnings. Raise Failure or Interrupted."""
     cleaner = sheets.Cleaner()
@@ -57,7 +57,7 @@ def import_file(
         rows = _incoming(cleaner, file, table, skipped)
         # A million rows make no cycles, and searching them for cycles takes a tenth of the time.
         gc.disable()
-        engine_of(url).migrate()
+        engine_of(url).migrate(backups=backups)
         merged = engine_of(url).merge(rows, update=update, dry_run=dry_run)
     if merged.incomplete:
         raise Failure(
@@ -75,7 +75,7 @@ def export_file(url: DatabaseURL, file: Path) -> int:
         return _read_all(url, lambda records: write(records, target))
 
 
-def copy_records(source: DatabaseURL, target: DatabaseURL) -> int:
+def copy_records(source: DatabaseURL, target: DatabaseURL, backups: Path | None) -> int:
     """Copy all records to another, empty database, or none; return their number. Raise StoreError or Interrupted."""
 
     def merge(records: Iterator[Mahasiswa]) -> int:
@@ -83,7 +83,7 @@ def copy_records(source: DatabaseURL, target: DatabaseURL) -> int:
         return engine_of(target).merge(rows, update=False, dry_run=False).new
 
     engine_of(source).migrate(create=False)
-    engine_of(target).migrate()
+    engine_of(target).migrate(backups=backups)
     if _read(target, lambda reader: reader.search(Query(), 0, 0)).total:
         # The copied ones could not be told apart.
         raise Unusable("the database to copy to holds records already")

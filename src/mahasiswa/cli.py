@@ -132,13 +132,15 @@ def import_(file: Path, existing: str, *, dry_run: bool) -> None:
     mahasiswa import - --existing update < mahasiswa.csv
     DATABASE_URL=sqlite:////srv/mahasiswa.db mahasiswa import daftar.ods
     """  # noqa: D301 - click's mark for a paragraph that it must not wrap
-    url = _settings_and_database().database_url
-    merged, warnings = bulk.import_file(url, file, update=existing == "update", dry_run=dry_run)
+    settings = _settings_and_database()
+    url, update = settings.database_url, existing == "update"
+    backups = settings.backup_dir
+    merged, warnings = bulk.import_file(url, backups, file, update=update, dry_run=dry_run)
     for line in warnings:
         click.echo(line, err=True)
     done = "would be written" if dry_run else "written"
-    same = merged.same if existing == "update" else merged.same + merged.changed
-    changed = merged.changed if existing == "update" else 0
+    same = merged.same if update else merged.same + merged.changed
+    changed = merged.changed if update else 0
     click.echo(f"{done}: {merged.new} new, {changed} changed; left as they are: {same}")
     if (merged.new or changed) and not dry_run:
         note(f"import of {file} into {url}: {merged.new} new, {changed} changed")
@@ -222,14 +224,32 @@ def restore(file: Path) -> None:
 
 
 @main.command()
+@_ended_early()
+def begin() -> None:
+    """Begin an empty list, although back-ups of a list with the same name hold records. They stay.
+
+    The service does not begin an empty list beside them by itself, because the database may only be lost.
+
+    \b
+    mahasiswa begin
+    """  # noqa: D301 - as above
+    url = _settings_and_database().database_url
+    engine_of(url).begin()
+    click.echo(f"{url} is ready")
+
+
+@main.command()
+@click.option("--accept", is_flag=True, help="Accept the number of records, if it has shrunk.")
 @_ended_early("nothing was changed")
-def doctor() -> None:
+def doctor(*, accept: bool) -> None:
     """Check the settings, the service, its units, the database, its disk and the back-ups, and name each fault with its remedy.
 
     Run it as the user of the service, and with its settings. The service may run meanwhile. The exit code is 1 if
     something is wrong.
     """
     settings = _settings_and_database()
+    if accept:
+        click.echo(f"{engine_of(settings.database_url).accept()} records are accepted")
     is_good = True
     for finding in diagnose(settings, os.environ):
         click.echo(f"{'ok   ' if finding.is_good else 'WRONG'}  {finding.text}")
@@ -359,7 +379,7 @@ def _remove(settings: Settings, copies: Sequence[Path]) -> None:
     engine, folder = engine_of(settings.database_url), settings.backup_dir
     try:
         newest = next(iter(engine.backup_files(folder)), None) if folder else None
-        if newest is None or newest in copies:
+        if newest is None or newest.file in copies:
             click.echo(f"{engine.backup_into(folder)}: a new back-up, verified")
         for copy in copies:
             remove_copy(copy)
@@ -390,7 +410,7 @@ def copy(source: str | None, target: str | None) -> None:
     urls = _url("--from", source), _url("--to", target)
     for url in urls:
         _say_database(url)
-    count = bulk.copy_records(*urls)
+    count = bulk.copy_records(*urls, _settings().backup_dir)
     click.echo(f"{count} records copied")
     note(f"copy of {count} records from {urls[0]} to {urls[1]}")
 

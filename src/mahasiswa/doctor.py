@@ -5,6 +5,7 @@ import http.client
 import ipaddress
 import os
 import shlex
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime, tzinfo
@@ -14,7 +15,7 @@ from urllib.parse import urlsplit
 from mahasiswa.administrator import process_user
 from mahasiswa.server import CannotStart, bind
 from mahasiswa.settings import Settings, SQLiteURL
-from mahasiswa.store.backup_folder import age_seconds, read_outcome
+from mahasiswa.store.backup_folder import read_outcome
 from mahasiswa.store.engines import Finding, engine_of, good, wrong
 from mahasiswa.store.store_errors import StoreError
 from mahasiswa.web.routes import HEALTH_PATH
@@ -64,9 +65,9 @@ def _with_file(text: str, settings: Settings) -> str:
     """Name the newest sound back-up in a remedy, if there is one."""
     engine = engine_of(settings.database_url)
     with suppress(OSError):
-        for file in engine.backup_files(settings.backup_dir) if settings.backup_dir else ():
-            if engine.examine_backup(file).is_good:
-                return text.replace(" FILE", f" {shlex.quote(str(file))}")
+        for one in engine.backup_files(settings.backup_dir) if settings.backup_dir else ():
+            if engine.examine_backup(one.file).is_good:
+                return text.replace(" FILE", f" {shlex.quote(str(one.file))}")
     return text
 
 
@@ -132,35 +133,36 @@ def _newest_backup(settings: Settings) -> Iterator[Finding]:
         yield from _last_attempt(settings.database_url.address, folder, settings.timezone)
     engine = engine_of(settings.database_url)
     try:
-        files = engine.backup_files(folder)
-        newest = next(iter(files), None)
-        is_public = any(file.stat().st_mode & 0o007 for file in files)
+        own = engine.backup_files(folder)
+        newest = next(iter(own), None)
+        hours = (time.time() - newest.found_at()) / 3600 if newest else 0.0
+        is_public = any(one.file.stat().st_mode & 0o007 for one in own)
         lack = engine.lack_of_room(folder)
-        hours = age_seconds(newest) / 3600 if newest else 0.0
-        if future := engine.backup_files(folder, from_future=True):
-            yield wrong(
-                f"{future[0]} has a time in the future. Correct the clock, then run: touch {future[0]}"
-            )
+        future = engine.backup_files(folder, from_future=True)
     except OSError as error:
         yield wrong(f"The folder of the back-ups {folder} cannot be read: {error.strerror}.")
         return
+    for file in (one.file for one in future):
+        fault = f"The time in the name {file} is in the future, so that back-up does not count"
+        name = shlex.quote(str(file))
+        yield wrong(f"{fault}. Correct the clock. If it is right, run: mv {name} {name}.kept")
     if is_public:
         remedy = f"Run: chmod -R o= {shlex.quote(str(folder))}"
         yield wrong(f"Every user of this computer has rights on back-ups. {remedy}")
     if lack:
         yield wrong(f"The next back-up has no room: {lack}. Make room on that disk.")
     if newest is None:
-        if not (future or lack):
+        if not lack:
             yield wrong(f"{folder} holds no back-up. Make one now: {engine.backup_command()}")
         return
-    age = f"The newest back-up, {newest}, is {hours:.1f} hours old"
+    age = f"The newest back-up, {newest.file}, is {hours:.1f} hours old"
     if hours > settings.backup_hours + BACKUP_DELAY_HOURS:
         yield wrong(
             f"{age}. Find out why no newer one was made: journalctl -u mahasiswa -p warning"
         )
     else:
         yield good(f"{age}.")
-    yield engine.examine_backup(newest)
+    yield engine.examine_backup(newest.file)
 
 
 def _last_attempt(database: Path, folder: Path, timezone: tzinfo) -> Iterator[Finding]:
@@ -186,3 +188,8 @@ def _last_attempt(database: Path, folder: Path, timezone: tzinfo) -> Iterator[Fi
         )
     elif last.moment:
         yield good(f"The service could write to the folder of the back-ups at {at:%Y-%m-%d %H:%M}.")
+    tested = f"{datetime.fromtimestamp(last.tested, timezone):%Y-%m-%d %H:%M}"
+    if last.test_problem:
+        yield wrong(f"The test restore of {tested} failed: {last.test_problem}.")
+    elif last.tested:
+        yield good(f"The service has restored a back-up as a test at {tested}.")

@@ -14,13 +14,13 @@ from contextlib import suppress
 from importlib import metadata
 from multiprocessing.connection import wait
 from multiprocessing.process import BaseProcess
+from typing import Any, cast
 
 from mahasiswa.logs import configure_logging, priority
 from mahasiswa.parent import end_with
 from mahasiswa.settings import Settings, SQLiteURL
-from mahasiswa.store.backup_folder import write_outcome
 from mahasiswa.store.engines import engine_of
-from mahasiswa.store.store_errors import NeedsRepair, StoreError, Unusable
+from mahasiswa.store.store_errors import NeedsRepair, StoreError
 
 # Maximum time for the workers after SIGTERM; the service promises to end within 5 seconds.
 SHUTDOWN_SECONDS = 4.5
@@ -137,19 +137,14 @@ def _back_up(settings: Settings, parent: int) -> None:
     signal.set_wakeup_fd(-1)  # inherited from the main process, as its handlers are
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # removes the unfinished file
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
-    problem = ""
+    from mahasiswa.store.sqlite.keeping import keep_backups  # noqa: PLC0415 - PostgreSQL does not need it
+
+    used = cast("Any", settings)  # with an SQLite file and a folder, see _Backups
+    max_age = settings.backup_hours * 3600 - BACKUP_CHECK_SECONDS / 2
     try:
-        max_age = settings.backup_hours * 3600 - BACKUP_CHECK_SECONDS / 2
-        if made := engine_of(settings.database_url).backup_into(settings.backup_dir, max_age):
-            log.info("back-up %s: %d bytes, verified", made, made.stat().st_size)
-    except Unusable as error:
-        problem = str(error)
-        log.error("%s", problem)  # noqa: TRY400 - a traceback tells the operator nothing
-    if isinstance(settings.database_url, SQLiteURL):
-        try:
-            write_outcome(settings.database_url.address, problem)
-        except OSError as error:
-            log.error("the outcome of the back-up could not be noted: %s", error.strerror)  # noqa: TRY400 - as above
+        keep_backups(used.database_url.address, used.backup_dir, max_age)
+    except OSError as error:
+        log.error("the outcome of the back-up could not be noted: %s", error.strerror)  # noqa: TRY400 - a traceback tells the operator nothing
 
 
 def _wakened_by_signals() -> socket.socket:
@@ -262,7 +257,7 @@ def _make_ready(settings: Settings, parent: int) -> None:
     """Run in a process of its own, because no handle of SQLite may be open when the workers are forked."""
     end_with(parent)
     try:
-        engine_of(settings.database_url).migrate(settings.history_days)
+        engine_of(settings.database_url).migrate(settings.history_days, backups=settings.backup_dir)
         # Without the folder of the back-ups: the start does not wait for it, and the first back-up reports it.
         for finding in engine_of(settings.database_url).examine(None, quick=True):
             if not finding.is_good:

@@ -9,18 +9,21 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from hashlib import sha256
 from pathlib import Path
 from threading import Event
 
 import pytest
 from harness import Service, free_port, run_to_the_end
-from operators import COMMAND, TWO, Operator, records_of
+from operators import COMMAND, TWO, Operator, overwrite, records_of
 from processes import children, needs_namespaces, started, until, working
-from stores import run_script
+from stores import ask, run_script
 
-from mahasiswa.store.backup_folder import read_outcome
+from mahasiswa.store.backup_folder import read_outcome, write_outcome
 
-NAME = re.compile(r"mahasiswa-\d{8}T\d{6}Z(-2)?\.db")
+NAME = re.compile(r"mahasiswa-[0-9a-f]{8}-\d{8}T\d{6}Z(-2)?\.db")
+KEY = "SELECT signing_key FROM mahasiswa_history_state"
 HOUR = 3600
 DAY = 24 * HOUR
 
@@ -60,41 +63,98 @@ def test_a_backup_without_a_name_goes_to_the_folder_or_beside_the_database(kept:
     assert NAME.fullmatch(beside)
 
 
-def test_old_backups_are_removed_by_days_that_have_one_and_never_if_they_hold_much_more(
+def moment(days: float) -> str:
+    """Return the time in the name of a back-up of so many days ago."""
+    return f"{datetime.fromtimestamp(time.time() - days * DAY, UTC):%Y%m%dT%H%M%SZ}"
+
+
+def renamed(file: Path, days: float) -> Path:
+    """Give a back-up the name and the file's time of days ago."""
+    older = file.with_name(re.sub(r"\d{8}T\d{6}Z(-\d+)?", moment(days), file.name))
+    file.rename(older)
+    os.utime(older, (time.time() - days * DAY,) * 2)
+    return older
+
+
+def test_old_backups_are_removed_by_the_times_in_their_names_and_never_if_they_hold_much_more(
     kept: Operator,
 ) -> None:
-    """The two newest such days stay whole, 60 with their last one, and three that are twice as large. Others stay."""
+    """The two newest days stay whole, 60 days and 12 months with their last one, and three that are twice as large.
+
+    The files' own times say nothing: all files are as new as if they were copied without them.
+    """
     folder = kept.folder / "cadangan"
     folder.mkdir(0o700)
     larger, small = kept.folder / "besar", kept.folder / "kecil"
-    kept.fill([(nim, "A", "B") for nim in "12345"])
-    kept.done("backup", str(larger))
     kept.fill(TWO)
     kept.done("backup", str(small))
+    run_script(
+        kept.database, "INSERT INTO mahasiswa VALUES ('3','A','B'),('4','A','B'),('5','A','B')"
+    )
+    kept.done("backup", str(larger))
+    run_script(kept.database, "DELETE FROM mahasiswa WHERE nim > '2'")
+    ((key,),) = ask(kept.database, KEY)
+    own = sha256(str(key).encode()).hexdigest()[:8]
 
-    def put(name: str, days: int, hour: int, *, is_larger: bool = False) -> Path:
-        file = kept.folder / name.format(f"20200101T0{hour:02}{days:03}Z")
+    def put(name: str, day: str, hour: int, *, is_larger: bool = False) -> Path:
+        file = kept.folder / name.format(f"{day}T{hour:02}0000Z")
         shutil.copy(larger if is_larger else small, file)
-        os.utime(file, ((time.time() // DAY - days) * DAY + hour * HOUR,) * 2)
         return file
 
-    daily, before = "cadangan/mahasiswa-{}.db", "mahasiswa.db.before-{}"
-    stays = {put(daily, 100, hour) for hour in (1, 2)} | {
-        put(daily, day, 2) for day in range(101, 159)
+    def days(of: int, *, until: str) -> list[str]:
+        last = datetime.strptime(until, "%Y%m%d").replace(tzinfo=UTC)
+        return [f"{last - timedelta(days=number):%Y%m%d}" for number in range(of)]
+
+    daily, old, before = (
+        f"cadangan/mahasiswa-{own}-{{}}.db",
+        "cadangan/mahasiswa-{}.db",
+        "mahasiswa.db.before-{}",
+    )
+    # Today has the back-up of this test. Then 20250630 is the second day, and 20250503 the 60th.
+    stays = {put(daily, "20250630", hour) for hour in (1, 2)}
+    stays |= {put(old, day, 2) for day in days(58, until="20250629")}
+    goes = {put(daily, day, 1) for day in days(58, until="20250629")}
+    # Today's month, 202506 and 202505 are the first three of 12 months.
+    months = (
+        "20250430",
+        "20250331",
+        "20250228",
+        "20250131",
+        "20241231",
+        "20241130",
+        "20241031",
+        "20240930",
+        "20240831",
+    )
+    stays |= {put(daily, day, 2) for day in months}
+    goes |= {put(daily, day, 1) for day in months} | {
+        put(daily, "20240731", 1),
+        put(daily, "20250429", 2),
     }
-    goes = {put(daily, day, 1) for day in range(101, 159)} | {put(daily, 300, 1)}
-    stays |= {put(daily, day, 0, is_larger=True) for day in (150, 400, 401)}
-    goes |= {put(daily, day, 0, is_larger=True) for day in (402, 403)}
-    stays |= {put(before, day, 2) for day in (100, 200, 300)} | {put(before, 200, 1)}
-    goes |= {put(before, 300, 1)}
+    stays |= {put(daily, day, 0, is_larger=True) for day in ("20250601", "20240101", "20230101")}
+    goes |= {put(daily, day, 0, is_larger=True) for day in ("20220101", "20210101")}
+    stays |= {put(before, day, 2) for day in ("20250101", "20240101", "20230101")}
+    stays |= {put(before, "20240101", 1)}
+    goes |= {put(before, "20230101", 1)}
     # Cannot be read: they stay, and the others of their day stay too.
-    for day, hour in ((120, 3), (130, 3), (600, 3)):
-        damaged = put(daily, day, hour)
+    for name, day, hour in (
+        (daily, "20250602", 3),
+        (daily, "20250606", 3),
+        (daily, "20200101", 3),
+        (old, "20200101", 3),
+    ):
+        damaged = put(name, day, hour)
         damaged.write_bytes(b"SQLite format 3" + bytes(9000))
-        os.utime(damaged, ((time.time() // DAY - day) * DAY + hour * HOUR,) * 2)
         stays.add(damaged)
-    for other in ("mahasiswa.db", "mahasiswa-akhir-tahun.db", "lain-20260101T000000Z.db"):
-        stays.add(put(f"cadangan/{other}", 500, 1))
+    # From the future, of another list, and of no list.
+    for name in (
+        f"mahasiswa-{own}-{moment(-2)}.db",
+        "mahasiswa-0123abcd-20200101T000000Z.db",
+        "mahasiswa.db",
+        "mahasiswa-akhir-tahun.db",
+        "lain-20260101T000000Z.db",
+    ):
+        stays.add(put(f"cadangan/{name}", "", 1))
     answer = kept.run("backup")
     assert answer.returncode == 0
     assert not {file for file in stays if not file.exists()}
@@ -104,23 +164,145 @@ def test_old_backups_are_removed_by_days_that_have_one_and_never_if_they_hold_mu
     assert len(removed) == len(answer.stderr.splitlines())
 
 
-def test_an_empty_list_never_takes_the_place_of_backups_with_records(kept: Operator) -> None:
-    """A database that was moved away is not backed up. The log and `doctor` name the file to restore, which heals it."""
+def test_each_of_two_lists_in_one_folder_has_its_own_backups(
+    kept: Operator, tmp_path: Path
+) -> None:
+    """Both databases have the same name. An old name without an id belongs to the list whose key is in the file."""
+    (tmp_path / "lain").mkdir()
+    other = Operator(tmp_path / "lain")
+    other.environment["BACKUP_DIR"] = kept.environment["BACKUP_DIR"]
+    other.fill([("9", "Zul", "Solo")])
+    kept.done("backup")
+    (first,) = backups(kept)
+    assert "holds no back-up" in other.run("doctor").stdout
+    with Service(other.database, {"BACKUP_DIR": kept.environment["BACKUP_DIR"]}):
+        until(lambda: len(list(first.parent.glob("*.db"))) == 2)
+    (second,) = {*backups(kept)} - {first}
+    assert records_of(second) == other.records()
+    old_names = []
+    for number, file in enumerate((first, second)):
+        old_names.append(
+            renamed(file, 3 + number).rename(first.parent / f"mahasiswa-{moment(3 + number)}.db")
+        )
+    for operator, file in zip((kept, other), old_names, strict=True):
+        assert f"The newest back-up, {file}, is " in operator.run("doctor").stdout
+        operator.done("backup")
+        assert f"The newest back-up, {file}, is 0.0 hours" in operator.run("doctor").stdout
+    # Each of them removes its own only.
+    for day in range(4, 8):
+        shutil.copy(old_names[0], first.parent / f"mahasiswa-{moment(day)}-2.db")
+    run_script(other.database, "DELETE FROM mahasiswa")
+    other.done("backup")
+    assert len(backups(kept)) == 7
+    run_script(kept.database, "DELETE FROM mahasiswa WHERE nim = '1'")
+    kept.run("backup")
+    assert len(backups(kept)) == 8
+
+
+SHRUNK = "WRONG  The list has {} records fewer than within the last 30 days. If they are lost, restore a back-up."
+
+
+def test_a_list_that_has_shrunk_is_an_alarm_until_its_number_is_accepted(kept: Operator) -> None:
+    """By a tenth and by 20 records, compared with each back-up of 30 days. Later losses are another alarm."""
+    kept.fill([(f"{number:03}", "A", "B") for number in range(300)])
+    kept.environment |= {"HOST": "127.0.0.1", "PORT": str(free_port())}
     kept.done("backup")
     (file,) = backups(kept)
-    os.utime(file, (time.time() - 80 * DAY,) * 2)
-    kept.database.unlink()
-    said = f"he list and its history are empty, but {file} holds 2 records. To begin anew, move"
-    environment = {"BACKUP_DIR": kept.environment["BACKUP_DIR"]}
-    with Service(kept.database, environment) as service:
-        until(lambda: f" ERROR no back-up was made: t{said}" in service.stderr())
-        assert backups(kept) == [file]
-        line, *_ = (line for line in kept.run("doctor").stdout.splitlines() if said in line)
-        kept.type_remedy(line)
+    file = renamed(file, 29)
+    run_script(kept.database, "DELETE FROM mahasiswa WHERE nim >= '270'")
+    kept.done("backup")
+    assert "ok     The list" not in kept.done("doctor")
+    run_script(kept.database, "DELETE FROM mahasiswa WHERE nim = '269'")
+    assert SHRUNK.format(31) in kept.run("doctor").stdout
+    renamed(file, 31)
+    assert SHRUNK.format(31) not in kept.done("doctor")
+    run_script(kept.database, "DELETE FROM mahasiswa WHERE nim >= '200'")
+    with (
+        Service(kept.database, kept.environment | {"METRICS": "1", "BACKUP_HOURS": "1"}) as service,
+        service.site() as site,
+    ):
+        os.utime(backups(kept)[-1], (time.time() - DAY,) * 2)
         service.restart()
-        until(lambda: f"INFO back-up {file.parent}" in service.stderr())
-    assert records_of(kept.database) == TWO
-    assert said not in kept.run("doctor").stdout
+        until(lambda: re.search("records_missing.* 70\n", site.get("/metrics").text))
+        assert SHRUNK.format(70) in kept.run("doctor").stdout
+        (line,) = (line for line in kept.run("doctor").stdout.splitlines() if "--accept" in line)
+        kept.type_remedy(line)
+        assert re.search("records_missing.* 0\n", site.get("/metrics").text)
+        run_script(kept.database, "DELETE FROM mahasiswa WHERE nim >= '179'")
+        assert SHRUNK.format(21) in kept.run("doctor").stdout
+
+
+def test_a_lost_database_is_not_begun_anew_beside_its_copies(kept: Operator) -> None:
+    """The start, an import and a copy refuse, with the command that restores it and the one that begins an empty list."""
+    kept.done("backup")
+    (file,) = backups(kept)
+    lost = f"mahasiswa: {kept.database} holds no list, but {{}} holds 2 records. "
+    said = lost + "To begin an empty list: mahasiswa begin. To have them back: mahasiswa restore {}"
+    start = {"DATABASE_URL": kept.environment["DATABASE_URL"], "PORT": str(free_port())}
+    csv_file = kept.write("a.csv", b"NIM,Nama,Alamat\n7,A,B\n")
+    source = f"sqlite:///{shutil.copy(kept.database, kept.folder / 'lain.db')}"
+    kept_copy = file.rename(kept.folder / "simpanan")
+    beside = kept.folder / "mahasiswa-20200101T000000Z.db"
+    future = file.with_name(f"mahasiswa-{moment(-9)}.db")
+    for copy, folder in ((file, file.parent), (beside, ""), (future, file.parent)):
+        shutil.copy(kept_copy, copy)
+        kept.environment["BACKUP_DIR"] = str(folder)
+        for without_tables in (False, True):
+            for path in kept.folder.glob("mahasiswa.db*"):
+                path.unlink()
+            if without_tables:
+                kept.database.touch()
+            ended = run_to_the_end(start | {"BACKUP_DIR": str(folder)}, kept.folder)
+            assert (ended.returncode, ended.stderr) == (2, said.format(copy, copy) + "\n")
+            for command in (("import", csv_file), ("copy", "--from", source)):
+                assert kept.failed(*command) == [said.format(copy, copy)]
+        kept.done("restore", str(copy))
+        assert kept.records() == TWO
+        assert ask(kept.database, KEY) == ask(kept_copy, KEY), "it is the same list"
+        kept.database.unlink()
+        assert kept.done("begin") == f"{kept.database} is ready\n"
+        with Service(kept.database, {"BACKUP_DIR": str(folder)}) as service, service.site() as site:
+            assert site.list().records == []
+        for path in (*kept.folder.glob("cadangan/*"), copy):
+            path.unlink(missing_ok=True)
+
+
+def test_the_service_restores_its_newest_backup_each_month_as_a_test(
+    kept: Operator, small_disk: Path
+) -> None:
+    """The result is in `doctor`. A back-up that cannot be restored, or a disk without room, is a finding until it can."""
+    kept.environment |= {"HOST": "127.0.0.1", "PORT": str(free_port())}
+    run_script(
+        kept.database, "INSERT INTO mahasiswa VALUES ('3', 'x', printf('%.*c', 200000, 'x'))"
+    )
+    shutil.copy(kept.database, small_disk / "mahasiswa.db")
+    kept.database = small_disk / "mahasiswa.db"
+    kept.environment["DATABASE_URL"] = f"sqlite:///{kept.database}"
+    succeeded = "ok     The service has restored a back-up as a test at "
+
+    def tested() -> str:
+        last = read_outcome(kept.database)
+        write_outcome(kept.database, last._replace(tested=last.tested - 31 * DAY))
+        with Service(kept.database, kept.environment) as service:
+            until(lambda: time.time() - read_outcome(kept.database).tested < 60)
+            assert read_outcome(kept.database).problem == ""
+            assert service.stop() == 0
+        assert {path.name for path in small_disk.glob(".mahasiswa-*")} == set()
+        return kept.run("doctor").stdout
+
+    assert succeeded in tested()
+    (file,) = backups(kept)
+    good = file.read_bytes()
+    overwrite(file, 4096, 8192)
+    assert re.search(
+        f"WRONG  The test restore of .* failed: {file} cannot be restored: .*damaged", tested()
+    )
+    file.write_bytes(good)
+    (small_disk / "penuh").write_bytes(bytes(2300 * 1024))
+    said = f"WRONG  The test restore of .*: {file} was not restored as a test: only"
+    assert re.search(said, tested())
+    (small_disk / "penuh").unlink()
+    assert succeeded in tested()
 
 
 def test_doctor_reports_that_the_service_cannot_write_where_the_command_can(
@@ -355,6 +537,7 @@ def test_a_folder_that_hangs_or_may_not_be_used_never_stops_the_service(
             assert "newest_backup_age" not in metrics.result().text
             blamed = f" ERROR no backup was written to the folder {folder}: {said}"
             until(lambda blamed=blamed: blamed in service.stderr())  # type: ignore[misc]
+            until(lambda folder=folder: f"{folder}:" in read_outcome(kept.database).problem)  # type: ignore[misc]
             assert service.stderr().count("ERROR") == 1
             assert service.stop() == 0
         local = {"HOST": "127.0.0.1", "PORT": str(service.port), "BACKUP_DIR": str(folder)}

@@ -6,11 +6,10 @@ import shlex
 import shutil
 import subprocess
 import sys
-import time
 import uuid
 from collections.abc import Iterable, Iterator
 from configparser import RawConfigParser
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -66,6 +65,7 @@ def test_the_file_of_the_unit_is_restored_into_a_second_database(
             site.add(*record)
         site.edit("1", "Ani", "Sleman")
         run_line("ExecStart", folder, environment)
+        run_line("ExecStartPost", folder, environment)
     expected = [execute(first, statement) for statement in READ]
     (dump,) = folder.iterdir()
 
@@ -93,41 +93,47 @@ def test_the_file_of_the_unit_is_restored_into_a_second_database(
 def test_the_last_dumps_with_records_are_kept_although_the_list_is_empty_for_61_days(
     databases: tuple[str, str], tmp_path: Path
 ) -> None:
-    """Age alone removes none. Later the last dump of each of 60 days stays, and three that hold more records."""
-    url, _ = databases
-    environment = {**os.environ, "PATH": f"{programs()}:{os.environ['PATH']}", "DATABASE_URL": url}
+    """Later the last dump of each of 60 days and 12 months stays, and three that hold more records.
 
-    def dump(name: str) -> Path:
-        run_line("ExecStart", tmp_path, environment)
-        (made,) = tmp_path.glob("mahasiswa-*.dump")
-        return made.rename(tmp_path / name)
+    A dump has the id of its list in its name. In an old name it is missing, and the key in the dump tells the list.
+    """
+    environment = {**os.environ, "PATH": f"{programs()}:{os.environ['PATH']}"}
 
-    def copies(of: Path, days: Iterable[float]) -> set[Path]:
-        """Put a dump into the folder with the names and times of days ago."""
-        made = set()
-        for moment in (time.time() // 86400 * 86400 + 3600 - day * 86400 for day in days):
-            made.add(
-                file := tmp_path
-                / f"mahasiswa-{datetime.fromtimestamp(moment, UTC):%Y%m%dT%H%M%SZ}.dump"
-            )
-            shutil.copy(of, file)
-            os.utime(file, (moment, moment))
-        return made
+    def dump(url: str, name: str) -> Path:
+        run_line("ExecStart", tmp_path, environment | {"DATABASE_URL": url})
+        return Path(shutil.copy(tmp_path / ".unfinished", tmp_path / name))
 
-    with Service(url) as service, service.site() as site:
-        site.add(*TWO[0])
-        full = dump("full")
-        site.delete(TWO[0][0])
-        empty = dump("empty")
-    good = copies(full, (400, 401, 402))
+    def copies(of: Path, days: Iterable[str], name: str = "mahasiswa-{}T010000Z.dump") -> set[Path]:
+        """Put a dump into the folder with the names of these days. The times of the files are now."""
+        return {Path(shutil.copy(of, tmp_path / name.format(day))) for day in days}
+
+    def ago(days: float) -> str:
+        return f"{datetime.now(UTC) - timedelta(days=days):%Y%m%d}"
+
+    for url in databases:
+        with Service(url) as service, service.site() as site:
+            site.add(*TWO[0])
+    other, full = dump(databases[1], "other"), dump(databases[0], "full")
     assert run_line("ExecStartPost", tmp_path, environment) == ""
-    older, daily, earlier = copies(full, (403,)), copies(empty, range(60)), copies(empty, (2.02,))
-    torn = copies(UNIT, (500,))  # a file that cannot be read stays
+    (first,) = tmp_path.glob("mahasiswa-*.dump")
+    own = re.sub(r"\d{8}T\d{6}", "{}T010000", first.name)
+    execute(databases[0], "DELETE FROM mahasiswa")
+    empty = dump(databases[0], "empty")
+    stays = {first} | copies(full, ("20240111", "20240112"))
+    goes = copies(full, ("20240109", "20240110")) | copies(
+        empty, (ago(2),), own.replace("T01", "T00")
+    )
+    stays |= copies(empty, map(ago, range(1, 60)), own)
+    stays |= copies(other, ("20240108", "20230101")) | copies(UNIT, ("20220101",))
+    stays |= copies(empty, ("20210101",), "mahasiswa-0123abcd-{}T010000Z.dump")
     removed = run_line("ExecStartPost", tmp_path, environment)
     assert {
         Path(line.removeprefix("removed the old back-up ")) for line in removed.splitlines()
-    } == older | earlier
-    assert set(tmp_path.iterdir()) == {full, empty} | good | daily | torn
+    } == goes
+    assert stays <= set(tmp_path.iterdir())
+    (tmp_path / ".unfinished").write_bytes(b"")
+    with pytest.raises(AssertionError, match=r"\.unfinished cannot be read, so it is no back-up"):
+        run_line("ExecStartPost", tmp_path, environment)
 
 
 CLUSTER = (ROOT / "docs" / "cluster.md").read_text("utf-8")
@@ -170,7 +176,8 @@ def test_the_documented_rights_are_enough_for_the_service_and_its_dumps(
             operator.write("a.csv", csv(HEADER, TWO[1]))
             assert operator.imported("a.csv").startswith("written: 1 new")
             assert site.list().nims == ["1", "2"]
-        run_line("ExecStart", tmp_path, environment)
+        for line in ("ExecStart", "ExecStartPost"):
+            run_line(line, tmp_path, environment)
         assert len([*tmp_path.glob("mahasiswa-*.dump")]) == 1
     finally:
         database = f"{postgres.rpartition('/')[0]}/{documented.rpartition('/')[2]}"
@@ -190,7 +197,8 @@ def test_the_dumps_that_hold_a_forgotten_person_are_removed_after_a_newer_dump(
     with Service(url) as service, service.site() as site:
         site.add(*TWO[0])
         site.add(nim, "Siti", "Solo")
-    run_line("ExecStart", folder, operator.environment)
+    for line in ("ExecStart", "ExecStartPost"):
+        run_line(line, folder, operator.environment)
     (made,) = folder.iterdir()
     old = made.rename(folder / "mahasiswa-20260101T000000Z.dump")
 
@@ -210,7 +218,8 @@ def test_the_dumps_that_hold_a_forgotten_person_are_removed_after_a_newer_dump(
     assert f"{old} still holds the texts." in refused.stdout
     assert "run systemctl start mahasiswa-pgdump" in refused.stderr
     assert (refused.returncode, old.exists()) == (1, True)
-    run_line("ExecStart", folder, operator.environment)
+    for line in ("ExecStart", "ExecStartPost"):
+        run_line(line, folder, operator.environment)
     done = forget()
     assert (done.returncode, old.exists()) == (0, False), done.stderr
     (left,) = folder.iterdir()

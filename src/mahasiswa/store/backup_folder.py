@@ -7,90 +7,141 @@ import shutil
 import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from itertools import chain, count, groupby, islice
+from hashlib import sha256
+from itertools import count, islice
 from pathlib import Path
 from typing import NamedTuple
 
 from mahasiswa.lookout import listed
 
-DAY_SECONDS = 24 * 3600
 ALL_KEPT_DAYS = 2  # newest days that have a back-up and keep all of theirs
 DAILY_KEPT_DAYS = 60  # newest days that have a back-up and keep their last one
+KEPT_MONTHS = 12  # newest months that have a back-up and keep their last one
 # Newest back-ups that are kept because they hold more than twice as many records as the newest one.
 LARGER_KEPT = 3
-# A back-up that is newer than now by more was made with a wrong clock: it does not count.
+MISSING_MIN = 20  # minimum number of missing records that is an alarm
+# A back-up whose name is newer than now by more was made with a wrong clock: it does not count.
 CLOCK_TOLERANCE_SECONDS = 360
 # Minimum free space for a back-up, a restore or an upgrade, as a multiple of the database.
 FREE_SPACE_FACTOR = 3
 
+MOMENT = "%Y%m%dT%H%M%SZ"  # in UTC, in the name of a back-up; these texts sort as their moments do
+
 OUTCOME_BYTES = 4096
-PROBLEM_MAX_CHARACTERS = 600  # JSON needs at most six bytes for each
+PROBLEM_MAX_CHARACTERS = 300  # JSON needs at most six bytes for each
+
+
+class Backup(NamedTuple):
+    """A back-up, by its name. `number` tells two of one second apart; `list_id` is None in a name of an older version."""
+
+    moment: str
+    number: int
+    file: Path
+    list_id: str | None
+
+    def found_at(self) -> float:
+        """The time at which it was made, or at which a later back-up found it unchanged and touched it; raise OSError."""
+        touched = self.file.stat().st_mtime
+        if touched > time.time():  # by a wrong clock
+            return datetime.strptime(self.moment, MOMENT).replace(tzinfo=UTC).timestamp()
+        return touched
 
 
 class Outcome(NamedTuple):
-    """How the service's last attempt to make a back-up ended. Times are in seconds since the epoch.
+    """How the service's last attempts to make a back-up and to restore one ended. Times are in seconds since the epoch.
 
     `problem` is empty if it succeeded. `succeeded` is the time of the last attempt that did, or 0. `failures` counts the
-    others since the first start.
+    others since the first start. At the time `newest` the newest back-up was found unchanged. `tested` and `test_problem`
+    are those of the last restore into a temporary file. `missing` is the number of records that the list lacks. At the
+    time `accepted` an administrator has accepted the number `accepted_records`.
     """
 
     moment: float = 0.0
     problem: str = ""
     succeeded: float = 0.0
     failures: int = 0
+    newest: float = 0.0
+    tested: float = 0.0
+    test_problem: str = ""
+    missing: int = 0
+    accepted: float = 0.0
+    accepted_records: int = 0
+
+
+def id_of_list(signing_key: str) -> str:
+    """Return the id that stands in the names of a list's back-ups: 8 letters of the SHA-256 of its key."""
+    return sha256(signing_key.encode()).hexdigest()[:8]
 
 
 def free_name(folder: Path, prefix: str, suffix: str = "") -> Path:
     """A name that no file has, with the time now in UTC, and a counter if two come within a second."""
     for number in count(1):
-        name = f"{prefix}{datetime.now(UTC):%Y%m%dT%H%M%SZ}{f'-{number}' if number > 1 else ''}{suffix}"
+        name = f"{prefix}{moment_of(time.time())}{f'-{number}' if number > 1 else ''}{suffix}"
         if not os.path.lexists(folder / name):
             break
     return folder / name
 
 
+def moment_of(seconds: float) -> str:
+    """Return the moment so many seconds after the epoch, as a name has it."""
+    return f"{datetime.fromtimestamp(seconds, UTC):{MOMENT}}"
+
+
 def find_backups(
     folder: Path, prefix: str, suffix: str = "", *, from_future: bool = False
-) -> Sequence[Path]:
-    """The files with such names as `free_name` makes, such as `mahasiswa-20261120T101700Z.db`, newest first; raise OSError.
+) -> Sequence[Backup]:
+    """The back-ups with such names as `mahasiswa-1f0e9a7b-20261120T101700Z.db`, newest first; raise OSError.
 
-    The database itself never has such a name. Files from the future are left out, or are the only ones.
+    The database itself never has such a name. Those from the future are left out, or are the only ones.
     """
-    pattern = re.compile(rf"{re.escape(prefix)}\d{{8}}T\d{{6}}Z(-\d+)?{re.escape(suffix)}")
-    latest = time.time() + CLOCK_TOLERANCE_SECONDS
-    times = {file: file.stat().st_mtime for file in listed(folder) if pattern.fullmatch(file.name)}
-    wanted = (file for file in times if (times[file] > latest) == from_future)
-    return sorted(wanted, key=times.__getitem__, reverse=True)
+    moment = r"(\d{8}T\d{6}Z)(?:-(\d+))?"
+    pattern = re.compile(rf"{re.escape(prefix)}(?:([0-9a-f]{{8}})-)?{moment}{re.escape(suffix)}")
+    latest = moment_of(time.time() + CLOCK_TOLERANCE_SECONDS)
+    named = [(pattern.fullmatch(file.name), file) for file in listed(folder)]
+    found = [Backup(m[2], int(m[3] or 1), file, m[1]) for m, file in named if m]
+    return sorted((one for one in found if (one.moment > latest) == from_future), reverse=True)
 
 
-def age_seconds(file: Path) -> float:
-    """The time since a back-up was made, or since a later back-up found it unchanged."""
-    return max(0.0, time.time() - file.stat().st_mtime)
+def own_backups(
+    found: Sequence[Backup], list_id: str | None, id_in: Callable[[Path], str | None]
+) -> Sequence[Backup]:
+    """Those of one list, or all if its id is unknown. `id_in` reads the id in a file whose name has none."""
+    if list_id is None:
+        return found
+    return [one for one in found if (one.list_id or id_in(one.file)) == list_id]
 
 
-def expired(newest_first: Sequence[Path], records: Callable[[Path], int | None]) -> Sequence[Path]:
-    """The back-ups that can be removed. Age alone removes none: only days that have a back-up count.
+def expired(
+    newest_first: Sequence[Backup], records: Callable[[Path], int | None]
+) -> Sequence[Path]:
+    """The back-ups that can be removed. Age alone removes none: only days and months that have a back-up count.
 
     `records` counts the records of a file, None if it cannot be read. Such a file stays, and is no reason to remove another
     file. If a list is lost or emptied, its newest back-up is small, so the last larger back-ups are kept for ever.
     """
-    if not _old(newest_first):  # then no file must be read
+    if len(_kept(newest_first)) == len(newest_first):  # then no file must be read
         return []
-    counts = {file: number for file in newest_first if (number := records(file)) is not None}
+    counts = {one: number for one in newest_first if (number := records(one.file)) is not None}
     newest = next(iter(counts.values()), 0)
-    larger = set(
-        islice((file for file, number in counts.items() if number > 2 * newest), LARGER_KEPT)
-    )
-    return [file for file in _old(list(counts)) if file not in larger]
+    larger = islice((one for one, number in counts.items() if number > 2 * newest), LARGER_KEPT)
+    kept = _kept(list(counts)).union(larger)
+    return [one.file for one in counts if one not in kept]
 
 
-def _old(newest_first: Sequence[Path]) -> Sequence[Path]:
-    days = [
-        list(day)
-        for _, day in groupby(newest_first, lambda file: file.stat().st_mtime // DAY_SECONDS)
-    ]
-    extra = (file for day in days[ALL_KEPT_DAYS:DAILY_KEPT_DAYS] for file in day[1:])
-    return [*extra, *chain(*days[DAILY_KEPT_DAYS:])]
+def _kept(newest_first: Sequence[Backup]) -> set[Backup]:
+    oldest_first = newest_first[::-1]
+    # The last one of each, in the order of the days and months.
+    days = {one.moment[:8]: one for one in oldest_first}
+    months = {one.moment[:6]: one for one in oldest_first}
+    whole = [*days][-ALL_KEPT_DAYS:]
+    daily, monthly = [*days.values()][-DAILY_KEPT_DAYS:], [*months.values()][-KEPT_MONTHS:]
+    return {*daily, *monthly, *(one for one in newest_first if one.moment[:8] in whole)}
+
+
+def missing_records(now: int, most: int) -> int:
+    """How many records a list lacks that had more within 30 days; 0 if they are too few for an alarm."""
+    lost = most - now
+    return lost if lost >= MISSING_MIN and 10 * now < 9 * most else 0
 
 
 def lack_of_room(folder: Path, database_bytes: int) -> str:
@@ -104,7 +155,7 @@ def lack_of_room(folder: Path, database_bytes: int) -> str:
 
 
 def read_outcome(database: Path) -> Outcome:
-    """How the last attempt of the service that uses this SQLite file ended; raise OSError.
+    """How the last attempts of the service that uses this SQLite file ended; raise OSError.
 
     A file that is missing, torn or of another version counts as empty. An unknown field is ignored.
     """
@@ -115,13 +166,8 @@ def read_outcome(database: Path) -> Outcome:
         return Outcome()
 
 
-def write_outcome(database: Path, problem: str) -> None:
+def write_outcome(database: Path, outcome: Outcome) -> None:
     """Note the outcome beside the database; raise OSError."""
-    last = read_outcome(database)
-    now = time.time()
-    succeeded = last.succeeded if problem else now
-    failures = last.failures + bool(problem)
-    outcome = Outcome(now, problem[:PROBLEM_MAX_CHARACTERS], succeeded, failures)
     # JSON can escape what UTF-8 lacks: a byte of a path that is no UTF-8.
     text = json.dumps(outcome._asdict(), ensure_ascii=False).encode("utf-8", "backslashreplace")
     # The same bytes are written in place, so it works on a full disk too, and a reader sees the old or the new text.

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from mahasiswa.record import Incoming
 from mahasiswa.settings import DatabaseURL, SQLiteURL
 from mahasiswa.store import Store
+from mahasiswa.store.backup_folder import Backup
 from mahasiswa.work import Slots
 
 
@@ -61,12 +62,19 @@ class Engine(ABC):
     """One database. Each method makes connections of its own and closes them, except those of the store."""
 
     @abstractmethod
-    def migrate(self, history_days: int | None = None, *, create: bool = True) -> None:
+    def migrate(
+        self,
+        history_days: int | None = None,
+        *,
+        create: bool = True,
+        backups: Path | None = None,
+    ) -> None:
         """Create the tables, or upgrade those of an earlier version of this program; raise Unusable.
 
         `history_days` is the setting HISTORY_DAYS, which is written into the database: 0 removes the triggers and the
         history. None, as for a command, keeps the value of the database; a new database gets DEFAULT_HISTORY_DAYS.
-        With `create=False`, an SQLite file that does not exist is an error.
+        With `create=False`, an SQLite file that does not exist is an error. Otherwise it is only created if no copy of it,
+        beside it or in the folder `backups`, has records. NeedsRepair says how to restore that, or to `begin`.
 
         All handles are closed when it returns. The service calls it in a process of its own, because no handle of SQLite
         may be open when the workers are forked.
@@ -76,6 +84,10 @@ class Engine(ABC):
     def readable(self) -> Iterator["Engine"]:
         """A database for a command that only reads: this one, or a copy if it is on a read-only disk."""
         yield self
+
+    @abstractmethod
+    def begin(self) -> None:
+        """Create the tables if there are none, also beside copies of a lost database; raise Unusable."""
 
     @abstractmethod
     async def open_store(self, slots: Slots) -> Store:
@@ -126,8 +138,15 @@ class Engine(ABC):
         """
 
     @abstractmethod
-    def backup_files(self, folder: Path, *, from_future: bool = False) -> Sequence[Path]:
-        """The back-ups in a folder, newest first; raise OSError. Those of a wrong clock come from the future."""
+    def accept(self) -> int:
+        """Note the number of records and return it: that it was larger is no alarm any more; raise Unusable or OSError."""
+
+    @abstractmethod
+    def backup_files(self, folder: Path, *, from_future: bool = False) -> Sequence[Backup]:
+        """The back-ups of this list in a folder, newest first; raise OSError. Those of a wrong clock come from the future.
+
+        If the database cannot tell which list it is, they are those of all lists with its name.
+        """
 
     @abstractmethod
     def lack_of_room(self, folder: Path) -> str:

@@ -1,6 +1,5 @@
 """For monitors: the health check, and the counters and the state of this worker in Prometheus' text format (METRICS=1)."""
 
-import asyncio
 import os
 import resource
 import shutil
@@ -17,11 +16,9 @@ from typing import cast
 from starlette.responses import Response
 
 from mahasiswa import wording
-from mahasiswa.lookout import Lookout
 from mahasiswa.settings import Settings, SQLiteURL
 from mahasiswa.store import Store
-from mahasiswa.store.backup_folder import age_seconds, read_outcome
-from mahasiswa.store.engines import engine_of
+from mahasiswa.store.backup_folder import read_outcome
 from mahasiswa.store.store_errors import StoreError
 from mahasiswa.web.list_cache import ListCache
 from mahasiswa.web.pages import Pages
@@ -30,8 +27,6 @@ from mahasiswa.work import RECORD, Busy, Limits
 
 # Upper bounds of the buckets of durations.
 BOUNDS_SECONDS = (0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10.0, float("inf"))
-
-SCRAPE_SECONDS = 2.0  # maximum wait of /metrics for the folder of the back-ups
 
 HISTOGRAM = "mahasiswa_request_seconds"
 
@@ -57,7 +52,7 @@ async def show(request: Request, store: Store, pages: Pages) -> Response:
         is_up = 1
     metrics = cast("Metrics", request.service.metrics)  # without it there is no such route
     return Response(
-        metrics.text(request.limits, is_up, await metrics.backup_age()),
+        metrics.text(request.limits, is_up),
         headers=pages.headers,
         media_type="text/plain; version=0.0.4",
     )
@@ -73,20 +68,6 @@ class Metrics:
         self._durations: Counter[tuple[str, float]] = Counter()
         self._seconds: defaultdict[str, float] = defaultdict(float)
         self._started = time.time()
-        self._lookout = Lookout(self._look_at_backups)
-
-    async def backup_age(self) -> float | None:
-        """The age of the newest back-up in seconds; None if there is none, or if the folder does not answer in time."""
-        asked = asyncio.wrap_future(self._lookout.ask())
-        await asyncio.wait([asked], timeout=SCRAPE_SECONDS)
-        return asked.result() if asked.done() else None
-
-    def _look_at_backups(self) -> float | None:
-        if folder := self._settings.backup_dir:
-            with suppress(OSError, StopIteration):
-                files = engine_of(self._settings.database_url).backup_files(folder)
-                return age_seconds(next(iter(files)))
-        return None
 
     def observe(self, route: str, method: str, status: int, seconds: float) -> None:
         """Count a request. Every unknown path is the route `other`, so no client can add a time series."""
@@ -94,10 +75,10 @@ class Metrics:
         self._durations[route, BOUNDS_SECONDS[bisect_left(BOUNDS_SECONDS, seconds)]] += 1
         self._seconds[route] += seconds
 
-    def text(self, limits: Limits, is_up: int, backup_age: float | None) -> str:
+    def text(self, limits: Limits, is_up: int) -> str:
         """All metrics as Prometheus reads them. `is_up` is 1 if the database answers."""
         text = ""
-        for name, meaning, samples in self._families(limits, is_up, backup_age):
+        for name, meaning, samples in self._families(limits, is_up):
             kind = "counter" if name.endswith("_total") else "gauge"
             text += f"# HELP {name} {meaning}\n# TYPE {name} {'histogram' if name == HISTOGRAM else kind}\n"
             for end, value, labels in samples:
@@ -108,9 +89,7 @@ class Metrics:
                 text += f"{name}{end}{{{pairs}}} {value:.15g}\n"
         return text
 
-    def _families(
-        self, limits: Limits, is_up: int, backup_age: float | None
-    ) -> Iterator[tuple[str, str, Iterable[Sample]]]:
+    def _families(self, limits: Limits, is_up: int) -> Iterator[tuple[str, str, Iterable[Sample]]]:
         """The name and the meaning of each metric, and its series."""
         requests = [
             ("", count, {"route": route, "method": method, "status": status})
@@ -146,7 +125,7 @@ class Metrics:
             ]
             yield f"mahasiswa_work_{name}", meaning, work
         for name, meaning, value in chain(
-            self._state(limits, is_up), self._backups(backup_age), self._process()
+            self._state(limits, is_up), self._backups(), self._process()
         ):
             yield name, meaning, [("", value, {})]
         yield (
@@ -199,17 +178,20 @@ class Metrics:
                 wal.stat().st_size,
             )
 
-    def _backups(self, age: float | None) -> Iterator[Gauge]:
+    def _backups(self) -> Iterator[Gauge]:
         url = self._settings.database_url
-        if age is not None:
-            meaning = "Age of the newest back-up in BACKUP_DIR."
-            yield "mahasiswa_newest_backup_age_seconds", meaning, age
         if not (isinstance(url, SQLiteURL) and self._settings.backup_dir):
             return
         with suppress(OSError):
             last = read_outcome(url.address)
             failed = "Back-ups of the service that failed."
             yield "mahasiswa_backup_failures_total", failed, last.failures
+            meaning = "Records that the list has fewer than within 30 days, if they are an alarm."
+            yield "mahasiswa_records_missing", meaning, last.missing
+            if last.newest:
+                age = max(0.0, time.time() - last.newest)
+                meaning = "Age of the newest back-up in BACKUP_DIR."
+                yield "mahasiswa_newest_backup_age_seconds", meaning, age
             if last.succeeded:
                 meaning = "Time of the last back-up of the service that succeeded."
                 name = "mahasiswa_backup_last_success_timestamp_seconds"

@@ -13,7 +13,13 @@ from mahasiswa import interrupt
 from mahasiswa.administrator import command_name
 from mahasiswa.record import Incoming
 from mahasiswa.store import commands, refuse_nul, undo
-from mahasiswa.store.backup_folder import find_backups, lack_of_room
+from mahasiswa.store.backup_folder import (
+    Backup,
+    find_backups,
+    id_of_list,
+    lack_of_room,
+    own_backups,
+)
 from mahasiswa.store.engines import Engine, Finding, Merged, Restored, good, wrong
 from mahasiswa.store.postgres import postgres_schema
 from mahasiswa.store.postgres import postgres_sql as sql
@@ -25,6 +31,7 @@ from mahasiswa.store.postgres.pool import (
     translate,
 )
 from mahasiswa.store.postgres.store import PostgresStore
+from mahasiswa.store.shared_sql import SIGNING_KEY
 from mahasiswa.store.store_errors import TextsRemain, Unusable
 from mahasiswa.work import Slots
 
@@ -38,8 +45,17 @@ class PostgresEngine(Engine):
     def __init__(self, conninfo: str) -> None:
         self._conninfo = conninfo
 
-    def migrate(self, history_days: int | None = None, *, create: bool = True) -> None:
+    def migrate(
+        self,
+        history_days: int | None = None,
+        *,
+        create: bool = True,
+        backups: Path | None = None,
+    ) -> None:
         postgres_schema.migrate(self._conninfo, history_days)
+
+    def begin(self) -> None:
+        self.migrate()
 
     async def open_store(self, slots: Slots) -> PostgresStore:
         """See Engine. The database need not be reachable."""
@@ -102,13 +118,29 @@ class PostgresEngine(Engine):
         command = "pg_restore --clean --if-exists --single-transaction --dbname=URL mahasiswa.dump"
         raise Unusable(f"this is PostgreSQL: stop the service, then run {command}")
 
-    def backup_files(self, folder: Path, *, from_future: bool = False) -> Sequence[Path]:
-        return find_backups(folder, "mahasiswa-", ".dump", from_future=from_future)
+    def accept(self) -> int:
+        raise Unusable(
+            "this is PostgreSQL: its number of records is not compared with that of dumps"
+        )
+
+    def backup_files(self, folder: Path, *, from_future: bool = False) -> Sequence[Backup]:
+        """See Engine. A dump whose name has no id counts, too: the unit of the next dump reads the id in it."""
+        found = find_backups(folder, "mahasiswa-", ".dump", from_future=from_future)
+        own = self._id()
+        return own_backups(found, own, lambda _: own)
+
+    def _id(self) -> str | None:
+        try:
+            with connect(self._conninfo) as db:
+                ((key,),) = db.execute(SIGNING_KEY).fetchall()
+        except (psycopg.Error, ValueError):
+            return None
+        return id_of_list(key)
 
     def lack_of_room(self, folder: Path) -> str:
         """See Engine. The next dump is taken to be as large as the newest one."""
         newest = self.backup_files(folder)[:1]
-        return lack_of_room(folder, sum(file.stat().st_size for file in newest))
+        return lack_of_room(folder, sum(one.file.stat().st_size for one in newest))
 
     def backup_command(self) -> str:
         return "systemctl start mahasiswa-pgdump"

@@ -5,9 +5,9 @@ import filecmp
 import logging
 import os
 import shlex
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
-from itertools import chain
 from pathlib import Path
 from urllib.parse import quote
 
@@ -18,18 +18,24 @@ from mahasiswa.administrator import typed
 from mahasiswa.lookout import listed
 from mahasiswa.store import shared_sql
 from mahasiswa.store.backup_folder import (
-    age_seconds,
+    Backup,
+    Outcome,
     expired,
     find_backups,
     free_name,
+    id_of_list,
     lack_of_room,
+    missing_records,
+    moment_of,
+    own_backups,
 )
 from mahasiswa.store.sqlite import sqlite_sql as sql
 from mahasiswa.store.sqlite.connection import CHECK_STEPS, folder_lock
 from mahasiswa.store.sqlite.sqlite_errors import reason, usable
-from mahasiswa.store.store_errors import Unavailable, Unusable
+from mahasiswa.store.store_errors import NeedsRepair, Unavailable, Unusable
 from mahasiswa.unfinished import unfinished
 
+RECENT_SECONDS = 30 * 24 * 3600  # a list is compared with its back-ups of this time
 SUFFIX = ".db"  # the end of the name of a back-up that gets its name from the time
 
 REPLACED = ("before", "damaged", "newer")
@@ -48,13 +54,34 @@ def backup(source: Path, target: Path) -> None:
         _write(origin, target)
 
 
-def backup_files(source: Path, folder: Path, *, from_future: bool = False) -> Sequence[Path]:
-    return find_backups(folder, f"{source.stem}-", SUFFIX, from_future=from_future)
+def backup_files(
+    source: Path, folder: Path, list_id: str | None = None, *, from_future: bool = False
+) -> Sequence[Backup]:
+    """The back-ups of the list with that id, or of all lists with that name, newest first; raise OSError."""
+    found = find_backups(folder, f"{source.stem}-", SUFFIX, from_future=from_future)
+    return own_backups(found, list_id, id_in)
 
 
-def files_beside(source: Path) -> Sequence[Sequence[Path]]:
+def files_beside(source: Path) -> Sequence[Sequence[Backup]]:
     """For each kind of REPLACED the files that restores have left beside the database, newest first; raise OSError."""
     return [find_backups(source.parent, f"{source.name}.{kind}-") for kind in REPLACED]
+
+
+def id_in(file: Path) -> str | None:
+    """The id of the list in a file, None if it cannot be read or is of a version that had no ids."""
+    try:
+        with closing(open_to_read(file)) as db:
+            return id_of(db)
+    except apsw.Error:
+        return None
+
+
+def id_of(db: apsw.Connection) -> str | None:
+    try:
+        key = db.execute(shared_sql.SIGNING_KEY).get
+    except apsw.SQLError:
+        return None
+    return id_of_list(key) if key else None
 
 
 def backup_into(source: Path, kept_in: Path | None, max_age_seconds: float) -> Path | None:
@@ -66,10 +93,9 @@ def backup_into(source: Path, kept_in: Path | None, max_age_seconds: float) -> P
             with suppress(FileExistsError):
                 folder.mkdir(mode=0o700)
         with folder_lock(folder):  # two services may keep one folder
-            if problem := lost_records(origin, source, kept_in):
-                raise Unusable(f"no back-up was made: {problem}")
-            newest = next(iter(backup_files(source, folder)), None)
-            if newest and age_seconds(newest) < max_age_seconds:
+            list_id = id_of(origin)
+            newest = next(iter(backup_files(source, folder, list_id)), None)
+            if newest and time.time() - newest.found_at() < max_age_seconds:
                 # Proves that the next one could be written. Under systemd the service may have a read-only view of the disk.
                 with unfinished(folder):
                     return None
@@ -77,26 +103,54 @@ def backup_into(source: Path, kept_in: Path | None, max_age_seconds: float) -> P
                 folder, origin.pragma("page_count") * origin.pragma("page_size")
             ):
                 raise Unusable(f"no back-up was made: {problem}")
-            made = _write(origin, free_name(folder, f"{source.stem}-", SUFFIX), newest)
-            if kept_in:
-                _remove_expired([backup_files(source, folder), *files_beside(source)])
+            target = free_name(folder, f"{source.stem}-{f'{list_id}-' if list_id else ''}", SUFFIX)
+            made = _write(origin, target, newest.file if newest else None)
+            if kept_in and list_id:
+                _remove_expired([backup_files(source, folder, list_id), *files_beside(source)])
     return made
 
 
-def lost_records(db: apsw.Connection, path: Path, folder: Path | None) -> str:
-    """A sentence about the newest file with records, if this list and its history are empty; raise OSError."""
-    # A back-up of a list that was emptied would be the first step to the loss of the others.
-    if not db.execute(sql.IS_EMPTY).get:
-        return ""
-    kept: Sequence[Path] = ()
-    with suppress(OSError):  # its other users report a folder that cannot be read
-        kept = backup_files(path, folder) if folder else ()
-    for file in chain(kept, backup_files(path, path.parent), *files_beside(path)):
+def refuse_if_lost(path: Path, folder: Path | None) -> None:
+    """Raise NeedsRepair if the database is missing or has no tables, and a copy of that name has records."""
+    if not _has_no_tables(path):
+        return
+    for file in _all_copies(path, folder):
         if number := count_records(file):
-            fault = f"the list and its history are empty, but {file} holds {number} records"
-            remedy = "To begin anew, move the back-ups to another folder. To have them back, run"
-            return f"{fault}. {remedy}: {typed(f'restore {shlex.quote(str(file))}')}"
-    return ""
+            fault = f"{path} holds no list, but {file} holds {number} records"
+            empty = f"To begin an empty list: {typed('begin')}"
+            back = typed(f"restore {shlex.quote(str(file))}")
+            raise NeedsRepair(f"{fault}. {empty}. To have them back: {back}")
+
+
+def _has_no_tables(path: Path) -> bool:
+    if not path.exists() or path.stat().st_size == 0:
+        return True
+    if Path(f"{path}-wal").exists():  # an instance that was killed
+        return False
+    with suppress(apsw.Error), closing(open_to_read(path)) as db:
+        return not db.execute(sql.STORED_TABLES).get
+    return False
+
+
+def _all_copies(path: Path, folder: Path | None) -> Iterator[Path]:
+    """The copies of that name in the folder and beside the database, those with a wrong time last."""
+    for place in (folder, path.parent):
+        with suppress(OSError):  # a folder that cannot be used never stops the service
+            for from_future in (False, True):
+                found = backup_files(path, place, from_future=from_future) if place else ()
+                yield from (one.file for one in found)
+    yield from (one.file for kind in files_beside(path) for one in kind)
+
+
+def lacking(path: Path, folder: Path, outcome: Outcome) -> int:
+    """How many records the list lacks that a back-up of the last 30 days has; raise OSError. See `missing_records`."""
+    since, most = time.time() - RECENT_SECONDS, 0
+    if outcome.accepted > since:
+        since, most = outcome.accepted, outcome.accepted_records
+    own = backup_files(path, folder, id_in(path))
+    recent = [one.file for one in own if one.moment > moment_of(since)]
+    counts = [count_records(file) or 0 for file in recent]
+    return missing_records(count_records(path) or 0, max([most, *counts]))
 
 
 def count_records(file: Path) -> int | None:
@@ -108,7 +162,7 @@ def count_records(file: Path) -> int | None:
         return None
 
 
-def _remove_expired(kinds: Sequence[Sequence[Path]]) -> None:
+def _remove_expired(kinds: Sequence[Sequence[Backup]]) -> None:
     for files in kinds:
         for file in expired(files, count_records):
             for suffix in ("", "-wal", "-shm"):

@@ -11,7 +11,7 @@ import apsw
 from mahasiswa import interrupt
 from mahasiswa.administrator import typed
 from mahasiswa.store import shared_sql
-from mahasiswa.store.backup_folder import lack_of_room
+from mahasiswa.store.backup_folder import lack_of_room, read_outcome
 from mahasiswa.store.commands import try_changes
 from mahasiswa.store.engines import Finding, good, wrong
 from mahasiswa.store.sqlite import backup, sqlite_schema
@@ -44,12 +44,20 @@ def examine(path: Path, folder: Path | None, *, quick: bool) -> Iterator[Finding
             )
         for find in QUICK_CHECKS if quick else CHECKS:
             yield from find(db, path)
-        if problem := backup.lost_records(db, path, folder):
-            yield wrong(f"{problem[0].upper()}{problem[1:]}")
+    if folder and not quick:
+        yield from _lacking(path, folder)
     removal = "The next start or back-up removes it after an hour."
     with suppress(OSError):  # of the folder of the back-ups; `mahasiswa doctor` blames that itself
         for left in _left(path, folder):
             yield good(f"{left} was left by a program that was killed. {removal}")
+
+
+def _lacking(path: Path, folder: Path) -> Iterator[Finding]:
+    with suppress(OSError):  # as below
+        if missing := backup.lacking(path, folder, read_outcome(path)):
+            fault = f"The list has {missing} records fewer than within the last 30 days"
+            remedy = f"If they are lost, restore a back-up. If not, run: {typed('doctor --accept')}"
+            yield wrong(f"{fault}. {remedy}")
 
 
 def examine_backup(file: Path) -> Finding:

@@ -13,9 +13,9 @@ import apsw
 from mahasiswa.administrator import typed
 from mahasiswa.record import Incoming
 from mahasiswa.store import commands, undo
-from mahasiswa.store.backup_folder import lack_of_room
+from mahasiswa.store.backup_folder import Backup, lack_of_room
 from mahasiswa.store.engines import Engine, Finding, Merged, Restored
-from mahasiswa.store.sqlite import backup, doctor, sqlite_schema
+from mahasiswa.store.sqlite import backup, doctor, keeping, sqlite_schema
 from mahasiswa.store.sqlite import sqlite_sql as sql
 from mahasiswa.store.sqlite.connection import connect, interruptible, savepoint, transaction
 from mahasiswa.store.sqlite.restore import restore
@@ -34,8 +34,20 @@ class SQLiteEngine(Engine):
     def __init__(self, path: Path) -> None:
         self._path = path
 
-    def migrate(self, history_days: int | None = None, *, create: bool = True) -> None:
+    def migrate(
+        self,
+        history_days: int | None = None,
+        *,
+        create: bool = True,
+        backups: Path | None = None,
+    ) -> None:
+        if create:
+            with usable(self._path):
+                backup.refuse_if_lost(self._path, backups)
         sqlite_schema.migrate(self._path, history_days, create=create)
+
+    def begin(self) -> None:
+        sqlite_schema.migrate(self._path)
 
     @contextmanager
     def readable(self) -> Iterator["SQLiteEngine"]:
@@ -107,8 +119,12 @@ class SQLiteEngine(Engine):
     def examine(self, folder: Path | None, *, quick: bool = False) -> Iterator[Finding]:
         return doctor.examine(self._path, folder, quick=quick)
 
-    def backup_files(self, folder: Path, *, from_future: bool = False) -> Sequence[Path]:
-        return backup.backup_files(self._path, folder, from_future=from_future)
+    def accept(self) -> int:
+        return keeping.accept(self._path)
+
+    def backup_files(self, folder: Path, *, from_future: bool = False) -> Sequence[Backup]:
+        own = backup.id_in(self._path)
+        return backup.backup_files(self._path, folder, own, from_future=from_future)
 
     def lack_of_room(self, folder: Path) -> str:
         return lack_of_room(folder, self._path.stat().st_size if self._path.exists() else 0)

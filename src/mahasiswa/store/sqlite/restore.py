@@ -84,7 +84,7 @@ def _hint(file: Path) -> str:
 
 def _why_replaced(path: Path) -> str:
     """The reason why SQL cannot put the records into the file: "missing", "damaged" or "newer". It is empty if SQL can."""
-    if not path.exists():
+    if not path.exists() or path.stat().st_size == 0:
         return "missing"
     try:
         with closing(apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)) as db:
@@ -106,7 +106,7 @@ def _replace_file(path: Path, copy: Path, why: str) -> Restored:
     migrate(path)
     with closing(connect(path)) as db:
         count = db.execute(shared_sql.COUNT).get
-    return Restored(count, count, 0, 0, kept if kept.exists() else None, must_start=True)
+    return Restored(count, count, 0, 0, None if why == "missing" else kept, must_start=True)
 
 
 def _replace_records(path: Path, copy: Path) -> Restored:

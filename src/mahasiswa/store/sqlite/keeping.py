@@ -1,0 +1,85 @@
+"""What the service does each hour for its back-ups: makes one, restores one each month as a test, and notes the outcome."""
+
+import logging
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from mahasiswa.store.backup_folder import (
+    PROBLEM_MAX_CHARACTERS,
+    Outcome,
+    lack_of_room,
+    read_outcome,
+    write_outcome,
+)
+from mahasiswa.store.sqlite.backup import (
+    backup_files,
+    backup_into,
+    count_records,
+    id_in,
+    lacking,
+)
+from mahasiswa.store.sqlite.restore import restore
+from mahasiswa.store.store_errors import Unusable
+from mahasiswa.unfinished import unfinished
+
+TEST_SECONDS = 30 * 24 * 3600  # time between two tests
+RETRY_SECONDS = 24 * 3600  # time after which a test that failed is repeated
+
+log = logging.getLogger(__name__)
+
+
+def keep_backups(path: Path, folder: Path, max_age_seconds: float) -> None:
+    """Do what is due. Each failure is logged, and noted for `mahasiswa doctor` and the metrics; raise OSError."""
+    last = read_outcome(path)
+    now = time.time()
+    problem = _problem_of(lambda: _make(path, folder, max_age_seconds))
+    failures = last.failures + bool(problem)
+    outcome = last._replace(moment=now, problem=problem, failures=failures)
+    if not problem:
+        outcome = _examined(path, folder, outcome._replace(succeeded=now))
+    write_outcome(path, outcome)
+
+
+def accept(path: Path) -> int:
+    """Note the number of records, so that `lacking` compares no longer with earlier back-ups; return it."""
+    count = count_records(path) or 0
+    noted = read_outcome(path)._replace(missing=0, accepted=time.time(), accepted_records=count)
+    write_outcome(path, noted)
+    return count
+
+
+def _make(path: Path, folder: Path, max_age_seconds: float) -> None:
+    if made := backup_into(path, folder, max_age_seconds):
+        log.info("back-up %s: %d bytes, verified", made, made.stat().st_size)
+
+
+def _examined(path: Path, folder: Path, last: Outcome) -> Outcome:
+    newest = backup_files(path, folder, id_in(path))[0]
+    outcome = last._replace(newest=newest.found_at())
+    if outcome.newest != last.newest:
+        outcome = outcome._replace(missing=lacking(path, folder, last))
+    if last.moment - last.tested > (RETRY_SECONDS if last.test_problem else TEST_SECONDS):
+        test_problem = _problem_of(lambda: _test(path, newest.file))
+        outcome = outcome._replace(tested=last.moment, test_problem=test_problem)
+    return outcome
+
+
+def _problem_of(work: Callable[[], object]) -> str:
+    try:
+        work()
+    except Unusable as error:
+        log.error("%s", error)  # noqa: TRY400 - a traceback tells the operator nothing
+        return str(error)[:PROBLEM_MAX_CHARACTERS]
+    return ""
+
+
+def _test(path: Path, file: Path) -> None:
+    """Restore a back-up into a temporary file, and compare the numbers; raise Unusable."""
+    if problem := lack_of_room(path.parent, file.stat().st_size):
+        raise Unusable(f"{file} was not restored as a test: {problem}")
+    with unfinished(path.parent) as private:
+        restored = restore(private / "test.db", file).records
+    if restored != (expected := count_records(file)):
+        raise Unusable(f"a test restore of {file} has {restored} records, not {expected}")
+    log.info("restored %s as a test: %d records", file, restored)
