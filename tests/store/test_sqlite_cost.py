@@ -96,6 +96,22 @@ async def test_the_cost_of_a_search_grows_with_the_list_and_hardly_with_its_text
         assert await seconds(Query(cari)) < 4 * usual
 
 
+async def test_a_stream_of_long_records_takes_linear_time(path: Path, store: Store) -> None:
+    """A read of a few of them looks at the lengths of the others, and not at their texts."""
+
+    async def stream() -> float:
+        began, last = time.process_time(), None
+        while records := await store.reader(LIST).after(last, 1000):
+            last = records[-1].nim
+        return time.process_time() - began
+
+    seconds = []
+    for count in (150, 600):
+        fill(SQLiteURL(path), [(f"{count}-{n}", "x" * 60_000, "Solo") for n in range(count)])
+        seconds.append(await stream())
+    assert seconds[1] < 8 * seconds[0], seconds
+
+
 async def test_a_query_that_takes_too_long_is_interrupted(store: Store, slots: Slots) -> None:
     """The deadline includes the time in the queue. The thread and the connection can be used again."""
     pool = reader(store, LIST)

@@ -19,7 +19,7 @@ from harness import Service
 from processes import children, memory, open_files, until
 from sockets import HOST, Line, connected, get, post, upload
 from spreadsheets import HEADER, Importer, csv
-from stores import ask
+from stores import ask, other_program
 
 from mahasiswa.work import MAX_LARGE_BODIES, SENT_FILES_MAX
 
@@ -244,6 +244,23 @@ def test_an_answer_that_its_client_has_not_taken_counts_as_499(tmp_path: Path) -
         assert (
             line.get("/metrics").body.count(b'route="/",method="GET"') == 2
         )  # with the first visit
+
+
+def test_additions_that_wait_count_as_python_holds_their_texts(tmp_path: Path) -> None:
+    """An emoji makes a text of 62 KB four times as long, and another program has locked the file."""
+    with (
+        Service(tmp_path / "a.db") as service,
+        other_program(tmp_path / "a.db") as execute,
+        ExitStack() as stack,
+    ):
+        nama = quote("🎓").encode() + b"a" * 62_000
+        execute("BEGIN IMMEDIATE")
+        for number in range(300):
+            connected(
+                service, stack, post("/mahasiswa/add", b"nim=%d&alamat=a&nama=%b" % (number, nama))
+            )
+        until(lambda: "busy: request bodies: " in service.stderr())
+        execute("COMMIT")
 
 
 @pytest.mark.parametrize(

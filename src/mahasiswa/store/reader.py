@@ -141,9 +141,9 @@ class Reader(ABC):
 
     async def after(self, nim: str | None, limit: int) -> Sequence[Mahasiswa]:
         """At most `limit` records after `nim` in the order of a snapshot, but no further one after AFTER_MAX_BYTES."""
-        records, start = (self.sql.first, ()) if nim is None else (self.sql.after, (nim,))
+        where, start = ("", ()) if nim is None else (self.sql.is_after, (nim,))
         rows = await self._rows(
-            self.sql.within_bytes.format(records=records), [*start, limit, AFTER_MAX_BYTES]
+            self.sql.within_bytes.format(where=where), [*start, limit, AFTER_MAX_BYTES]
         )
         return list(map(Mahasiswa._make, rows))
 

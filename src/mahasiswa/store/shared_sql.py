@@ -83,13 +83,17 @@ class SharedSQL:
         records = "SELECT nim, nama, alamat FROM mahasiswa"
         self.first = f"{records} ORDER BY nim LIMIT {p}"
         self.after = f"{records} WHERE nim > {p} ORDER BY nim LIMIT {p}"
-        # The first of some records: as many as have that number of bytes, and one more.
+        # The first of the records after a nim: as many as have that number of bytes, and one more. The
+        # lengths are read without the texts, which a window would copy for each record.
         self.within_bytes = f"""
-SELECT nim, nama, alamat FROM (
-  SELECT *, sum(bytes) OVER (ORDER BY nim ROWS UNBOUNDED PRECEDING) - bytes AS bytes_before
-  FROM (SELECT *, octet_length(nama) + octet_length(alamat) AS bytes FROM ({{records}}) AS records) AS measured
-) AS counted
+SELECT nim, nama, alamat FROM mahasiswa JOIN (
+  SELECT nim, sum(bytes) OVER (ORDER BY nim ROWS UNBOUNDED PRECEDING) - bytes AS bytes_before FROM (
+    SELECT nim, octet_length(nama) + octet_length(alamat) AS bytes FROM mahasiswa {{where}}
+    ORDER BY nim LIMIT {p}
+  ) AS measured
+) AS counted USING (nim)
 WHERE bytes_before < {p} ORDER BY nim"""
+        self.is_after = f"WHERE nim > {p}"
         self.find = f"{records} WHERE nim {is_any}"
         self.find_locked = f"{self.find} {self.lock}"
         self.find_raw = (

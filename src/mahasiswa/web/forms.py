@@ -5,6 +5,7 @@ from collections import defaultdict
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from io import BytesIO
+from sys import getsizeof
 from typing import NamedTuple
 from urllib.parse import unquote_to_bytes
 
@@ -87,6 +88,8 @@ async def _read_form(request: Request, fields: Sequence[str]) -> Form:
             await request.limits.slots.run(RECORD, parse)
         else:
             parse()
+    # They wait with the change. A text with an emoji takes four bytes for each character.
+    request.count_texts(sum(map(getsizeof, form.values.values())))
     return form
 
 

@@ -75,8 +75,11 @@ class Middleware:
         OLEH.set(self.guard.person(scope))
         status = 500
         try:
-            # An answer counts in the budget until the client has taken it.
-            with self.limits.answers.hold() as request.count_answer:
+            # An answer counts in the budget until the client has taken it, and so do the texts of a form.
+            with (
+                self.limits.answers.hold() as request.count_answer,
+                self.limits.bodies.hold() as request.count_texts,
+            ):
                 response = await self._respond(request)
                 status = response.status_code
                 await response(scope, receive, send)

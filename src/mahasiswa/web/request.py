@@ -46,6 +46,8 @@ class Request(StarletteRequest):
         self.connection = connection_of(scope)
         # Counts bytes of the answer, or of the records for it, in the budget of answers; raises Busy.
         self.count_answer: Callable[[int], None] = lambda _: None
+        # Counts bytes of the texts of a form in the budget of bodies; raises Busy.
+        self.count_texts: Callable[[int], None] = lambda _: None
         self.number = ""  # short, and in the log, so that a person can say which request failed
         # Of an upload, so that the page of its error shows it again; one character for each byte.
         self.pasted = ""
