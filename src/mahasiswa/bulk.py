@@ -1,4 +1,4 @@
-"""Imports, exports and copies whole lists for the command line, of any length, in bounded memory."""
+"""Imports, exports and copies whole lists for the command line. An import keeps each NIM in memory, and no other text."""
 
 import asyncio
 import gc

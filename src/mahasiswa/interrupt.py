@@ -23,7 +23,7 @@ def listen() -> None:
 
 
 def check() -> bool:
-    """Raise Interrupted after Ctrl-C, unless a change may be stored. False lets SQLite's progress handler go on."""
+    """Raise Interrupted if Ctrl-C was pressed. SQLite's progress handler goes on if it gets False."""
     if _pressed.is_set():
         raise Interrupted
     return False

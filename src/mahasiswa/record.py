@@ -95,7 +95,7 @@ def near_key(nim: str) -> str:
     return nim.translate(_NEAR).lstrip("0")
 
 
-SLIPS_MAX_LENGTH = 30  # of a nim whose slips are looked for: 640 of them
+SLIPS_MAX_LENGTH = 30  # of a nim whose slips are looked for: some hundreds
 # That one nim is compared with by key; a scan of all records would delay each page of the list.
 NEAR_NIMS_MAX = 20
 

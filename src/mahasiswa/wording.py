@@ -51,7 +51,6 @@ def column_letter(column: int) -> str:
 # ---- a whole file, or all pasted cells
 EMPTY_FILE = "Berkas ini kosong (0 byte). Pilih berkas lain."
 EMPTY = "Berkas ini kosong. Pilih berkas yang berisi data mahasiswa."
-EMPTY_PASTE = "Belum ada data yang ditempel. Salin sel dari Excel, lalu tempel di sini."
 PASTE_NOT_REPEATED = "Teks yang ditempel lebih dari {limit}, jadi tidak ditampilkan lagi di sini. Tempel lagi setelah diperbaiki."
 PICTURE = (
     "Berkas ini gambar. Ketik datanya di Excel, atau mintalah berkas Excel-nya, lalu unggah lagi."

@@ -1,6 +1,7 @@
 """Bounded work: the kinds of work of a worker process, and the maximum of each kind that may run and wait at a time.
 
-Each kind has its own slots and threads, so work of one kind never waits for another kind. The table of kinds is the
+Each kind has its own slots and threads, so work of one kind waits for no thread of another kind; all changes of an
+SQLite file still wait for its one writer. The table of kinds is the
 only place with these limits; docs/reference.md shows it.
 """
 

@@ -104,10 +104,10 @@ class Entry(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """Changes that were made, and can be undone, together. `moment` is in UTC.
+    """A batch: changes that were made together, and can be undone together. `moment` is in UTC.
 
-    `rows` is the number of changed records. `only` is the entry of a batch of one record, or of the nim that is searched;
-    for the kind "nim", its record before and after. A silent batch keeps no entries, so it cannot be undone. `is_left` is
+    `rows` is the number of changed records. `only` is the one entry to show: of a batch of one record, or of the nim that
+    is searched; for the kind "nim", the record before and after. A silent batch keeps no entries, so it cannot be undone. `is_left` is
     whether some of its records are as after the change; otherwise there is nothing to undo.
     """
 

@@ -76,7 +76,7 @@ class Hits(NamedTuple):
 
 
 class Biography(NamedTuple):
-    """A record, and its entries in the history, oldest first, also those of batches; all of one moment.
+    """A record, and its entries in the history, oldest first, those of batches too. Both were read at one moment.
 
     If the nim was changed, both entries of that change are among them. `silent` are the restores and the imports that
     keep no entries. `days` is HISTORY_DAYS. `since` is the oldest moment of the history.

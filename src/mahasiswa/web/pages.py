@@ -23,7 +23,7 @@ from mahasiswa.web.responses import CachedPage
 from mahasiswa.web.routes import Purpose
 
 PLACEHOLDERS = {name: Markup(f"<!--{name}-->") for name in ("total", "latest", "today", "rows")}  # noqa: S704 - these names
-"""Marks in list.html for the parts that differ between versions of the data. No record can hold one: `<` is escaped."""
+"""Comments in list.html that stand for what each rendering inserts. No record can hold one, because `<` is escaped."""
 
 placeholder = re.compile(rb"<!--(\w+)-->")
 
