@@ -20,7 +20,7 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 INSTALL := $(PIP) install
 
-.PHONY: run test test-all test-long check mutants conform dist image install bench lock clean
+.PHONY: run test test-all test-long check mutants conform dist image install may-install bench lock clean
 
 run: .venv/run.stamp
 	@exec $(BIN)/mahasiswa
@@ -72,11 +72,13 @@ image: dist
 	@ls $(DIST)/*.oci.tar
 
 # A file gets its name when it is on the disk, because a power cut must leave the old one or the new one.
-place = install -D -m $(1) $(2) $(DESTDIR)$(3).new && sync $(DESTDIR)$(3).new && mv $(DESTDIR)$(3).new $(DESTDIR)$(3)
+place = umask 022 && install -D -m $(1) $(2) $(DESTDIR)$(3).new && sync $(DESTDIR)$(3).new && mv $(DESTDIR)$(3).new $(DESTDIR)$(3)
 UNITS := $(notdir $(wildcard packaging/systemd/*.service packaging/systemd/*.timer))
 COMMANDS := mahasiswa-backup-folder mahasiswa-run
 
-install: .venv/run.stamp
+# The user of the service reads the version, also if root has cloned it with umask 077. The folder .git may hold a password.
+install: may-install .venv/run.stamp
+	@chmod a+rX $(if $(filter /srv/mahasiswa/%,$(CURDIR)),/srv/mahasiswa) . && chmod -R a+rX .venv src packaging
 	@$(foreach unit,$(UNITS),$(call place,644,packaging/systemd/$(unit),/etc/systemd/system/$(unit)) &&) true
 	@$(foreach command,$(COMMANDS),$(call place,755,packaging/systemd/$(command),/usr/local/bin/$(command)) &&) true
 	@$(call place,755,packaging/mahasiswa_upgrade.py,/usr/local/bin/mahasiswa-upgrade)
@@ -84,16 +86,21 @@ install: .venv/run.stamp
 	@$(call place,644,packaging/completion/mahasiswa-run,/usr/local/share/bash-completion/completions/mahasiswa-run)
 	@systemctl daemon-reload
 
+may-install:
+	@[ -w $(DESTDIR)/etc/systemd/system ] || { echo 'This user may not install units. Run it as root.' >&2; exit 1; }
+
 bench: .venv/dev.stamp
 	@$(BIN)/python bench/run.py $(ARGS)
 
-.venv/pyvenv.cfg:
+# An environment without its stamp is not complete, for example after a power cut, and is made again.
+.venv/run.stamp: requirements.txt requirements-build.txt pyproject.toml
+	@[ -w . ] || { echo "This user may not write to $(CURDIR), where the environment is made." >&2; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit("mahasiswa needs Python 3.11 or later; this is " + sys.version.split()[0] + ". Try: make PYTHON=python3.12 ...") if sys.version_info < (3, 11) else None'
-	@$(PYTHON) -m venv .venv || { rm -rf .venv; echo 'The environment could not be created. On Debian and Ubuntu: apt install python3-venv' >&2; exit 1; }
-
-.venv/run.stamp: .venv/pyvenv.cfg requirements.txt requirements-build.txt pyproject.toml
+	@[ -e $@ ] || { rm -rf .venv && $(PYTHON) -m venv .venv; } || \
+	  { rm -rf .venv; echo 'The environment could not be created. On Debian and Ubuntu: apt install python3-venv' >&2; exit 1; }
 	@$(INSTALL) --require-hashes -r requirements.txt -r requirements-build.txt
 	@$(INSTALL) --no-deps --no-build-isolation --editable .
+	@sync
 	@touch $@
 
 .venv/dev.stamp: .venv/run.stamp requirements-dev.txt
@@ -101,7 +108,7 @@ bench: .venv/dev.stamp
 	@touch $@
 
 # The lock files hold every platform, with hashes, and no address of a package index.
-lock: .venv/pyvenv.cfg
+lock: .venv/run.stamp
 	@$(INSTALL) uv
 	$(BIN)/uv pip compile $(LOCK) pyproject.toml --extra postgres --output-file requirements.txt
 	$(BIN)/uv pip compile $(LOCK) --group build --constraint requirements.txt --output-file requirements-build.txt

@@ -154,9 +154,10 @@ def _wakened_by_signals() -> socket.socket:
     signal.set_wakeup_fd(wake.detach())
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: None)  # the wake-up is enough
-    signal.signal(
-        signal.SIGHUP, signal.SIG_IGN if os.environ.get(NOTIFY_SOCKET) else lambda *_: None
-    )
+    if os.environ.get(NOTIFY_SOCKET):
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    elif signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # as by nohup
+        signal.signal(signal.SIGHUP, lambda *_: None)
     return signalled
 
 

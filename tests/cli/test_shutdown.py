@@ -1,6 +1,7 @@
 """Ending: after a signal the service finishes the requests in flight, ends soon, and leaves no process behind."""
 
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -48,6 +49,21 @@ def test_a_request_in_flight_is_finished_before_the_end(
         service.restart()
         with service.site() as site:
             assert site.list().rows == [("1", "0001", "Siti", "Solo")]
+
+
+def test_a_service_that_nohup_starts_outlives_its_terminal(tmp_path: Path) -> None:
+    """A hang-up changes nothing for it and its workers."""
+    command = ["nohup", *COMMAND]
+    with (
+        Service(tmp_path / "mahasiswa.db", command=command) as service,
+        service.site() as site,
+    ):
+        status = Path(f"/proc/{service.pid}/status").read_text()
+        (ignored,) = re.findall(r"SigIgn:\s(\w+)", status)
+        assert int(ignored, 16) & 1 << signal.SIGHUP - 1
+        os.killpg(service.pid, signal.SIGHUP)
+        assert site.add("1", "Siti", "Solo").status_code == 302
+        assert service.stop() == 0
 
 
 def starting(

@@ -192,10 +192,16 @@ def machine() -> Iterator[Machine]:
 
 @pytest.fixture(scope="module")
 def installed(machine: Machine) -> Machine:
-    """Install the service as docs/install.md says, twice."""
+    """Install the service as docs/install.md says, twice. Each time something is left of an installation that was cut.
+
+    No file of root can be read by others unless a command sets its rights.
+    """
     (block,) = blocks("install.md", "With systemd")
-    for _ in range(2):
-        machine.run(block.replace("ADDRESS", "/repository"))
+    app = "/srv/mahasiswa/app"
+    clone = "umask 077; mkdir -p /srv/mahasiswa/.new/.git"
+    environment = f"rm -r {app}/.venv/run.stamp {app}/.venv/lib/python3*/site-packages/pip"
+    for cut in (clone, environment):
+        machine.run(f"{cut}\numask 077\n{block.replace('ADDRESS', '/repository')}")
     return machine
 
 

@@ -5,6 +5,7 @@ import os
 import re
 import shlex
 import shutil
+import signal
 import sys
 import tarfile
 import tempfile
@@ -231,6 +232,9 @@ def test_a_container_keeps_its_records_with_a_read_only_root_and_no_capability(
             "NoNewPrivs:\t1",
         ):
             assert f"{line}\n" in status
+        os.kill(int(main), signal.SIGKILL)
+        until(lambda: podman("inspect", "--format", "{{.RestartCount}}", "mahasiswa") == "1\n")
+        until(lambda: is_well(site))
         with pytest.raises(AssertionError, match="Read-only file system"):
             podman("exec", "mahasiswa", "/usr/bin/python3", "-c", "open('/usr/x', 'w')")
         assert podman("exec", "mahasiswa", "mahasiswa", "backup").startswith("/backup/mahasiswa-")
