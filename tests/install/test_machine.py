@@ -39,6 +39,7 @@ EXPOSURE_MAX_PERCENT = 20
 UNIT = "mahasiswa.service"
 LITESTREAM_UNIT = "mahasiswa-litestream.service"
 NIM = "20/456839/TK/50663"
+ALERTS = "journalctl --identifier=mahasiswa-alert --priority=emerg --output=cat"
 DIRECT = "BASE_URL=http://127.0.0.1:3000"
 NAME, PASSWORD = "kampus.example", "rahasia"
 
@@ -314,7 +315,8 @@ def test_a_wrong_setting_is_reported_once(kept: Machine) -> None:
         kept.restart_with("PORT=http")
     assert kept.property("ActiveState") == "failed"  # between two starts it would be "activating"
     assert (kept.property("ExecMainStatus"), kept.property("NRestarts")) == ("2", "0")
-    assert "PORT must be" in kept.run(f"journalctl --unit={UNIT} --lines=5")
+    assert "PORT must be" in kept.run(f"journalctl --unit={UNIT} --lines=20")
+    until(lambda: "mahasiswa failed. Look at: journalctl -u mahasiswa" in kept.run(ALERTS))
     kept.restart_with(DIRECT)
     assert is_well(kept.site)
 
@@ -441,12 +443,58 @@ def test_the_manual_and_the_completion_are_found_and_a_fault_that_doctor_finds_i
         kept.run(f"! {doctor} 2>/dev/null")
     finally:
         settings.write_text(DIRECT, "utf-8")
-    alert = "journalctl --identifier=mahasiswa-alert --priority=emerg --output=cat"
     until(
         lambda: (
-            "mahasiswa-doctor failed. Look at: journalctl -u mahasiswa-doctor" in kept.run(alert)
+            "mahasiswa-doctor failed. Look at: journalctl -u mahasiswa-doctor" in kept.run(ALERTS)
         )
     )
+
+
+def wrong_lines(machine: Machine) -> list[str]:
+    said = machine.run("mahasiswa-run doctor || [ $? = 1 ]").splitlines()
+    return [line for line in said if line.startswith("WRONG")]
+
+
+FREEZE = f"""main=$(systemctl show --property=MainPID --value {UNIT})
+kill -STOP $main $(cat /proc/$main/task/$main/children)"""
+FAULTS = {
+    "stopped": (f"systemctl stop {UNIT}", "The service is inactive"),
+    "frozen": (FREEZE, "No answer on port 3000"),
+    "disabled": (f"systemctl disable {UNIT}", "does not start with the computer"),
+    "no timer": ("systemctl disable --now mahasiswa-doctor.timer", "mahasiswa-doctor.timer is off"),
+    "altered": (
+        f"sed -i s/^RestartSec=1/RestartSec=2/ /etc/systemd/system/{UNIT}",
+        "is not the unit of this version",
+    ),
+    "public settings": ("chmod 644 /etc/mahasiswa.env", "has rights on /etc/mahasiswa.env"),
+    "public back-ups": ("chmod 644 /var/lib/mahasiswa-backup/*.db", "has rights on back-ups"),
+    "other settings": ("echo -e '\\nWORKERS=2' >> /etc/mahasiswa.env", "changed since the service"),
+    "too many workers": ("true", "2 workers may take"),
+}
+
+
+@pytest.mark.parametrize(("cause", "said"), FAULTS.values(), ids=FAULTS)
+def test_doctor_finds_a_fault_and_its_command_mends_it(
+    kept: Machine, cause: str, said: str
+) -> None:
+    """The command at the end of the line is typed as it stands. After it, nothing is wrong."""
+    kept.run(cause)
+    found = wrong_lines(kept)
+    (line,) = (line for line in found if said in line)
+    kept.run(line.rpartition(": ")[2])
+    remaining = wrong_lines(kept)
+    assert (said == FAULTS["other settings"][1]) == bool(remaining), remaining
+
+
+def test_doctor_finds_a_crash_loop_until_the_service_is_started_by_hand(kept: Machine) -> None:
+    for _ in range(3):
+        kept.run(f"systemctl kill --kill-whom=main --signal=KILL {UNIT}")
+        until(lambda: not is_well(kept.site))
+        until(lambda: is_well(kept.site), BACK_SECONDS)
+    (line,) = wrong_lines(kept)
+    assert "The service has ended 3 times" in line
+    kept.restart_with(DIRECT)
+    assert wrong_lines(kept) == []
 
 
 @pytest.mark.parametrize("heading", ["Back up", "Restore", "Check", "Forget a person"])
@@ -543,6 +591,11 @@ def test_litestream_copies_and_its_copy_is_restored_twice(kept: Machine) -> None
     folder = kept.in_root("/backup/litestream")
     assert {path.stat().st_mode & 0o077 for path in [folder, *folder.rglob("*")]} == {0}
     kept.run(f"systemctl stop {LITESTREAM_UNIT}")
+    (line,) = wrong_lines(kept)
+    assert "Litestream does not run" in line
+    kept.run(line.rpartition(": ")[2])
+    assert wrong_lines(kept) == []
+    kept.run(f"systemctl disable --now {LITESTREAM_UNIT}")
 
 
 def test_the_list_and_its_history_move_to_another_machine(kept: Machine) -> None:
