@@ -71,11 +71,20 @@ LIMITS = [
     ("Content-Type of an upload", "{CONTENT_TYPE_MAX_BYTES}", "400"),
     ("length of a page, except the list and pages of more than {INLINE_ROWS} rows", "{PAGE_MAX_BYTES}", "503"),
     (
-        "room for temporary files: uploads above 1 MB, exports, pages of more than {INLINE_ROWS} rows",
+        "room for temporary files: exports, pages of more than {INLINE_ROWS} rows",
         "the free space in the folder `TMPDIR`",
         "503, nothing is saved",
     ),
-    ("reading of an uploaded workbook", "{WEB.seconds}, {WEB.memory_bytes} of memory", "413"),
+    (
+        "helper process of a preview",
+        "{PREVIEW_MEMORY_BYTES} of memory, {PREVIEW_PROCESSOR_SECONDS} of the processor, {PREVIEW_SILENT_SECONDS} of silence",
+        "413",
+    ),
+    (
+        "helper process of a workbook to download",
+        "{EXPORT_MEMORY_BYTES} of memory, {EXPORT_PROCESSOR_SECONDS} of the processor, {EXPORT_SILENT_SECONDS} of silence",
+        "503",
+    ),
     ("uploaded file", "{UPLOAD_MAX_BYTES}, {UPLOAD_MAX_ROWS} rows, {MAX_SHEETS} sheets", "413"),
     (
         "form of a preview or of a bulk delete, as it is sent and unpacked",

@@ -191,6 +191,11 @@ def children(pid: int) -> list[int]:
     return []
 
 
+def helpers(worker: int) -> list[int]:
+    """Return the helper processes of a worker, which are the children of its parent of helpers."""
+    return [pid for parent in children(worker) for pid in children(parent)]
+
+
 def is_running(pid: int) -> bool:
     """Return whether there is a living process with this id. A zombie has ended, but its parent has not waited for it."""
     with suppress(psutil.NoSuchProcess):

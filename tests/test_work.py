@@ -61,14 +61,13 @@ async def test_an_error_of_shared_work_reaches_its_callers_and_no_log() -> None:
 
 async def test_a_slot_is_kept_until_its_thread_has_ended() -> None:
     """A caller that is cancelled twice, as at shutdown, waits for its thread, and so does the next one for the slot."""
-    slots, stop, gate = Slots(), Event(), Event()
-    working = asyncio.create_task(slots.run(LIST, lambda: gate.wait(30), stop))
+    slots, gate = Slots(), Event()
+    working = asyncio.create_task(slots.run(LIST, lambda: gate.wait(30)))
     await turns()
     for _ in range(2):
         await turns()
         working.cancel()
     await turns()
-    assert stop.is_set()
     assert not working.done()
     assert next(running for kind, running, _ in slots.load() if kind is LIST) == 1
     gate.set()

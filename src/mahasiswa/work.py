@@ -12,7 +12,6 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager, suppress
-from threading import Event
 from typing import NamedTuple, TypeVar
 
 # Of a step of a web request in the database, including its time in the queue.
@@ -51,14 +50,14 @@ LIST = Kind("the list page", 1, 1000)
 PAGE = Kind("pages of the list", 1, 100)
 SEARCH = Kind("searches", 2, 32)
 EXPORT = Kind("exports", 2, 8)
-WORKBOOK = Kind("workbooks", 2, 8)
-IMPORT = Kind("pasted cells, CSV and confirmations", 2, 8)
+PREVIEW = Kind("previews", 2, 16)
+IMPORT = Kind("reads of previews, and batches", 2, 8)
 CHANGE = Kind("changes", 1, 1000)
 
-KINDS = (RECORD, EDIT, LIST, PAGE, SEARCH, EXPORT, WORKBOOK, IMPORT, CHANGE)
+KINDS = (RECORD, EDIT, LIST, PAGE, SEARCH, EXPORT, PREVIEW, IMPORT, CHANGE)
 
-DATABASE_CONNECTIONS = sum(kind.running for kind in KINDS if kind is not WORKBOOK)
-"""Maximum connections of a worker to PostgreSQL. Each kind has its share; workbooks are read without the database."""
+DATABASE_CONNECTIONS = sum(kind.running for kind in KINDS if kind is not PREVIEW)
+"""Maximum connections of a worker to PostgreSQL. Each kind has its share; the helpers of previews have none."""
 
 
 class Busy(Exception):
@@ -102,14 +101,11 @@ class Slots:
             raise self._busy(kind)
         self._waiting[kind] += count
 
-    async def run(self, kind: Kind, function: Callable[[], T], stop: Event | None = None) -> T:
-        """Call a function in a thread of this kind; raise Busy. If the caller is cancelled, set `stop` and wait."""
+    async def run(self, kind: Kind, function: Callable[[], T]) -> T:
+        """Call a function in a thread of this kind; raise Busy. If the caller is cancelled, wait for its end."""
         async with self.slot(kind):
             loop = asyncio.get_running_loop()
-            return await ended(
-                loop.run_in_executor(self._threads[kind], function),
-                stop.set if stop else lambda: None,
-            )
+            return await ended(loop.run_in_executor(self._threads[kind], function), lambda: None)
 
     def load(self) -> Iterator[tuple[Kind, int, int]]:
         """Each kind, with the number that runs now and the number that waits."""

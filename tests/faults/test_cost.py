@@ -21,7 +21,7 @@ import psutil  # type: ignore[import-untyped]
 import pytest
 from attack import assert_log_is_sound, at_once, attacked, fill
 from harness import Service
-from processes import allow_files, cannot, children, client_files, memory, until
+from processes import allow_files, cannot, children, client_files, helpers, memory, until
 from sockets import CLOSE, FORM, HOST, Line, connected, get, post, upload
 from spreadsheets import Importer, sheet_xml, with_sheet, zip_bomb
 from stores import ask
@@ -29,7 +29,7 @@ from stores import ask
 import mahasiswa.web
 from mahasiswa.web.app import ROUTES
 from mahasiswa.web.forms import FORM_MAX_BYTES
-from mahasiswa.work import BODIES_MAX_BYTES, EXPORT, SEARCH, WORKBOOK, Kind
+from mahasiswa.work import BODIES_MAX_BYTES, EXPORT, PREVIEW, SEARCH, Kind
 
 CONFIRM, DELETE = "/mahasiswa/impor/simpan", "/mahasiswa/hapus"
 MEGABYTE = 1 << 20
@@ -212,7 +212,7 @@ def test_clients_that_abort_in_any_phase_leave_nothing_behind(tmp_path: Path) ->
         for name, (request, answer) in phases.items():
             for linger in (b"", RESET):
                 with ExitStack() as stack:
-                    count = WORKBOOK.running + WORKBOOK.waiting + 4
+                    count = PREVIEW.running + PREVIEW.waiting - 4
                     clients = [
                         connected(service, stack, request, linger=linger) for _ in range(count)
                     ]
@@ -223,8 +223,8 @@ def test_clients_that_abort_in_any_phase_leave_nothing_behind(tmp_path: Path) ->
                     if name in ("in a form", "in an upload"):
                         until(lambda: bool(held()))
                     if request is whole:
-                        until(lambda: len(children(worker)) == WORKBOOK.running)
-                until(lambda: not held() and not children(worker) and client_files(worker) == files)
+                        until(lambda: len(helpers(worker)) == PREVIEW.running)
+                until(lambda: not held() and not helpers(worker) and client_files(worker) == files)
         assert line.add("sesudah", "Siti", "Solo").status == 302
         assert_log_is_sound(service.stderr(), ["busy: ", "an answer was cut off: "])
 

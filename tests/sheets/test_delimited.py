@@ -1,7 +1,6 @@
 """CSV files and pasted cells of many programs are read."""
 
 import re
-import threading
 from collections.abc import Iterable
 
 import pytest
@@ -10,7 +9,6 @@ from spreadsheets import reading
 from mahasiswa import wording
 from mahasiswa.sheets import public as sheets
 from mahasiswa.sheets.cells import CELL_MAX_CHARACTERS, Cell, SheetRow
-from mahasiswa.sheets.sheet_errors import Stopped
 
 Row = tuple[int, Cell, Cell, Cell]
 """The number of a row, and its NIM, Nama and Alamat."""
@@ -96,17 +94,6 @@ def test_more_rows_than_excel_has_are_too_many_even_if_they_are_blank(line: str)
     )
     with pytest.raises(sheets.TooBig, match=r"1\.048\.576"):
         pasted(text)
-
-
-def test_reading_stops_when_it_is_told_to() -> None:
-    text, stop = b"NIM;Nama;Alamat\n" + b"1;Ani;A\n" * 9_000, threading.Event()
-    with reading(text, sheets.COMMAND_LINE, stop) as table:
-        next(table.rows)
-        stop.set()
-        with pytest.raises(Stopped):
-            list(table.rows)
-    with pytest.raises(Stopped):
-        list(sheets.read_text(text, sheets.COMMAND_LINE, stop).rows)
 
 
 HEAD = "<table><tr><th>NIM<th>Nama<th>Alamat"

@@ -24,7 +24,7 @@ cells: st.SearchStrategy[Cell] = (
 )
 
 
-KEY = bytes(range(32))
+KEY = sheets.KeySigner(bytes(range(32)))
 SHEET = Sheet("", [(1, ["1", "Ani", "Solo"])])
 FILE = CarriedFile("daftar.csv", [""], [SHEET], [], Columns((0, 1, 2), []), has_all_cells=True)
 
@@ -82,7 +82,7 @@ def test_a_field_that_the_service_has_not_made_for_this_purpose_is_refused() -> 
         for at in range(0, len(field) - 4, 7)
     ]
     others = (
-        sheets.dump([FILE], b"x" * 32)[1],
+        sheets.dump([FILE], sheets.KeySigner(b"x" * 32))[1],
         of_deletion,
         "",
         field[:-4],

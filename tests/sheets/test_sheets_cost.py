@@ -1,10 +1,8 @@
 """Import and export are linear in their input, and no call of C code holds the interpreter's lock for long."""
 
 import io
-import os
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 import pytest
@@ -12,7 +10,7 @@ import pytest
 from mahasiswa.record import Mahasiswa
 from mahasiswa.sheets import public as sheets
 from mahasiswa.sheets.carried_file import CarriedFile
-from mahasiswa.sheets.cells import CELL_MAX_CHARACTERS, Sheet, SheetRow
+from mahasiswa.sheets.cells import Sheet, SheetRow
 from mahasiswa.sheets.cleaning import clean_all
 from mahasiswa.sheets.columns import IN_ORDER, Columns
 from mahasiswa.sheets.csv_form import START
@@ -32,7 +30,7 @@ LONGEST_GAP_SECONDS = 0.5
 PASTED = "NIM\tNama\tAlamat\n"
 CSV = "NIM;Nama;Alamat\n"
 EXPORT = START.decode()
-KEY = bytes(32)
+KEY = sheets.KeySigner(bytes(32))
 
 
 def carried(rows: list[SheetRow]) -> sheets.CleanedFile:
@@ -175,40 +173,3 @@ def processor_seconds(step: Callable[[str], None], text: str) -> float:
     with suppress(sheets.SheetError):  # it does not matter whether the input is refused
         step(text)
     return time.process_time() - began
-
-
-HUGE: dict[str, Callable[[], object]] = {
-    "cells of spaces": lambda: paste(
-        PASTED + ("x" + " " * (CELL_MAX_CHARACTERS - 2) + "x\tA\tB\n") * 127
-    ),
-    "pasted emoji": lambda: paste(
-        PASTED + "".join(f"{n}\tA\t{'😀' * 4000}\n" for n in range(1030))
-    ),
-    "one pasted cell": lambda: paste(PASTED + "1\tA\t" + "x" * (16 * MEBIBYTE)),
-    "pasted pairs of quotes": lambda: paste(PASTED + '1\tA\t"' + '""' * (8 * MEBIBYTE)),
-    "pasted blank rows": lambda: paste("x" + "\n" * (16 * MEBIBYTE)),
-    "pasted separators": lambda: paste(";" * (16 * MEBIBYTE)),
-    "separators in CSV": lambda: upload(";" * (16 * MEBIBYTE)),
-    "long rows of CSV": lambda: upload((";" * (MEBIBYTE - 2) + "\n") * 16),
-    "a quote of CSV that never ends": lambda: upload(CSV + '1;A;"' + "x\n" * (8 * MEBIBYTE)),
-    "an export of long records": lambda: sheets.write_csv(
-        (Mahasiswa(str(n), "é,=" * 20_000, '"' * 60_000) for n in range(300)), io.BytesIO()
-    ),
-}
-
-
-@pytest.mark.parametrize("work", HUGE.values(), ids=HUGE)
-def test_other_threads_run_while_a_thread_works_on_the_largest_input(
-    work: Callable[[], object],
-) -> None:
-    """LONGEST_GAP_SECONDS is the longest time for which this thread may not run meanwhile, on a machine with a free processor."""
-    with ThreadPoolExecutor(1) as threads:
-        longest, last = 0.0, time.monotonic()
-        job = threads.submit(work)
-        while not job.done():
-            time.sleep(0.001)
-            now = time.monotonic()
-            longest, last = max(longest, now - last), now
-        with suppress(sheets.SheetError):
-            job.result()
-    assert longest < LONGEST_GAP_SECONDS * max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 from stores import BUDI, SITI, Outcome, attempt_all, fill, opened, read_all, records_of
 
+from mahasiswa.record import near_key
 from mahasiswa.settings import DatabaseURL
 from mahasiswa.store import Store
 from mahasiswa.store.history_items import Entry
@@ -193,7 +194,8 @@ async def test_records_whose_nim_is_nearly_the_same_are_found(store: Store) -> N
         "8",
         "2305I",
     ]
-    near = await store.reader(IMPORT).near(wanted, 10)
-    assert sorted(record.nim for record in near) == ["0230000703", "23O5l", "A11.2020-1"]
-    assert len(await store.reader(IMPORT).near(wanted, 1)) == 1
+    keys = sorted({near_key(nim) for nim in wanted} - {""})
+    near = await store.reader(IMPORT).near(keys, 10)
+    assert sorted(near) == ["0230000703", "23O5l", "A11.2020-1"]
+    assert len(await store.reader(IMPORT).near(keys, 1)) == 1
     assert await store.reader(IMPORT).near([], 10) == []

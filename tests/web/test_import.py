@@ -249,9 +249,11 @@ def test_columns_that_were_chosen_belong_to_the_sheets_with_the_same_titles(
     assert importer.records() == new
 
 
-def tampered(field: str, key: bytes, **inputs: object) -> str:
+def tampered(field: str, key: str, **inputs: object) -> str:
     """Return the field of a preview with other inputs, and the digests of what the preview has shown."""
-    return sheets.dump([sheets.load(field, key)._replace(**inputs)], key)[1]  # type: ignore[arg-type]
+    signer = sheets.KeySigner(bytes.fromhex(key))
+    file = sheets.load(field, signer)._replace(**inputs)  # type: ignore[arg-type]
+    return sheets.dump([file], signer)[1]
 
 
 INPUTS: dict[str, dict[str, object] | str] = {
@@ -282,7 +284,7 @@ def test_a_confirmation_writes_nothing_that_its_preview_has_not_shown(
         other.run(inputs)
     else:
         ((key,),) = other.run("SELECT signing_key FROM mahasiswa_history_state")
-        field = tampered(field, bytes.fromhex(key), **inputs)
+        field = tampered(field, key, **inputs)
     before = importer.records()
     answer = importer.site.post(SAVE, {"data": field, "ada": button})
     assert importer.records() == before

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from mahasiswa.sheets.cells import FieldColumns, Sheet, from_json
 from mahasiswa.sheets.columns import Columns
-from mahasiswa.sheets.signed_field import pack, too_large, unpack
+from mahasiswa.sheets.signed_field import Signer, pack, too_large, unpack
 
 # Of a field with all cells of a file; a phone at 400 kbit/s loads as much in a second.
 FIELD_MAX_CHARACTERS = 56 << 10
@@ -51,7 +51,7 @@ class CarriedFile(NamedTuple):
         return self._replace(typed={**self.typed, **typed})
 
 
-def dump(versions: Iterable[CarriedFile], key: bytes) -> tuple[CarriedFile, str]:
+def dump(versions: Iterable[CarriedFile], signer: Signer) -> tuple[CarriedFile, str]:
     """Return the first version of a file that fits into the field, and the field. Raises SheetError if none fits."""
     for file in versions:
         # By columns, a tenth shorter than by rows.
@@ -64,15 +64,15 @@ def dump(versions: Iterable[CarriedFile], key: bytes) -> tuple[CarriedFile, str]
             for name, rows in file.sheets
         ]
         shown = map(ranges_of, (sorted(file.accepted), file.new, file.changed))
-        field = pack([*file[:2], columns, *file[3:7], *shown, *file[10:]], "import 3", key)
+        field = pack([*file[:2], columns, *file[3:7], *shown, *file[10:]], "import 3", signer)
         if not file.has_all_cells or len(field) <= FIELD_MAX_CHARACTERS:
             return file, field
     raise too_large()
 
 
-def load(field: str, key: bytes) -> CarriedFile:
+def load(field: str, signer: Signer) -> CarriedFile:
     """The file of a form field. Raises SheetError for a field that `dump` has not made."""
-    file = CarriedFile(*unpack(field, "import 3", key))
+    file = CarriedFile(*unpack(field, "import 3", signer))
     sheets: Sequence[Any] = file.sheets
     (nim, nama, alamat), titles = file.columns
     chosen = file.chosen_columns

@@ -9,7 +9,7 @@ from mahasiswa.sheets.cell_rules import clean_nim
 from mahasiswa.sheets.cells import Cell, SheetRow, cell_text, in_input, is_blank
 from mahasiswa.sheets.plan import Neighbours
 from mahasiswa.sheets.sheet_errors import SheetError
-from mahasiswa.sheets.signed_field import pack, unpack
+from mahasiswa.sheets.signed_field import Signer, pack, unpack
 
 NAMA_MAX_CHARACTERS = 60  # of a name in a notice about another record
 
@@ -69,15 +69,15 @@ def compare_nims(
     return deletion
 
 
-def dump_deletion(deletion: Deletion, key: bytes) -> str:
+def dump_deletion(deletion: Deletion, signer: Signer) -> str:
     """The field of a preview, with the NIMs that it shows. Raises SheetError if it is too large."""
     found, missing = ([cell for cell, _ in rows] for rows in (deletion.found, deletion.missing))
-    return pack([found, missing], "deletion 2", key)
+    return pack([found, missing], "deletion 2", signer)
 
 
-def load_deletion(field: str, key: bytes) -> tuple[list[NimCell], list[NimCell]]:
+def load_deletion(field: str, signer: Signer) -> tuple[list[NimCell], list[NimCell]]:
     """The rows that a preview has shown as found, and the others. Raises SheetError as `load` does."""
-    found, missing = unpack(field, "deletion 2", key)
+    found, missing = unpack(field, "deletion 2", signer)
     return [NimCell(*cell) for cell in found], [NimCell(*cell) for cell in missing]
 
 

@@ -19,18 +19,12 @@ class ReadLimits(NamedTuple):
     file_bytes: int | None = UPLOAD_MAX_BYTES
     rows: int | None = UPLOAD_MAX_ROWS  # that are not blank
     lines: int | None = 1_048_576  # of a CSV file or of pasted cells, also blank ones; as in Excel
-    # Of the process that reads a workbook; the next two are for it, too.
-    output_bytes: int | None = 32 << 20
-    memory_bytes: int = 512 << 20
-    seconds: float = 20
     # All cells of a small file are kept, so that a person can choose other columns.
     keeps_all_cells: bool = True
 
 
 WEB = ReadLimits()
-COMMAND_LINE = ReadLimits(
-    None, None, None, None, memory_bytes=2 << 30, seconds=600, keeps_all_cells=False
-)
+COMMAND_LINE = ReadLimits(None, None, None, keeps_all_cells=False)
 
 
 class Choice(NamedTuple):

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain, islice
-from threading import Event
 from typing import BinaryIO
 
 from mahasiswa import wording
@@ -12,7 +11,7 @@ from mahasiswa.sheets.columns import Columns, Table, select_columns
 from mahasiswa.sheets.delimited import read_csv, read_pasted, rejoined
 from mahasiswa.sheets.file_kind import kind_of
 from mahasiswa.sheets.limits import NO_CHOICE, WEB, Choice, ReadLimits
-from mahasiswa.sheets.sheet_errors import ColumnsUnclear, SheetError, Stopped, TooBig
+from mahasiswa.sheets.sheet_errors import ColumnsUnclear, SheetError, TooBig
 from mahasiswa.sheets.workbook import Rows, Workbook, read_workbook
 
 # Of all sheets that are kept; 3,000 rows of 20 columns fit.
@@ -20,13 +19,10 @@ KEPT_MAX_CELLS, KEPT_MAX_CHARACTERS = 150_000, 600_000
 
 
 @contextmanager
-def read(
-    file: BinaryIO, limits: ReadLimits = WEB, stop: Event | None = None, choice: Choice = NO_CHOICE
-) -> Iterator[Table]:
-    """The rows of an xlsx, xls, ods, HTML or CSV file, valid within the `with`. It must be a file on disk, and stays open.
+def read(file: BinaryIO, limits: ReadLimits = WEB, choice: Choice = NO_CHOICE) -> Iterator[Table]:
+    """The rows of an xlsx, xls, ods, HTML or CSV file, valid within the `with`. It can be read anywhere, and stays open.
 
-    Raises SheetError, at once or while the rows are read. Another thread may set `stop`; then Stopped is raised within
-    a second.
+    Raises SheetError, at once or while the rows are read.
     """
     size = file.seek(0, 2)
     if not size:
@@ -34,27 +30,21 @@ def read(
     if limits.file_bytes is not None and size > limits.file_bytes:
         raise TooBig(wording.TOO_LARGE.format(limit=wording.size(limits.file_bytes)))
     if kind_of(file):
-        with read_workbook(file, limits, choice, stop or Event()) as workbook:
-            yield _table(workbook, limits, stop, choice)
+        workbook = read_workbook(file, choice, all_sheets=limits.keeps_all_cells)
+        yield _table(workbook, limits, choice)
     else:
         with read_csv(file) as rows:
-            yield _table(([""], [], iter([("", rows)])), limits, stop, choice)
+            yield _table(([""], [], iter([("", rows)])), limits, choice)
 
 
-def read_text(
-    data: bytes, limits: ReadLimits = WEB, stop: Event | None = None, choice: Choice = NO_CHOICE
-) -> Table:
+def read_text(data: bytes, limits: ReadLimits = WEB, choice: Choice = NO_CHOICE) -> Table:
     """The rows of cells that were pasted from a spreadsheet, in valid UTF-8. Raises as `read` does."""
     rows = read_pasted(data, nim_only=choice.nim_only)
-    return _table(([""], [], iter([("", rows)])), limits, stop, choice)
+    return _table(([""], [], iter([("", rows)])), limits, choice)
 
 
 def table_of(
-    workbook: Workbook,
-    kept: Sequence[Sheet],
-    choice: Choice,
-    limits: ReadLimits = WEB,
-    stop: Event | None = None,
+    workbook: Workbook, kept: Sequence[Sheet], choice: Choice, limits: ReadLimits = WEB
 ) -> Table:
     """The rows of the sheets to read: the first of those that are kept, or else all that the workbook has."""
     names, others, sheets = workbook
@@ -73,28 +63,26 @@ def table_of(
         for index, selection in enumerate(chain(first, selections))
         for number, cells in selection.rows
     )
-    rows = _at_most(limits.rows, numbered, stop)
+    rows = _at_most(limits.rows, numbered)
     remarks = tuple(dict.fromkeys(remark for selection in first for remark in selection.remarks))
     return Table(first[0].columns, rows, remarks, names, others, kept if is_kept else [])
 
 
-def _at_most(most: int | None, rows: Iterator[SheetRow], stop: Event | None) -> Iterator[SheetRow]:
-    """The same rows. Raises TooBig if there are more, and Stopped after `stop` was set."""
+def _at_most(most: int | None, rows: Iterator[SheetRow]) -> Iterator[SheetRow]:
+    """The same rows. Raises TooBig if there are more."""
     for count, row in enumerate(rows, 1):
         if most is not None and count > most:
             raise TooBig(wording.TOO_MANY_ROWS.format(limit=wording.number(most)))
-        if stop is not None and stop.is_set():
-            raise Stopped
         yield row
 
 
-def _table(workbook: Workbook, limits: ReadLimits, stop: Event | None, choice: Choice) -> Table:
+def _table(workbook: Workbook, limits: ReadLimits, choice: Choice) -> Table:
     names, others, all_sheets = workbook
-    sheets = ((name, _at_most(limits.lines, rows, stop)) for name, rows in all_sheets)
+    sheets = ((name, _at_most(limits.lines, rows)) for name, rows in all_sheets)
     kept, unfinished = _kept_sheets(sheets if limits.keeps_all_cells else ())
     if len(kept) >= len(names):
         others = [name for name in others if name not in {sheet.name for sheet in kept}]
-    return table_of((names, others, chain(unfinished, sheets)), kept, choice, limits, stop)
+    return table_of((names, others, chain(unfinished, sheets)), kept, choice, limits)
 
 
 def _kept_sheets(sheets: Iterable[Rows]) -> tuple[list[Sheet], list[Rows]]:

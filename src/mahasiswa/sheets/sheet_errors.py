@@ -5,10 +5,6 @@ class SheetError(ValueError):
     """A file, pasted cells or a confirmation cannot be read."""
 
 
-class Stopped(Exception):
-    """The caller told the reading to stop. The file has no fault."""
-
-
 class TooBig(SheetError):
     """A limit is exceeded: bytes, rows, memory or time."""
 

@@ -1,118 +1,151 @@
-"""Reads a workbook in a child process, whose memory and time are bounded. `workbook_child` has its messages."""
+"""Reads a workbook or a web page with a parser that a hostile file may exhaust: a helper process has limits for it."""
 
-import json
-import os
-import select
-import subprocess
-import sys
-import threading
-import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any, BinaryIO, TypeAlias
+import datetime as dt
+import math
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+from itertools import islice
+from typing import BinaryIO, TypeAlias, TypeVar
+
+import python_calamine as calamine
 
 from mahasiswa import wording
-from mahasiswa.sheets.cells import SheetRow, from_json
-from mahasiswa.sheets.limits import Choice, ReadLimits
-from mahasiswa.sheets.sheet_errors import SheetError, Stopped, TooBig
-
-READ_BYTES = 1 << 16
-STOP_INTERVAL_SECONDS = 0.2  # between two checks whether the caller has set `stop`
-
-# The child parses files of strangers, so it gets only the variables that Python needs to start, and no password.
-_CHILD_VARIABLES = (
-    "PYTHONPATH",
-    "PYTHONHOME",
-    "PYTHONDONTWRITEBYTECODE",
-    "PATH",
-    "LD_LIBRARY_PATH",
+from mahasiswa.sheets.cell_marks import Mark, Marks, cell_marks
+from mahasiswa.sheets.cells import (
+    CELL_MAX_CHARACTERS,
+    FIRST_INEXACT,
+    BadCell,
+    Cell,
+    SheetRow,
+    is_blank,
 )
+from mahasiswa.sheets.file_kind import kind_of
+from mahasiswa.sheets.html_table import html_rows
+from mahasiswa.sheets.limits import MAX_SHEETS, NAME_MAX_CHARACTERS, Choice
+from mahasiswa.sheets.sheet_errors import SheetError, TooBig
+from mahasiswa.sheets.titles import HEADER_WITHIN_ROWS, find_titles, is_header
 
+T = TypeVar("T")
 
 Rows: TypeAlias = tuple[str, Iterator[SheetRow]]  # the name of a sheet and its rows
 # The names of the sheets that are to be read, and of the others; and the sheets, each of which must be read before the next.
 Workbook: TypeAlias = tuple[Sequence[str], Sequence[str], Iterator[Rows]]
 
-
-@contextmanager
-def read_workbook(
-    file: BinaryIO, limits: ReadLimits, choice: Choice, stop: threading.Event
-) -> Iterator[Workbook]:
-    """The rows of an xlsx, xls, ods or HTML file, which must have a file descriptor.
-
-    The child process ends with this context, or soon after `stop` is set. `limits.seconds` limits only the time in which
-    it is waited for. Raises SheetError, at once or while the rows are read, and Stopped after `stop` was set.
-    """
-    # -P: take no module from the directory in which the service was started.
-    command = (sys.executable, "-P", "-m", "mahasiswa.sheets.workbook_child")
-    limited = (limits.memory_bytes, int(limits.seconds) + 1, limits.keeps_all_cells)
-    arguments = json.dumps([*limited, list(choice.sheets), choice.nim_only])
-    environment = {name: os.environ[name] for name in _CHILD_VARIABLES if name in os.environ}
-    with subprocess.Popen(  # noqa: S603 - our own module, with JSON
-        (*command, arguments),
-        stdin=file.fileno(),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        env=environment,
-    ) as process:
-        try:
-            messages = _messages(process, limits, stop)
-            head = next(messages)
-            yield head["names"], head["others"], ((name, _rows(messages)) for name in messages)
-        finally:
-            process.kill()
+# In a workbook, even if it is damaged.
+_PARTS = (b"xl/", b"opendocument.spreadsheet", "Workbook".encode("utf-16-le"))
 
 
-def _messages(
-    process: subprocess.Popen[bytes], limits: ReadLimits, stop: threading.Event
-) -> Iterator[Any]:
-    """The child's messages before "end". Its error is raised here."""
-    for line in _lines(process, limits, stop):
-        message = json.loads(line)
-        if message == "end":
-            return
-        if isinstance(message, dict) and "error" in message:
-            raise (TooBig if message["too_big"] else SheetError)(message["error"])
-        yield message
-    code = process.wait()
-    if code >= 0:
-        raise RuntimeError(f"the process that reads workbooks did not work: exit code {code}")
-    raise TooBig(wording.TOO_HEAVY)  # the system killed the child because of its memory or time
+def read_workbook(file: BinaryIO, choice: Choice, *, all_sheets: bool) -> Workbook:
+    """The rows of an xlsx, xls, ods or HTML file. Raises SheetError, at once or while the rows are read."""
+    (workbook,) = _undamaged(map(_opened, [file], [choice], [all_sheets]))
+    names, others, sheets = workbook
+    return names, others, ((name, _undamaged(rows)) for name, rows in _undamaged(sheets))
 
 
-def _lines(
-    process: subprocess.Popen[bytes], limits: ReadLimits, stop: threading.Event
-) -> Iterator[bytearray]:
-    """The lines of the child. Raises Stopped, and TooBig if there are too many bytes or they take too long."""
-    pipe = process.stdout
-    assert pipe is not None  # noqa: S101 - because of stdout=PIPE
-    poll = select.poll()  # select.select() refuses descriptors above 1023
-    poll.register(pipe, select.POLLIN)
-    unfinished = bytearray()
-    total, waited = 0, 0.0
-    while True:
-        began = time.monotonic()
-        is_readable = poll.poll(STOP_INTERVAL_SECONDS * 1000)
-        waited += time.monotonic() - began
-        if stop.is_set():
-            raise Stopped
-        if waited > limits.seconds:
-            raise TooBig(wording.TOO_HEAVY)
-        if not is_readable:
-            continue
-        piece = os.read(pipe.fileno(), READ_BYTES)
-        if not piece:
-            return
-        total += len(piece)
-        unfinished += piece
-        if limits.output_bytes is not None and total > limits.output_bytes:
-            raise TooBig(wording.TOO_HEAVY)
-        if b"\n" in piece:
-            *lines, unfinished = unfinished.split(b"\n")
-            yield from lines
+def _undamaged(items: Iterator[T]) -> Iterator[T]:
+    """The same items. A fault of the parser, which also panics on some damaged files, becomes SheetError."""
+    try:
+        yield from items
+    except (SheetError, MemoryError):
+        raise
+    except BaseException as error:
+        if isinstance(error, Exception) or type(error).__name__ == "PanicException":
+            raise SheetError(wording.DAMAGED) from error
+        raise
 
 
-def _rows(messages: Iterator[Any]) -> Iterator[SheetRow]:
-    while batch := next(messages):
-        for number, cells in batch:
-            yield number, from_json(cells)
+def _opened(file: BinaryIO, choice: Choice, all_sheets: bool) -> Workbook:  # noqa: FBT001 - for map
+    if kind_of(file) == "html":
+        rows = html_rows(file)
+        if not rows:
+            raise SheetError(wording.WEB_PAGE)
+        return [""], [], iter([("", iter(enumerate(rows, 1)))])
+    workbook = _open(file)
+    # This reads the XML of a sheet, which takes most of the time.
+    sheet_of = cache(workbook.get_sheet_by_name)
+    visible = [
+        sheet.name
+        for sheet in workbook.sheets_metadata
+        if (sheet.typ, sheet.visible)
+        == (calamine.SheetTypeEnum.WorkSheet, calamine.SheetVisibleEnum.Visible)
+    ]
+    if len(visible) > MAX_SHEETS or any(len(name) > NAME_MAX_CHARACTERS for name in visible):
+        raise TooBig(wording.TOO_HEAVY)
+    names = [name for name in visible if name in choice.sheets] or [
+        _choose_sheet(visible, sheet_of, nim_only=choice.nim_only)
+    ]
+    others = [name for name in visible if name not in names]
+    read = names + others if all_sheets else names
+    return (
+        names,
+        others,
+        ((name, _numbered(sheet_of(name), cell_marks(file, name))) for name in read),
+    )
+
+
+def _open(file: BinaryIO) -> calamine.CalamineWorkbook:
+    try:
+        return calamine.CalamineWorkbook.from_filelike(file)
+    except calamine.CalamineError as error:
+        file.seek(0)
+        data = file.read()
+        if (
+            isinstance(error, calamine.PasswordError)
+            or "EncryptedPackage".encode("utf-16-le") in data
+        ):
+            raise SheetError(wording.PASSWORD) from error
+        problem = (
+            wording.DAMAGED if any(part in data for part in _PARTS) else wording.NOT_A_SPREADSHEET
+        )
+        raise SheetError(problem) from error
+
+
+def _choose_sheet(
+    names: Sequence[str], sheet_of: Callable[[str], calamine.CalamineSheet], *, nim_only: bool
+) -> str:
+    """The first sheet with a header, because the very first may hold instructions; otherwise the first with a cell."""
+    for name in names:
+        top = [
+            list(map(_cell, row)) for row in islice(sheet_of(name).iter_rows(), HEADER_WITHIN_ROWS)
+        ]
+        if is_header(find_titles(top, nim_only=nim_only)[1], nim_only=nim_only):
+            return name
+    for name in names:
+        if sheet_of(name).height:
+            return name
+    raise SheetError(wording.EMPTY)
+
+
+def _numbered(sheet: calamine.CalamineSheet, marks: Marks) -> Iterator[SheetRow]:
+    first_column = sheet.start[1] if sheet.start else 0
+    for index, values in enumerate(sheet.iter_rows()):
+        row = [
+            value if type(value) is str and len(value) < CELL_MAX_CHARACTERS else _cell(value)
+            for value in values
+        ]
+        for column, mark in marks.get(index, {}).items():
+            if 0 <= column - first_column < len(row):
+                row[column - first_column] = _marked(row[column - first_column], mark)
+        if not is_blank(row):
+            yield index + 1, row
+
+
+def _cell(value: float | str | dt.time | dt.date | dt.timedelta) -> Cell:
+    if isinstance(value, str):
+        return BadCell("long", "") if len(value) > CELL_MAX_CHARACTERS else value
+    if isinstance(value, int | float):
+        return value if math.isfinite(value) else BadCell("error", "#NUM!")
+    return BadCell("date", str(value) if isinstance(value, dt.timedelta) else value.isoformat())
+
+
+def _marked(cell: Cell, mark: Mark) -> Cell:
+    if isinstance(mark, BadCell):
+        return mark
+    if (
+        isinstance(cell, int | float)
+        and not isinstance(cell, bool)
+        and 0 <= cell < FIRST_INEXACT
+        and not cell % 1
+    ):
+        return str(int(cell)).zfill(mark)
+    return cell

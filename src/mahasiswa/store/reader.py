@@ -17,7 +17,7 @@ from itertools import chain
 from sys import getsizeof
 from typing import Any, Concatenate, Literal, NamedTuple, ParamSpec, TypeAlias, TypeVar, cast
 
-from mahasiswa.record import Field, Mahasiswa, near_key, near_nims, slips
+from mahasiswa.record import Field, Mahasiswa, near_nims, slips
 from mahasiswa.store import folding
 from mahasiswa.store.history_items import (
     Batch,
@@ -148,11 +148,10 @@ class Reader(ABC):
         return list(map(Mahasiswa._make, rows))
 
     @in_transaction
-    def near(self, nims: Sequence[str], limit: int) -> Steps[Sequence[Mahasiswa]]:
-        """At most `limit` records whose nim has the same `near_key` as one of these nims, unless that key is empty."""
-        keys = sorted({near_key(nim) for nim in nims} - {""})
+    def near(self, keys: Sequence[str], limit: int) -> Steps[Sequence[str]]:
+        """At most `limit` nims that have one of these `near_key`s."""
         rows = yield self.sql.near, (self.sql.array(keys), limit)
-        return list((yield from by_nim(self.sql, self.sql.find, [nim for (nim,) in rows])).values())
+        return [nim for (nim,) in rows]
 
     @in_transaction
     def search(

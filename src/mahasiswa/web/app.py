@@ -8,6 +8,7 @@ from mahasiswa.record import Mahasiswa
 from mahasiswa.settings import Settings
 from mahasiswa.store import Store
 from mahasiswa.web import checks, history, lists, monitoring, previews, students
+from mahasiswa.web.helpers import Helpers
 from mahasiswa.web.list_cache import ListCache
 from mahasiswa.web.middleware import Middleware
 from mahasiswa.web.monitoring import Metrics
@@ -50,14 +51,7 @@ ROUTES = (
     ),
     Route("GET", "/mahasiswa/impor", previews.choose_import),
     Route("POST", "/mahasiswa/impor", previews.preview_import, body="upload", abandons="parts"),
-    Route(
-        "POST",
-        "/mahasiswa/impor/simpan",
-        previews.confirm_import,
-        writes=True,
-        body="preview",
-        abandons="parts",
-    ),
+    Route("POST", "/mahasiswa/impor/simpan", previews.confirm_import, writes=True, body="preview"),
     Route("GET", "/mahasiswa/impor/templat.xlsx", lists.template),
     Route("GET", "/mahasiswa/ekspor.xlsx", lists.export_xlsx, abandons="all"),
     Route("GET", "/mahasiswa/ekspor.csv", lists.export_csv, abandons="all"),
@@ -79,7 +73,7 @@ ROUTES = (
         "/mahasiswa/hapus/pilihan",
         previews.preview_ticked,
         body="preview",
-        abandons="all",
+        abandons="parts",
         purpose="hapus",
     ),
     Route(
@@ -88,7 +82,6 @@ ROUTES = (
         previews.confirm_deletion,
         writes=True,
         body="preview",
-        abandons="parts",
         purpose="hapus",
     ),
     Route("GET", "/mahasiswa/riwayat", history.show, abandons="all", needs="history_days"),
@@ -126,4 +119,5 @@ def create_app(settings: Settings, store: Store, limits: Limits) -> ASGIApp:
     router = Router(
         route for route in ROUTES if route.needs is None or getattr(settings, route.needs)
     )
-    return Middleware(router, RequestGuard(settings), store, cache, pages, limits, metrics)
+    guard = RequestGuard(settings)
+    return Middleware(router, guard, store, cache, pages, limits, Helpers(), metrics)

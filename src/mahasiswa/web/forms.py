@@ -2,15 +2,15 @@
 
 import re
 from collections import defaultdict
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from io import BytesIO
 from sys import getsizeof
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple, cast
 from urllib.parse import unquote_to_bytes
 
 from python_multipart.multipart import parse_options_header
-from starlette.datastructures import Headers, UploadFile
+from starlette.datastructures import FormData, Headers, UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import ClientDisconnect
 
@@ -18,7 +18,7 @@ from mahasiswa.sheets.limits import MAX_SHEETS
 from mahasiswa.sheets.public import MAX_CONFIRMED_BYTES, UPLOAD_MAX_BYTES, is_utf8
 from mahasiswa.web.request import Request
 from mahasiswa.wording import ProblemName
-from mahasiswa.work import IMPORT, RECORD
+from mahasiswa.work import RECORD
 
 FORM_MAX_BYTES = 64 * 1024
 INLINE_FORM_MAX_BYTES = 8 * 1024  # a longer form is decoded in a thread; 64 KB of `%41` take 10 ms
@@ -55,13 +55,14 @@ class Form(NamedTuple):
 async def read_before(request: Request, body: str | Sequence[str]) -> None:
     """Read the body to its end before the handler runs, so that no handler writes what the rest of a body refuses.
 
-    Without fields it is ignored, and needs no content type (specification 4.6). Raise BodyRefused, Busy.
+    Without fields it is ignored, and needs no content type (specification 4.6). The body for a helper is read by its
+    handler, before it does anything else. Raise BodyRefused, Busy.
     """
-    if body == "preview":
-        request.confirmation = await _read_confirmation(request)
-    elif body and body != "upload":
+    if body in ("preview", "upload"):
+        return
+    if body:
         request.fields = await _read_form(request, body)
-    elif not body:
+    else:
         async for _ in read_pieces(request, FORM_MAX_BYTES, "too large", lambda _: None):
             pass
 
@@ -73,7 +74,8 @@ async def _read_form(request: Request, fields: Sequence[str]) -> Form:
         body = await read_body(request, FORM_MAX_BYTES, "too large", count)
 
         def parse() -> None:
-            sent = _sent(request, body, MAX_FIELDS)
+            _check_form(request, body)
+            sent = _sent(body, MAX_FIELDS)
             for field in fields:
                 values = sent[field]
                 try:
@@ -93,73 +95,74 @@ async def _read_form(request: Request, fields: Sequence[str]) -> Form:
     return form
 
 
-async def _read_confirmation(request: Request) -> Mapping[str, Sequence[str]]:
-    """Read the form of a preview or of ticked rows in a thread: all values of each field. Wrong bytes are replaced."""
-    with large_body(request) as count:
-        body = await read_body(request, MAX_CONFIRMED_BYTES, "confirmation too large", count)
-        request.count_answer(len(body))  # its texts are kept until the answer
-
-        def parse() -> Mapping[str, Sequence[str]]:
-            sent = _sent(request, body, MAX_REPAIRS).items()
-            texts = {
-                field: [_decode(value).decode(errors="replace") for value in values]
-                for field, values in sent
-            }
-            return defaultdict(list, texts)
-
-        return await request.limits.slots.run(IMPORT, parse)
+def parse_confirmation(body: bytes) -> Mapping[str, Sequence[str]]:
+    """All values of each field of a preview's form, or of ticked rows. Wrong bytes are replaced. Raise BodyRefused."""
+    texts = {
+        field: [_decode(value).decode(errors="replace") for value in values]
+        for field, values in _sent(body, MAX_REPAIRS).items()
+    }
+    return defaultdict(list, texts)
 
 
 class Upload(NamedTuple):
-    """A multipart form. Its file is spooled to disk. The pasted text has one character for each byte."""
+    """A multipart form. The pasted text has one character for each byte."""
 
-    file: UploadFile | None
+    file: BinaryIO | None
+    name: str
     pasted: str
     texts: Mapping[str, Sequence[str]]  # all others, by name
 
 
-@asynccontextmanager
-async def read_upload(request: Request) -> AsyncIterator[Upload]:
-    """Read a multipart form, valid within the `with`. Raise BodyRefused, Busy."""
-    with large_body(request) as count:
-        most = UPLOAD_MAX_BYTES
-        pieces = read_pieces(request, most + FORM_MAX_BYTES, "file too large", count)
-        # The client's charset would choose the codec of all texts. ISO 8859-1 keeps every byte, and UTF-8 is read below.
-        content_type = b'multipart/form-data; charset=latin-1; boundary="%b"' % _boundary(request)
-        headers = Headers(raw=[(b"content-type", content_type)])
-        try:
-            # The parser has a copy of the text, so no variable keeps it.
-            form = await MultiPartParser(
-                headers, pieces, max_files=1, max_fields=MAX_TEXTS, max_part_size=most
-            ).parse()
-        except MultiPartException:
-            raise BodyRefused("bad request") from None
-        try:
-            file, pasted = form.get("berkas"), ""
-            texts: dict[str, list[str]] = {}
-            for name, value in form.multi_items():
-                if isinstance(value, str) and name == "tempel":
-                    pasted = value
-                elif isinstance(value, str):
-                    if len(value) > FORM_MAX_BYTES:
-                        raise BodyRefused("bad request")
-                    texts.setdefault(utf8(name), []).append(utf8(value))
-            request.pasted = pasted
-            yield Upload(
-                file if isinstance(file, UploadFile) and file.filename else None, pasted, texts
-            )
-        finally:
-            await form.close()
+def parse_upload(body: bytes, boundary: str) -> Upload:
+    """The parts of an upload. Raise BodyRefused."""
+    # The client's charset would choose the codec of all texts. ISO 8859-1 keeps every byte, and UTF-8 is read below.
+    content_type = f'multipart/form-data; charset=latin-1; boundary="{boundary}"'
+    try:
+        form = _parsed(Headers({"content-type": content_type}), body)
+    except MultiPartException:
+        raise BodyRefused("bad request") from None
+    file, pasted = form.get("berkas"), ""
+    texts: dict[str, list[str]] = {}
+    for name, value in form.multi_items():
+        if isinstance(value, str) and name == "tempel":
+            pasted = value
+        elif isinstance(value, str):
+            if len(value) > FORM_MAX_BYTES:
+                raise BodyRefused("bad request")
+            texts.setdefault(utf8(name), []).append(utf8(value))
+    if isinstance(file, UploadFile) and file.filename:
+        return Upload(file.file, utf8(file.filename), pasted, texts)
+    return Upload(None, "", pasted, texts)
 
 
-def _sent(request: Request, body: bytes, max_fields: int) -> Mapping[str, Sequence[bytes]]:
-    """The values of each field as they were sent."""
+def _parsed(headers: Headers, body: bytes) -> FormData:
+    async def stream() -> AsyncGenerator[bytes]:
+        for at in range(0, len(body), DECODE_BYTES):
+            yield body[at : at + DECODE_BYTES]
+
+    parser = MultiPartParser(
+        headers, stream(), max_files=1, max_fields=MAX_TEXTS, max_part_size=UPLOAD_MAX_BYTES
+    )
+    parser.spool_max_size = 2 * UPLOAD_MAX_BYTES  # all of it stays in memory
+    try:
+        parser.parse().send(None)  # so it waits for nothing
+    except StopIteration as end:
+        return cast("FormData", end.value)
+    raise BodyRefused("bad request")
+
+
+def _check_form(request: Request, body: bytes | bytearray) -> None:
+    """Raise BodyRefused if the body is not a form."""
     headers = request.first_headers
     content_type = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
     if body and (
         content_type != b"application/x-www-form-urlencoded" or b"content-encoding" in headers
     ):
         raise BodyRefused("not a form")
+
+
+def _sent(body: bytes, max_fields: int) -> Mapping[str, Sequence[bytes]]:
+    """The values of each field as they were sent."""
     if body.count(b"&") >= max_fields:
         raise BodyRefused("bad request")
     sent: defaultdict[str, list[bytes]] = defaultdict(list)
@@ -176,24 +179,31 @@ def _decode(text: bytes) -> bytes:
     return unquote_to_bytes(text.replace(b"+", b" "))
 
 
-@contextmanager
-def large_body(request: Request) -> Iterator[Callable[[int], None]]:
-    """Count an upload: yield the function that counts its bytes and raises Busy. If many arrive, the slowest ends."""
-    received, connection = 0, request.connection
+@asynccontextmanager
+async def read_large_body(request: Request) -> AsyncIterator[tuple[bytearray, str]]:
+    """Read an upload, or the form of a preview or of ticks; yield it and its boundary, or a blank text. Raise BodyRefused, Busy.
 
-    def count(new: int) -> None:
-        nonlocal received
-        received += new
-        count_bytes(new)
-
-    with request.limits.bodies.hold() as count_bytes:
+    If many of them arrive, the slowest one ends. The body counts in the budget until the end of the block.
+    """
+    is_upload = request.route is not None and request.route.body == "upload"
+    boundary = _boundary(request) if is_upload else ""
+    limit = UPLOAD_MAX_BYTES + FORM_MAX_BYTES if is_upload else MAX_CONFIRMED_BYTES
+    problem: ProblemName = "file too large" if is_upload else "confirmation too large"
+    connection = request.connection
+    # A list of tiny pieces would take far more memory than their bytes, which are counted.
+    body = bytearray()
+    with request.limits.bodies.hold() as count:
         if connection:
-            request.limits.uploads.hold(count, 0, connection.give_body_up, lambda: received)
+            request.limits.uploads.hold(count, 0, connection.give_body_up, lambda: len(body))
         try:
-            yield count
+            async for piece in read_pieces(request, limit, problem, count):
+                body += piece
         finally:
             if connection:
                 request.limits.uploads.release(count, connection.give_body_up)
+        if not is_upload:
+            _check_form(request, body)
+        yield body, boundary
 
 
 async def read_pieces(
@@ -236,7 +246,7 @@ async def read_body(
     return bytes(body)
 
 
-def _boundary(request: Request) -> bytes:
+def _boundary(request: Request) -> str:
     content_type = request.first_headers.get(b"content-type", b"")
     media_type, options = parse_options_header(content_type[:CONTENT_TYPE_MAX_BYTES])
     boundary = options.get(b"boundary", b"")
@@ -244,7 +254,7 @@ def _boundary(request: Request) -> bytes:
         raise BodyRefused("not a form")
     if not is_boundary(boundary):
         raise BodyRefused("bad request")
-    return boundary
+    return boundary.decode()
 
 
 def utf8_bytes(text: str) -> bytes:

@@ -1,8 +1,11 @@
 """Handlers of the list: specification 4.1, its searches and pages, the page to print it, and its downloads."""
 
+import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import suppress
+import shutil
+import tempfile
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
+from contextlib import aclosing, suppress
 from functools import cache, partial
 from io import BytesIO
 from itertools import chain, islice
@@ -16,6 +19,7 @@ from mahasiswa.store import Query, Reader, Store
 from mahasiswa.store.store_errors import TookTooLong
 from mahasiswa.store.threads import in_thread
 from mahasiswa.web import list_html
+from mahasiswa.web.helpers import Outcome, helper_task, in_messages
 from mahasiswa.web.list_query import (
     INLINE_ROWS,
     MAX_ROWS_PER_PAGE,
@@ -32,6 +36,7 @@ from mahasiswa.work import EXPORT, LIST, PAGE, SEARCH, Busy
 
 # Maximum rows that are read and sent at a time; fewer if texts are long (reader.AFTER_MAX_BYTES).
 STREAM_ROWS = 1000
+EXPORT_RECORDS = 500  # minimum records that a helper gets at a time, unless there are no more
 SPELLINGS_OFFERED = 5  # maximum other spellings that a page offers
 
 XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
@@ -66,12 +71,24 @@ async def template(_request: Request, _store: Store, pages: Pages) -> Response:
 
 async def export_xlsx(request: Request, store: Store, pages: Pages) -> Response:
     """GET /mahasiswa/ekspor.xlsx: all records, or those of a search, with every cell as text."""
-    return await _export(request, store, pages, "mahasiswa.xlsx", sheets.write_xlsx)
+    records = store.reader(EXPORT).chunks(query_of(request.query_params))
+    with unsent_file() as file:
+        async with aclosing(records):
+            try:
+                outcome = await _workbook(request, file, records)
+            except sheets.TooBig:  # the helper has died
+                return pages.error("not read")
+        if outcome.kind == "page":
+            return outcome.page()
+        return _download(request, pages, "mahasiswa.xlsx", file)
 
 
 async def export_csv(request: Request, store: Store, pages: Pages) -> Response:
     """GET /mahasiswa/ekspor.csv: the same as CSV that an Indonesian Excel opens."""
-    return await _export(request, store, pages, "mahasiswa.csv", sheets.write_csv)
+    records = store.reader(EXPORT).chunks(query_of(request.query_params))
+    with unsent_file() as file:
+        await in_thread(records, lambda found: sheets.write_csv(found, file))
+        return _download(request, pages, "mahasiswa.csv", file)
 
 
 async def _page(request: Request, page: ListQuery, store: Store, pages: Pages) -> Response:
@@ -160,24 +177,38 @@ async def _stream(
     yield after
 
 
-async def _export(
-    request: Request,
-    store: Store,
-    pages: Pages,
-    name: str,
-    write: Callable[[Iterator[Mahasiswa], BinaryIO], int],
-) -> Response:
-    """Answer with a file. It is complete before its first byte is sent, so no transaction waits for a slow client."""
-    headers = _headers(pages, name)
-    media_type = "text/csv" if name.endswith(".csv") else XLSX
-    records_found = store.reader(EXPORT).chunks(query_of(request.query_params))
+async def _workbook(
+    request: Request, file: BinaryIO, chunks: AsyncGenerator[Sequence[Mahasiswa]]
+) -> Outcome:
+    """Let a helper write a workbook to a file, or a page that says why it cannot."""
+    first = list(await anext(chunks, []))  # waits for a place
+
+    async def next_records(*_: object) -> Iterator[bytes]:
+        found = first.copy()
+        first.clear()
+        while len(found) < EXPORT_RECORDS:
+            chunk: Sequence[Mahasiswa] = await anext(chunks, [])
+            if not chunk:
+                break
+            found += chunk
+        return in_messages(found)
+
+    # XlsxWriter's files, which stay if the helper is killed.
+    folder = tempfile.mkdtemp()
     try:
-        with unsent_file() as file:
-            await in_thread(records_found, lambda records: write(records, file))
-            headers["content-length"] = str(file.seek(0, os.SEEK_END))
-            return Stream(request, chunks_of(file), headers, media_type, file)
-    except sheets.NotCarried as error:
-        return pages.error("not carried", text=str(error))
+        file.fileno()  # makes it a file on disk
+        task = helper_task(request, "export_xlsx", folder=folder)
+        return await request.service.helpers.converse(task, (), next_records, file.fileno())
+    finally:
+        await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+
+
+def _download(request: Request, pages: Pages, name: str, file: BinaryIO) -> Response:
+    """Answer with a file. It is complete before its first byte is sent, so no transaction waits for a slow client."""
+    length = str(file.seek(0, os.SEEK_END))
+    headers = {**_headers(pages, name), "content-length": length}
+    media_type = "text/csv" if name.endswith(".csv") else XLSX
+    return Stream(request, chunks_of(file), headers, media_type, file)
 
 
 @cache

@@ -12,13 +12,13 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from mahasiswa import wording
 from mahasiswa.logs import write_line
 from mahasiswa.record import NIM_MAX_CHARACTERS
 from mahasiswa.sheets.public import SheetError, TooBig
 from mahasiswa.store import Store
 from mahasiswa.store.history_items import NAMES_CHANGE, OLEH
-from mahasiswa.web.forms import BodyRefused, read_before, utf8
+from mahasiswa.web.forms import BodyRefused, read_before
+from mahasiswa.web.helpers import Helpers
 from mahasiswa.web.list_cache import ListCache
 from mahasiswa.web.monitoring import Metrics
 from mahasiswa.web.pages import Pages
@@ -31,10 +31,6 @@ from mahasiswa.work import Busy, Limits
 # In the log, as nginx writes it: the client was gone, or cut off, before its answer ended.
 CLIENT_DISCONNECTED = 499
 RETRY_AFTER_SECONDS = 2
-
-REPEATED_MAX_BYTES = 1 << 20
-"""Maximum length of a pasted text that the page of an error shows again. A longer one is left out whole, because a
-person who sends a part again would lose the other rows."""
 
 log = logging.getLogger(__name__)
 
@@ -49,6 +45,7 @@ class Middleware:
     cache: ListCache
     pages: Pages
     limits: Limits
+    helpers: Helpers
     metrics: Metrics | None
     numbers: Iterator[int] = field(default_factory=lambda: count(secrets.randbelow(10**8)))
     """Of requests. Each worker begins at another number."""
@@ -140,15 +137,9 @@ class Middleware:
             answer = request.while_connected(answer)
         try:
             response = await answer
-        except SheetError as error:  # of a file, a pasted text or a preview
-            message, pasted = str(error), request.pasted
-            if len(pasted) > REPEATED_MAX_BYTES:
-                message += (
-                    f" {wording.PASTE_NOT_REPEATED.format(limit=wording.size(REPEATED_MAX_BYTES))}"
-                )
-                pasted = ""
+        except SheetError as error:
             status = 413 if isinstance(error, TooBig) else 400
-            response = pages.upload_form(request.route.purpose, message, status, utf8(pasted))
+            response = pages.upload_form(request.route.purpose, str(error), status)
         if not isinstance(response, FixedResponse | StreamingResponse):
             request.count_answer(len(response.body))
         return response

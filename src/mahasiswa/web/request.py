@@ -3,7 +3,7 @@
 import asyncio
 import errno
 import logging
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import unquote_to_bytes
@@ -49,11 +49,7 @@ class Request(StarletteRequest):
         # Counts bytes of the texts of a form in the budget of bodies; raises Busy.
         self.count_texts: Callable[[int], None] = lambda _: None
         self.number = ""  # short, and in the log, so that a person can say which request failed
-        # Of an upload, so that the page of its error shows it again; one character for each byte.
-        self.pasted = ""
-        # What was read before the handler of a POST; of an upload, nothing.
-        self.fields: Form
-        self.confirmation: Mapping[str, Sequence[str]]
+        self.fields: Form  # of a POST, unless a helper reads its body
         # For the log; other changes than an addition have it in their path.
         self.added_nim: str | None = None
 

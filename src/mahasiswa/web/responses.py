@@ -8,7 +8,7 @@ import re
 import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
-from typing import BinaryIO, cast
+from typing import BinaryIO, Protocol, cast
 
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
@@ -185,7 +185,17 @@ def gzipped(body: bytes) -> bytes:
     return compress(body, GZIP_LEVEL, 16 + MAX_WBITS)
 
 
-def compressed(response: Response, request: Request) -> Response:
+class Asker(Protocol):
+    """The request that is answered, or a task of a helper that makes its page."""
+
+    @property
+    def number(self) -> str: ...
+
+    @property
+    def scope(self) -> Scope: ...
+
+
+def compressed(response: Response, request: Asker) -> Response:
     """Compress a page unless the client refuses; an error page gets its number first. With Vary it is done already."""
     if response.media_type != "text/html" or "vary" in response.headers:
         return response

@@ -18,8 +18,8 @@ Purpose = Literal["impor", "hapus"]  # of an upload, as in the path of its form
 class Route(NamedTuple):
     """A method and a path, which is also the label of the route in metrics. `:nim` and `:id` stand for one segment.
 
-    `body` says what forms.py reads before the handler runs: the fields of a form, or a preview. An upload is read by its
-    handler. `abandons` says which work ends if the client sends no more: of `parts`, the handler says it itself. `purpose`
+    `body` says what forms.py reads before the handler runs: the fields of a form. An upload or the form of a preview is
+    read by its handler, for a helper. `abandons` says which work ends if the client sends no more: of `parts`, the handler says it itself. `purpose`
     is the form that a refused file leads back to. A page of a record `keeps_query`, the query of the list page that led
     to it. `needs` is the setting without which the route does not exist.
     """

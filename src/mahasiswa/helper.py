@@ -1,0 +1,183 @@
+"""The parent of helpers, which forks a process for each task of a worker: `python -m mahasiswa.helper DESCRIPTOR PID`.
+
+It has imported all that a task needs, so a helper starts in 6 ms; a new Python would take 100. `web.helpers` has the
+other end of its conversations, and says who ends whom.
+"""
+
+import contextlib
+import gc
+import json
+import os
+import resource
+import select
+import signal
+import socket
+import sys
+import traceback
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+from mahasiswa.parent import end_with
+from mahasiswa.settings import Settings
+from mahasiswa.web.forms import BodyRefused
+from mahasiswa.web.helper_tasks import Task, do
+from mahasiswa.web.helpers import (
+    ANSWER,
+    END,
+    EXPORT,
+    INPUT,
+    KILL,
+    ORDER,
+    OUTCOME,
+    PART,
+    PIECE,
+    PIECE_BYTES,
+    QUESTION,
+    pieces,
+)
+from mahasiswa.web.pages import Pages
+from mahasiswa.work import SENT_FILES_MAX_BYTES
+
+# Of two helpers of each kind; with those of a worker they fit into MemoryMax= of the unit.
+PREVIEW_MEMORY_BYTES, EXPORT_MEMORY_BYTES = 512 << 20, 256 << 20
+PREVIEW_PROCESSOR_SECONDS, EXPORT_PROCESSOR_SECONDS = 20, 300
+# Requests of others go first; and if memory is short, the kernel ends a helper first.
+NICENESS, OOM_SCORE = 10, "1000"
+
+
+def main() -> None:
+    """Fork a helper for each order, until the worker ends."""
+    control = socket.socket(fileno=int(sys.argv[1]))
+    end_with(int(sys.argv[2]))
+    # A terminal sends them to all of its processes; the worker decides when its helpers end.
+    for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    pages = Pages(Settings.from_environment(os.environ))
+    gc.collect()
+    gc.freeze()
+    ended, wake = socket.socketpair()
+    wake.setblocking(False)  # noqa: FBT003 - its only parameter
+    signal.set_wakeup_fd(wake.fileno())
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    helpers: dict[int, int] = {}  # process ids by their numbers
+    while True:
+        ready, _, _ = select.select([control, ended], [], [])
+        if ended in ready:
+            ended.recv(PIECE_BYTES)
+            helpers = {number: pid for number, pid in helpers.items() if not _has_ended(pid)}
+        if control not in ready:
+            continue
+        order, descriptors, _, _ = socket.recv_fds(control, ORDER.size, 2)
+        if not order:
+            break
+        kind, number = ORDER.unpack(order)
+        if kind == KILL and number in helpers:
+            os.kill(helpers[number], signal.SIGKILL)
+        elif kind != KILL:
+            helpers[number] = os.fork() or _help(kind, descriptors, pages, control)
+        for descriptor in descriptors:
+            os.close(descriptor)
+    for pid in helpers.values():
+        os.kill(pid, signal.SIGKILL)
+
+
+def _has_ended(pid: int) -> bool:
+    return os.waitpid(pid, os.WNOHANG)[0] == pid
+
+
+def _help(
+    kind: bytes, descriptors: Sequence[int], pages: Pages, control: socket.socket
+) -> NoReturn:
+    """Do one task in the new process, and end it."""
+    try:
+        end_with(os.getppid())
+        signal.set_wakeup_fd(-1)
+        control.close()
+        _limit(kind)
+        gc.disable()  # the process ends soon
+        connection, *files = descriptors
+        with socket.socket(fileno=connection) as talk:
+            _converse(Worker(talk), pages, *files)
+    finally:
+        os._exit(0)
+
+
+def _limit(kind: bytes) -> None:
+    limits = {
+        resource.RLIMIT_AS: PREVIEW_MEMORY_BYTES,
+        resource.RLIMIT_CPU: PREVIEW_PROCESSOR_SECONDS,
+        resource.RLIMIT_FSIZE: 0,
+        resource.RLIMIT_CORE: 0,
+    }
+    if kind == EXPORT:
+        limits |= {
+            resource.RLIMIT_AS: EXPORT_MEMORY_BYTES,
+            resource.RLIMIT_CPU: EXPORT_PROCESSOR_SECONDS,
+            resource.RLIMIT_FSIZE: SENT_FILES_MAX_BYTES,
+        }
+    for limited, limit in limits.items():
+        with contextlib.suppress(OSError, ValueError):  # macOS refuses some of them
+            resource.setrlimit(limited, (limit, limit))
+    os.nice(NICENESS)
+    with contextlib.suppress(OSError):  # only Linux has it
+        Path("/proc/self/oom_score_adj").write_text(OOM_SCORE, "ascii")
+
+
+class Worker:
+    """The worker, as a helper talks with it."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._stream = connection.makefile("rwb")
+
+    def messages(self, kind: bytes) -> Iterator[bytes]:
+        """The messages of this kind until the end of an input or of an answer."""
+        while True:
+            message = bytearray()
+            received, has_more = kind, True
+            while has_more:
+                received, has_more, length = PIECE.unpack(self._stream.read(PIECE.size))
+                message += self._stream.read(length)
+            if received != kind:
+                return
+            yield bytes(message)
+
+    def ask(self, *question: object) -> Iterator[Any]:
+        """The items of all messages of the answer."""
+        self.send(QUESTION, json.dumps(question, ensure_ascii=False).encode())
+        self._stream.flush()
+        for message in self.messages(ANSWER):
+            yield from json.loads(message)
+
+    def send(self, kind: bytes, message: bytes = b"") -> None:
+        self._stream.writelines(pieces(kind, message))
+
+    def close(self) -> None:
+        self._stream.close()
+
+
+def _converse(worker: Worker, pages: Pages, file: int = -1) -> None:
+    first, *given = worker.messages(INPUT)
+    head = json.loads(first)
+    outcome: Mapping[str, object]
+    parts: Iterable[bytes] = ()
+    try:
+        outcome, parts = do(Task(head, given, worker.ask, pages, file))
+    except BodyRefused as refused:
+        outcome = {"problem": refused.problem, "limit": refused.limit}
+    except MemoryError:
+        return
+    except OSError as error:
+        outcome = {"errno": error.errno}
+    except Exception:  # noqa: BLE001 - the worker logs it
+        outcome = {"error": traceback.format_exc()[-PIECE_BYTES // 8 :]}
+    worker.send(OUTCOME, json.dumps(outcome).encode())
+    for part in parts:
+        worker.send(PART, part)
+    worker.send(END)
+    worker.close()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,336 @@
+"""The tasks of a helper process: previews of imports and bulk deletes, the changes that their buttons make, and workbooks."""
+
+import json
+import os
+import tempfile
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+from urllib.parse import unquote
+
+from starlette.responses import Response
+from starlette.types import Scope
+
+from mahasiswa import wording
+from mahasiswa.digits import whole_number
+from mahasiswa.record import Mahasiswa, near_key
+from mahasiswa.sheets import deletion
+from mahasiswa.sheets import public as sheets
+from mahasiswa.sheets.limits import MAX_TITLES
+from mahasiswa.web.forms import Upload, parse_confirmation, parse_upload, utf8, utf8_bytes
+from mahasiswa.web.helpers import PIECE_BYTES, in_messages
+from mahasiswa.web.pages import Pages
+from mahasiswa.web.preview_page import Alert, PreviewPage, shown_missing
+from mahasiswa.web.responses import compressed
+
+ALL_LOST_ZEROS = "nol"  # the value of the button that restores the zeros of all NIMs
+ABSENTEES_MAX_ROWS = 1000  # records that are listed because the file lacks them
+ASKED_NIMS = 500  # whose records one question asks for
+# The keys of one question for nearly equal NIMs; the database looks at all records for each question.
+ASKED_KEYS, ASKED_KEYS_MAX_CHARACTERS = 10_000, 200_000
+
+REPEATED_MAX_BYTES = 1 << 20
+"""Maximum length of a pasted text that the page of an error shows again. A longer one is left out whole, because a
+person who sends a part again would lose the other rows."""
+
+Led: TypeAlias = tuple[Mapping[str, object], Iterable[bytes]]
+"""What a task has led to: the head of its outcome, and the parts."""
+
+
+@dataclass
+class Task:
+    """A task, its input, and the function that asks the worker."""
+
+    head: Mapping[str, Any]
+    given: Sequence[bytes]
+    ask: Callable[..., Iterator[Any]]
+    pages: Pages
+    file: int = -1  # the descriptor of the file of an export
+    pasted: str = ""  # one character for each byte
+
+    @property
+    def scope(self) -> Scope:
+        """The header of the request that `compressed` reads."""
+        return {"headers": [(b"accept-encoding", self.head["accepts"].encode())]}
+
+    @property
+    def number(self) -> str:
+        """The number of the request."""
+        return str(self.head["number"])
+
+    def find(self, nims: Sequence[str]) -> dict[str, Mahasiswa]:
+        """The stored records with these NIMs, by NIM."""
+        found: dict[str, Mahasiswa] = {}
+        for at in range(0, len(nims), ASKED_NIMS):
+            rows = self.ask("find", nims[at : at + ASKED_NIMS])
+            found |= {row[0]: Mahasiswa._make(row) for row in rows}
+        return found
+
+    def records(self) -> Iterator[Mahasiswa]:
+        """The records of an export, which the worker reads at one moment."""
+        while rows := list(self.ask("records")):
+            yield from map(Mahasiswa._make, rows)
+
+    def near(self, nims: Iterable[str]) -> list[Mahasiswa]:
+        """Stored records with nearly these NIMs."""
+        found: list[str] = []
+        keys: list[str] = []
+        size = 0
+        for key in sorted({near_key(nim) for nim in nims} - {""}):
+            keys.append(key)
+            size += len(key)
+            if size > ASKED_KEYS_MAX_CHARACTERS:
+                found += [nim for (nim,) in self.ask("near", keys)]
+                keys, size = [], 0
+        if keys:
+            found += [nim for (nim,) in self.ask("near", keys)]
+        return list(self.find(found).values())
+
+    def absentees(self, in_file: Collection[str], most: int) -> list[str]:
+        """The first stored NIMs that the file lacks. Their records may have long texts, so they are not kept."""
+        found: list[str] = []
+        last: str | None = None
+        while len(found) < most and (nims := [nim for (nim,) in self.ask("after", last)]):
+            found += [nim for nim in nims if nim not in in_file]
+            last = nims[-1]
+        return found[:most]
+
+    def sign(self, purpose: str, digest: bytes) -> bytes:
+        """The signature of the worker (`signed_field.Signer`)."""
+        (signature,) = self.ask("sign", purpose, digest.hex())
+        return bytes.fromhex(signature)
+
+    def has_signed(self, purpose: str, digest: bytes, signature: bytes) -> bool:
+        """Whether the worker has made a signature (`signed_field.Signer`)."""
+        (has_signed,) = self.ask("has_signed", purpose, digest.hex(), signature.hex())
+        return bool(has_signed)
+
+    def shown(self, response: Response) -> Led:
+        """The page as an outcome."""
+        done = compressed(response, self)
+        headers = [(name.decode(), value.decode()) for name, value in done.raw_headers]
+        body = bytes(done.body)
+        parts = (body[at : at + PIECE_BYTES] for at in range(0, len(body), PIECE_BYTES))
+        return {"kind": "page", "status": done.status_code, "headers": headers}, parts
+
+
+def do(task: Task) -> Led:
+    """Do a task of a preview. A file or a form that cannot be read leads to a page that says so."""
+    try:
+        return TASKS[task.head["task"]](task)
+    except sheets.SheetError as error:
+        message, pasted = str(error), task.pasted
+        if len(pasted) > REPEATED_MAX_BYTES:
+            limit = wording.size(REPEATED_MAX_BYTES)
+            message += f" {wording.PASTE_NOT_REPEATED.format(limit=limit)}"
+            pasted = ""
+        status = 413 if isinstance(error, sheets.TooBig) else 400
+        page = task.pages.upload_form(task.head["purpose"], message, status, utf8(pasted))
+        return task.shown(page)
+
+
+def preview_import(task: Task) -> Led:
+    return _import_preview(task, _cleaned(task))
+
+
+def preview_deletion(task: Task) -> Led:
+    cleaned = _cleaned(task)
+    if cleaned.columns_problem:
+        raise sheets.SheetError(cleaned.columns_problem)
+    return _deletion_preview(task, deletion.clean_nims(cleaned.rows))
+
+
+def preview_ticked(task: Task) -> Led:
+    ticked = _confirmation(task)["nim[]"]
+    if not ticked:
+        raise sheets.SheetError(wording.NO_ROWS_TICKED)
+    return _deletion_preview(task, deletion.nims_of(map(unquote, ticked)))
+
+
+def preview_found(task: Task) -> Led:
+    """The records of a search, whose NIMs are the input."""
+    nims = [nim for message in task.given for (nim,) in json.loads(message)]
+    return _deletion_preview(task, deletion.nims_of(nims))
+
+
+def confirm_import(task: Task) -> Led:
+    """The changes of a button, or a preview of new repairs, or of other changes than those that were shown."""
+    sent = _confirmation(task)
+    alert, cleaned = _repaired(sent, task)
+    opened = sent["periksa"][-1] if sent["periksa"] else ""
+    if alert or opened or cleaned.columns_problem or sent["pakai[]"]:
+        alert = alert or ("chosen" if sent["pakai[]"] or not opened else "")
+        return _import_preview(task, cleaned, opened=opened, alert=alert, meant=sent["pakai[]"])
+    plan = sheets.compare(cleaned, task.find(cleaned.nims()))
+    update = sent["ada"][-1:] == ["perbarui"]
+    if update and plan.needs_tick and not sent["yakin"]:
+        return _import_preview(task, cleaned, alert="names")
+    writes = sheets.confirmed_writes(cleaned.file, plan, update=update)
+    if writes is None or task.head["has_changed"]:
+        return _import_preview(task, cleaned, alert="changed")
+    rows = ((*record, expected) for record, expected in writes)
+    return {"kind": "writes"}, in_messages(rows)
+
+
+def confirm_deletion(task: Task) -> Led:
+    """The NIMs to remove, or a preview of repairs, or of the records that a file lacks."""
+    sent = _confirmation(task)
+    if sent["periksa"][-1:] == ["sisa"]:
+        _, cleaned = _repaired(sent, task)
+        nims = task.absentees(set(cleaned.nims()), sheets.UPLOAD_MAX_ROWS)
+        return _deletion_preview(task, deletion.nims_of(nims))
+    found, missing = deletion.load_deletion("".join(sent["data"]), task)
+    shown = sorted(found + missing)
+    rows = zip(sent["baris[]"], sent["nim[]"], strict=False)
+    typed = {number: nim for row, nim in rows for number in _numbers([row])}
+    cells = deletion.repaired_nims(shown, typed, _numbers(sent["lewati[]"]))
+    if cells == shown and not sent["periksa"]:
+        return {"kind": "removals"}, in_messages((cell.nim,) for cell in found)
+    return _deletion_preview(task, cells, alert="repaired" if cells != shown else "")
+
+
+def export_xlsx(task: Task) -> Led:
+    """All records that the worker has read, as a workbook in the file."""
+    tempfile.tempdir = task.head["folder"]
+    try:
+        with os.fdopen(task.file, "wb") as file:
+            sheets.write_xlsx(task.records(), file)
+    except sheets.NotCarried as error:
+        return task.shown(task.pages.error("not carried", text=str(error)))
+    return {"kind": "file"}, ()
+
+
+TASKS: Mapping[str, Callable[[Task], Led]] = {
+    function.__name__: function
+    for function in (
+        *(preview_import, preview_deletion, preview_ticked, preview_found),
+        *(confirm_import, confirm_deletion, export_xlsx),
+    )
+}
+
+
+def _confirmation(task: Task) -> Mapping[str, Sequence[str]]:
+    return parse_confirmation(b"".join(task.given))
+
+
+def _cleaned(task: Task) -> sheets.CleanedFile:
+    """The file of an upload, or else its pasted text. Raise SheetError, BodyRefused."""
+    upload = parse_upload(b"".join(task.given), task.head["boundary"])
+    task.pasted = pasted = upload.pasted
+    purpose = task.head["purpose"]
+    if not upload.file and (not pasted or pasted.isspace()):
+        raise sheets.SheetError(wording.NOTHING_CHOSEN[purpose])
+    choice = _choice_of(upload, nim_only=purpose == "hapus")
+    if not upload.file:
+        table = sheets.read_text(utf8_bytes(pasted), sheets.WEB, choice)
+        return sheets.clean_table(table, "", choice.columns)
+    with sheets.read(upload.file, sheets.WEB, choice) as table:
+        return sheets.clean_table(table, upload.name[: sheets.NAME_MAX_CHARACTERS], choice.columns)
+
+
+def _choice_of(upload: Upload, *, nim_only: bool) -> sheets.Choice:
+    columns = upload.texts.get("kolom[]", [])
+    if columns == upload.texts.get(
+        "semula[]"
+    ):  # those that were found in the sheets of the last time
+        columns = []
+    return _chosen(upload.texts.get("lembar", ()), columns, nim_only=nim_only)
+
+
+def _import_preview(
+    task: Task,
+    cleaned: sheets.CleanedFile,
+    *,
+    opened: str = "",
+    alert: Alert = "",
+    meant: Sequence[str] = (),
+) -> Led:
+    """The preview of these rows. `opened` is a part to show with its rows; `baru-500` shows those from index 500 on.
+
+    `meant` are the rows whose NIM is replaced by the similar one that is stored, or ALL_LOST_ZEROS.
+    """
+    part, _, start = opened.partition("-")
+    nims = cleaned.nims()
+    stored, near = _existing_and_near(task, nims)
+    (total,) = task.ask("total")
+    absentees = task.absentees(set(nims), ABSENTEES_MAX_ROWS) if part == "sisa" else []
+    others = sorted(task.find(absentees).values())
+    plan = sheets.compare(cleaned, stored, near)
+    if meant:
+        of_rows = sheets.nims_meant(plan, None if ALL_LOST_ZEROS in meant else _numbers(meant))
+        cleaned = sheets.clean_again(cleaned.file.with_nims(of_rows))
+        stored |= {record.nim: record for record in near}
+        plan = sheets.compare(cleaned, stored, near)
+    file, data = sheets.dump(cleaned.versions(sheets.with_shown_changes(cleaned.file, plan)), task)
+    absent = total - len(stored.keys() & cleaned.nims())
+    preview = PreviewPage(
+        file, cleaned, plan, data, absent, total, others, part, whole_number(start) or 0, alert
+    )
+    pages = task.pages
+    if cleaned.columns_problem:
+        return task.shown(pages.upload_form("impor", cleaned.columns_problem, preview=preview))
+    status = 409 if alert == "changed" else 200
+    page = pages.page(
+        "preview.html", status, pages.not_stored, preview=preview, row_name=sheets.row_name
+    )
+    return task.shown(page)
+
+
+def _deletion_preview(task: Task, cells: Sequence[deletion.NimCell], alert: Alert = "") -> Led:
+    nims = [cell.nim for cell in cells if not cell.problem]
+    compared = deletion.compare_nims(cells, *_existing_and_near(task, nims))
+    shown = {
+        "deletion": compared,
+        "data": deletion.dump_deletion(compared, task),
+        "missing": shown_missing(compared),
+    }
+    pages = task.pages
+    page = pages.page("bulk_delete.html", 200, pages.not_stored, alert=alert, **shown)
+    return task.shown(page)
+
+
+def _existing_and_near(
+    task: Task, nims: Sequence[str]
+) -> tuple[dict[str, Mahasiswa], Sequence[Mahasiswa]]:
+    """The records with these NIMs, and those near the other NIMs."""
+    existing = task.find(nims)
+    return existing, task.near(nim for nim in nims if nim not in existing)
+
+
+def _repaired(
+    sent: Mapping[str, Sequence[str]], signer: sheets.Signer
+) -> tuple[Alert, sheets.CleanedFile]:
+    """The rows of a preview's form with its repairs, and their kind, if there are any. Raise SheetError."""
+    cleaned = sheets.clean_again(sheets.load("".join(sent["data"]), signer))
+    file = cleaned.file
+    rows = zip(sent["baris[]"], sent["nim[]"], sent["nama[]"], sent["alamat[]"], strict=False)
+    names = [sheet.name for sheet in file.sheets] if sent["semua"] else sent["lembar"]
+    typed: dict[int, Sequence[str | None]] = {
+        number: texts for row, *texts in rows for number in _numbers([row])
+    }
+    typed |= dict.fromkeys(_numbers(sent["lewati[]"]), sheets.LEFT_OUT)
+    choice, accepted = _chosen(names, sent["kolom[]"]), _numbers(sent["benar[]"])
+    repaired = sheets.repaired(cleaned, choice, typed, accepted, fills_alamat=bool(sent["isi"]))
+    if repaired == file:
+        return "", cleaned
+    is_typed = (repaired.typed, repaired.accepted) != (file.typed, file.accepted)
+    return "repaired" if is_typed else "chosen", sheets.clean_again(repaired)
+
+
+def _chosen(
+    names: Sequence[str], columns: Sequence[str], *, nim_only: bool = False
+) -> sheets.Choice:
+    """The sheets and the columns that a person has chosen. An invalid choice counts as none."""
+    names = [name for name in names if len(name) <= sheets.NAME_MAX_CHARACTERS]
+    of_fields = [whole_number(column) for column in columns]
+    if len(columns) != len(wording.HEADER) or any(
+        (column or 0) >= MAX_TITLES for column in of_fields
+    ):
+        return sheets.Choice(names, nim_only=nim_only)
+    nim, nama, alamat = of_fields
+    return sheets.Choice(names, (nim, nama, alamat), nim_only)
+
+
+def _numbers(texts: Iterable[str]) -> set[int]:
+    """The numbers of rows in a field that is sent several times."""
+    return {number for text in texts if (number := whole_number(text)) is not None}

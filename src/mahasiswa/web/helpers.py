@@ -1,0 +1,248 @@
+"""Helper processes: they read the files and the forms of strangers for a worker, which only talks with them.
+
+Who starts, ends and replaces whom: each worker starts a parent of helpers (`python -m mahasiswa.helper`), which forks
+one helper for each task. The worker ends a conversation by an order to its parent of helpers, which kills the helper
+and waits for it. The parent of helpers ends, with all helpers, when the worker has closed their socket, and the kernel
+kills it when the worker is killed, and the helpers when their parent is. The next task then starts another parent.
+
+A conversation is a task with its input, then questions of the helper and answers of the worker, then the outcome. A
+message comes in pieces of at most PIECE_BYTES, each with a head: its kind, whether more of it follows, and its length.
+"""
+
+import asyncio
+import json
+import logging
+import os
+import socket
+import struct
+import subprocess
+import sys
+from collections.abc import (
+    Awaitable,
+    Callable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from contextlib import suppress
+from itertools import chain, count
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+from starlette.responses import Response
+
+from mahasiswa import wording
+from mahasiswa.sheets.sheet_errors import TooBig
+from mahasiswa.web.forms import BodyRefused
+from mahasiswa.web.request import Request
+from mahasiswa.web.responses import accepted_and_known
+
+PIECE_BYTES = 64 * 1024
+PIECE_CHARACTERS = 16 * 1024  # of the texts of several records that one message holds
+MESSAGE_MAX_BYTES = 1 << 20
+END_SECONDS = 5.0  # until a helper that was killed has ended
+
+PIECE = struct.Struct("!c?I")
+INPUT, ANSWER, END = b"I", b"A", b"."
+QUESTION, OUTCOME, PART = b"?", b"=", b"P"
+
+# An order to the parent of helpers: to start or to kill, and the number of the helper.
+ORDER = struct.Struct("!cQ")
+PREVIEW, EXPORT, KILL = b"p", b"x", b"-"
+# Without a message of the helper. A workbook is packed at its end.
+PREVIEW_SILENT_SECONDS, EXPORT_SILENT_SECONDS = 20.0, 300.0
+
+# A helper reads files of strangers, so it gets only what Python and the pages need: no password, and no database.
+VARIABLES = (
+    *("PYTHONPATH", "PYTHONHOME", "PYTHONDONTWRITEBYTECODE", "PATH", "LD_LIBRARY_PATH", "TMPDIR"),
+    *("BASE_URL", "PORT", "CDN_URL", "CDN_INTEGRITY", "HISTORY_DAYS", "TIMEZONE"),
+)
+
+Answer: TypeAlias = Callable[[str, Sequence[Any]], Awaitable[Iterable[bytes]]]
+"""Answers a question of a helper, which is a name and its arguments, with the messages of the answer."""
+
+log = logging.getLogger(__name__)
+
+
+class Outcome(NamedTuple):
+    """What a task has led to: a complete page, or JSON of the changes to write."""
+
+    kind: Literal["page", "writes", "removals", "file"]
+    status: int = 200
+    headers: Sequence[tuple[str, str]] = ()
+    parts: Sequence[bytes] = ()
+
+    def page(self) -> Response:
+        """The page, which needs no compression any more."""
+        response = Response(b"".join(self.parts), self.status)
+        response.raw_headers = [(name.encode(), value.encode()) for name, value in self.headers]
+        response.media_type = "text/html"
+        return response
+
+    def rows(self) -> Iterator[Sequence[Any]]:
+        """The rows of texts of the changes."""
+        for part in self.parts:
+            yield from json.loads(part)
+
+
+class Helpers:
+    """The helper processes of one worker. It must be made by the main thread, because they end with their thread."""
+
+    def __init__(self) -> None:
+        self._numbers = count()
+        self._start_parent()
+
+    async def converse(
+        self,
+        task: Mapping[str, object],
+        given: Iterable[bytes],
+        answer: Answer,
+        file: int | None = None,
+    ) -> Outcome:
+        """Let a helper do a task; raise BodyRefused, or TooBig if the helper dies, is too late or too big.
+
+        `file` is the descriptor of the file of an export.
+        """
+        number = next(self._numbers)
+        kind = PREVIEW if file is None else EXPORT
+        ours = self._start(kind, number, file)
+        reader, writer = await asyncio.open_unix_connection(sock=ours)
+        try:
+            silent = PREVIEW_SILENT_SECONDS if file is None else EXPORT_SILENT_SECONDS
+            talk = _Conversation(reader, writer, silent)
+            return await talk.outcome(task, given, answer)
+        except (asyncio.IncompleteReadError, ConnectionError, TimeoutError) as error:
+            log.warning("a helper process did not finish its task: %s", type(error).__name__)
+            raise TooBig(wording.TOO_HEAVY) from None
+        finally:
+            with suppress(OSError):  # its parent was killed, and so was the helper
+                self._control.send(ORDER.pack(KILL, number))
+            # Its memory and its files are free when it has ended.
+            with suppress(OSError, TimeoutError):
+                async with asyncio.timeout(END_SECONDS):
+                    while await reader.read(PIECE_BYTES):
+                        pass
+            writer.transport.abort()
+
+    def close(self) -> None:
+        """End all helpers and their parent."""
+        self._control.close()
+        self._parent.wait()
+
+    def _start(self, kind: bytes, number: int, file: int | None) -> socket.socket:
+        """Start a helper; return the socket on which it talks."""
+        ours, theirs = socket.socketpair()
+        with theirs:
+            order = ORDER.pack(kind, number)
+            descriptors = [theirs.fileno(), *([] if file is None else [file])]
+            try:
+                socket.send_fds(self._control, [order], descriptors)
+            except ConnectionError:
+                self._parent.kill()
+                self.close()
+                log.error(  # noqa: TRY400 - a traceback tells the operator nothing
+                    "the parent of helpers ended with code %s; another one is started",
+                    self._parent.returncode,
+                )
+                self._start_parent()
+                socket.send_fds(self._control, [order], descriptors)
+        ours.setblocking(False)  # noqa: FBT003 - its only parameter
+        return ours
+
+    def _start_parent(self) -> None:
+        self._control, theirs = socket.socketpair()
+        # -P: take no module from the directory in which the service was started.
+        command = (sys.executable, "-P", "-m", "mahasiswa.helper")
+        with theirs:
+            self._parent = subprocess.Popen(  # noqa: S603 - our own module
+                (*command, str(theirs.fileno()), str(os.getpid())),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                env={name: os.environ[name] for name in VARIABLES if name in os.environ},
+                pass_fds=[theirs.fileno()],
+            )
+        self._control.setblocking(False)  # noqa: FBT003 - as above
+
+
+class _Conversation(NamedTuple):
+    """The conversation with one helper."""
+
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+    silent_seconds: float
+
+    async def outcome(
+        self, task: Mapping[str, object], given: Iterable[bytes], answer: Answer
+    ) -> Outcome:
+        """Send a task and its input, answer the questions, and return the outcome."""
+        await self._send(INPUT, chain([json.dumps(task).encode()], given))
+        kind, message = await self._receive()
+        while kind == QUESTION:
+            name, *arguments = json.loads(message)
+            await self._send(ANSWER, await answer(name, arguments))
+            kind, message = await self._receive()
+        head = json.loads(message)
+        if "errno" in head:
+            raise OSError(head["errno"], os.strerror(head["errno"]))
+        if "error" in head:
+            raise RuntimeError(head["error"])
+        if "problem" in head:
+            raise BodyRefused(head["problem"], head["limit"])
+        parts = []
+        while (received := await self._receive())[0] == PART:
+            parts.append(received[1])
+        return Outcome(**head, parts=parts)
+
+    async def _send(self, kind: bytes, messages: Iterable[bytes]) -> None:
+        for message in messages:
+            for piece in pieces(kind, message):
+                self.writer.write(piece)
+                await self.writer.drain()
+        self.writer.writelines(pieces(END, b""))
+
+    async def _receive(self) -> tuple[bytes, bytes]:
+        kind, message = b"", bytearray()
+        has_more = True
+        while has_more:
+            async with asyncio.timeout(self.silent_seconds):
+                kind, has_more, length = PIECE.unpack(await self.reader.readexactly(PIECE.size))
+                message += await self.reader.readexactly(min(length, PIECE_BYTES))
+            if len(message) > MESSAGE_MAX_BYTES:
+                raise ConnectionError
+        return kind, bytes(message)
+
+
+def helper_task(request: Request, name: str, **head: object) -> Mapping[str, object]:
+    """A task with what its page needs of the request. `boundary` is that of an upload."""
+    assert request.route  # noqa: S101 - a handler calls this
+    return {
+        "task": name,
+        "purpose": request.route.purpose,
+        "number": request.number,
+        "accepts": "gzip" if accepted_and_known(request.scope)[0] else "",
+        "boundary": "",
+        "has_changed": False,
+        **head,
+    }
+
+
+def pieces(kind: bytes, message: bytes) -> Iterator[bytes]:
+    """A message in pieces, each with its head."""
+    starts = range(0, len(message) or 1, PIECE_BYTES)
+    for at in starts:
+        piece = message[at : at + PIECE_BYTES]
+        yield PIECE.pack(kind, at != starts[-1], len(piece)) + piece
+
+
+def in_messages(rows: Iterable[Sequence[str | None]]) -> Iterator[bytes]:
+    """Rows of texts as JSON, in messages that are short unless a single row is long."""
+    group: list[Sequence[str | None]] = []
+    size = 0
+    for row in rows:
+        group.append(row)
+        size += sum(len(text) for text in row if text)
+        if size > PIECE_CHARACTERS:
+            yield json.dumps(group, ensure_ascii=False).encode()
+            group, size = [], 0
+    yield json.dumps(group, ensure_ascii=False).encode()

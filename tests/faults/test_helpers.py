@@ -1,0 +1,179 @@
+"""Helper processes: hostile files and kills cost nobody else anything, and no helper outlives its worker."""
+
+import io
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import psutil  # type: ignore[import-untyped]
+import pytest
+import xlsxwriter  # type: ignore[import-untyped]
+from attack import attacked
+from harness import Service
+from processes import children, helpers, is_running, memory, until
+from sockets import Line, upload
+from spreadsheets import HEADER, HEADER_XML, by_openpyxl, sheet_xml, text_cell, with_sheet, zip_bomb
+
+from mahasiswa import wording
+from mahasiswa.helper import PREVIEW_MEMORY_BYTES
+from mahasiswa.web.helpers import PREVIEW_SILENT_SECONDS
+
+TOO_HEAVY = wording.TOO_HEAVY[:40].encode()
+WORKER_GROWS_MAX_MB = 40.0
+
+
+def far_cell() -> bytes:
+    """Two cells at opposite corners: a dense table between them would have 17,000 million cells."""
+    return with_sheet(
+        sheet_xml(HEADER_XML, b'<row r="1048576"><c r="XFD1048576"><v>1</v></c></row>')
+    )
+
+
+def huge_text() -> bytes:
+    start, end = b'<row><c t="inlineStr"><is><t>', b"</t></is></c></row>"
+    return with_sheet(sheet_xml(HEADER_XML, start, *[b"A" * (1 << 20)] * 600, end))
+
+
+def repeated_text() -> bytes:
+    """One long shared string in 27,000 cells: small when unpacked, large in memory."""
+    file = io.BytesIO()
+    with xlsxwriter.Workbook(file) as workbook:
+        sheet = workbook.add_worksheet()
+        for row in range(9_000):
+            sheet.write_row(row, 0, ["A" * 30_000] * 3)
+    return file.getvalue()
+
+
+def wide_rows() -> bytes:
+    """Rows of 16,384 cells, which take 42 KB as a file."""
+    row = b"<row>" + text_cell(b"1") * 16_384 + b"</row>"
+    return with_sheet(sheet_xml(HEADER_XML, *[row] * 500))
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    with Service(tmp_path_factory.mktemp("helpers") / "a.db") as service:
+        yield service
+
+
+@pytest.fixture
+def worker(service: Service) -> int:
+    (worker,) = children(service.pid)
+    return worker
+
+
+def is_previewed(service: Service) -> bool:
+    """Return whether an ordinary workbook is previewed."""
+    answer = service.raw(
+        upload(by_openpyxl(HEADER, ("1", "Ani", "Solo")), b"berkas", b"a.xlsx"), 60
+    )
+    return answer.startswith(b"HTTP/1.1 200") and b"Simpan 1 mahasiswa baru" in answer
+
+
+@pytest.mark.parametrize(
+    "bomb",
+    [
+        far_cell,
+        wide_rows,
+        *(
+            pytest.param(bomb, marks=pytest.mark.torture)
+            for bomb in (zip_bomb, huge_text, repeated_text)
+        ),
+    ],
+)
+def test_a_bomb_is_refused_in_bounded_memory_and_time(
+    service: Service, worker: int, bomb: Callable[[], bytes]
+) -> None:
+    """The worker only passes the file on, so it hardly grows."""
+    file = bomb()
+    assert len(file) < 16 << 20
+    assert is_previewed(service)
+    before = memory(worker, "VmHWM")
+    with attacked(service):
+        answer = service.raw(upload(file, b"berkas", b"a.xlsx"), 120)
+    assert answer.startswith(b"HTTP/1.1 413")
+    assert TOO_HEAVY in answer
+    assert memory(worker, "VmHWM") - before < len(file) / (1 << 20) + WORKER_GROWS_MAX_MB
+
+
+def killed_while_reading(service: Service, worker: int, whom: Callable[[], int], how: int) -> bytes:
+    """Send a signal to this process while a bomb is read; return the answer to the upload."""
+    with ThreadPoolExecutor(1) as thread:
+        request = upload(zip_bomb(), b"berkas", b"a.xlsx")
+        answer = thread.submit(service.raw, request, 120)
+        until(lambda: helpers(worker))
+        os.kill(whom(), how)
+        return answer.result()
+
+
+@pytest.mark.parametrize("whom", ["helper", "parent"])
+def test_a_helper_or_their_parent_that_is_killed_costs_one_page(
+    service: Service, worker: int, whom: str
+) -> None:
+    """The page says that the file was not read. The next one is, by a new helper."""
+    find = {"helper": lambda: helpers(worker)[0], "parent": lambda: children(worker)[0]}[whom]
+    before = [*children(worker), *helpers(worker)]
+    answer = killed_while_reading(service, worker, find, signal.SIGKILL)
+    assert TOO_HEAVY in answer
+    assert is_previewed(service)
+    until(lambda: not helpers(worker))
+    assert (children(worker) == before) == (whom == "helper")
+    assert len(children(worker)) == 1
+
+
+def test_a_helper_has_no_password_and_few_rights(service: Service, worker: int) -> None:
+    """It is ended first if memory is short. Its limits fit into the unit's memory."""
+    (parent,) = children(worker)
+    assert "DATABASE_URL" not in psutil.Process(parent).environ()
+    with ThreadPoolExecutor(1) as thread:
+        answer = thread.submit(service.raw, upload(zip_bomb(), b"berkas", b"a.xlsx"), 120)
+        (helper,) = until(lambda: helpers(worker))
+        limits = psutil.Process(helper).rlimit(psutil.RLIMIT_AS)
+        until(lambda: Path(f"/proc/{helper}/oom_score_adj").read_text() == "1000\n")
+        assert psutil.Process(helper).rlimit(psutil.RLIMIT_FSIZE) == (0, 0)
+        assert limits[0] in (PREVIEW_MEMORY_BYTES, psutil.RLIM_INFINITY)
+        answer.result()
+
+
+@pytest.mark.parametrize("how", ["worker is killed", "service is killed", "service is stopped"])
+def test_no_helper_outlives_its_worker(tmp_path: Path, how: str) -> None:
+    """Whatever ends the worker while a file is read, all helpers and their parent are gone."""
+    with Service(tmp_path / "a.db") as service:
+        (worker,) = children(service.pid)
+        assert is_previewed(service)
+        with ThreadPoolExecutor(1) as thread:
+            request = upload(zip_bomb(), b"berkas", b"a.xlsx")
+            answer = thread.submit(service.raw, request, 120)
+            until(lambda: helpers(worker))
+            processes = [*children(worker), *helpers(worker)]
+            if how == "service is stopped":
+                service.stop()
+            else:
+                os.kill(worker if how.startswith("worker") else service.pid, signal.SIGKILL)
+            until(lambda: not any(map(is_running, processes)), 10)
+            answer.exception()
+
+
+@pytest.mark.torture
+def test_a_helper_that_stands_still_is_ended(service: Service, worker: int) -> None:
+    """It takes no processor time, so the kernel does not end it."""
+    began = time.monotonic()
+    answer = killed_while_reading(service, worker, lambda: helpers(worker)[0], signal.SIGSTOP)
+    assert TOO_HEAVY in answer
+    assert time.monotonic() - began < PREVIEW_SILENT_SECONDS + 20
+    until(lambda: not helpers(worker))
+
+
+def test_little_memory_is_a_page(tmp_path: Path) -> None:
+    """A service whose processes may have 256 MB each refuses a large file, and answers everything else."""
+    command = ("sh", "-c", 'ulimit -v 262144 && exec "$0" -m mahasiswa', sys.executable)
+    with Service(tmp_path / "a.db", command=command) as service:
+        assert is_previewed(service)
+        answer = service.raw(upload(zip_bomb(), b"berkas", b"a.xlsx"), 120)
+        assert TOO_HEAVY in answer
+        with Line(service.port) as line:
+            assert line.add("1", "Ani", "Solo").status == 302
