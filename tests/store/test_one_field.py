@@ -1,0 +1,216 @@
+"""A record that differs in exactly one field is seen by each operation that compares records, on each engine."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from engines import run_elsewhere
+from stores import BUDI, SITI, fill, opened, read_all
+
+from mahasiswa.bulk import copy_records
+from mahasiswa.record import Mahasiswa, Write, digest
+from mahasiswa.settings import DatabaseURL, SQLiteURL
+from mahasiswa.store import Store
+from mahasiswa.store.engines import engine_of
+from mahasiswa.store.history_items import Batch, BatchKind, Entry
+from mahasiswa.store.store_errors import Changed, EditConflict, NotInHistory, UndoConflict
+from mahasiswa.work import SEARCH
+
+THIRD = Mahasiswa(SITI.nim, "Ketiga", "Ketiga")
+FIRST = Mahasiswa(SITI.nim, "Lama", "Lama")
+
+
+class Case(NamedTuple):
+    """A database with SITI and BUDI. `other` is SITI with another text in one field."""
+
+    store: Store
+    url: DatabaseURL
+    other: Mahasiswa
+    folder: Path
+
+    async def newest(self) -> Entry | Batch:
+        return (await self.store.reader(SEARCH).history("", None, 0, 1)).items[0]
+
+    async def write(self, kind: BatchKind, record: Mahasiswa) -> Batch:
+        """Change SITI and remove BUDI, as one batch."""
+        await self.store.write_all(kind, [Write(record, digest(SITI))], [BUDI.nim])
+        batch = await self.newest()
+        assert isinstance(batch, Batch)
+        assert (batch.kind, batch.rows) == (kind, 2)
+        return batch
+
+    async def undo_conflicts(self, item: Entry | Batch) -> None:
+        """SITI has changed since, so the undo does nothing and says so."""
+        before = await read_all(self.store)
+        with pytest.raises(UndoConflict) as conflict:
+            await self.store.undo(item.id, is_batch=isinstance(item, Batch))
+        assert [found.current for found in conflict.value.conflicts] == [before[0]]
+        assert await read_all(self.store) == before
+
+
+async def edit(case: Case) -> None:
+    """An edit leaves an entry with both texts. A form that showed the other text is a conflict."""
+    await case.store.update(*case.other)
+    entry = await case.newest()
+    assert isinstance(entry, Entry)
+    assert (entry.before, entry.after) == (SITI, case.other)
+    with pytest.raises(EditConflict):
+        await case.store.update(*THIRD, expected=digest(SITI))
+
+
+async def preview(case: Case) -> None:
+    """A confirmation writes nothing if the stored record differs from the one of the preview."""
+    await case.store.update(*case.other)
+    with pytest.raises(Changed):
+        await case.store.write_all("import", [Write(THIRD, digest(SITI))])
+
+
+async def import_by_command(case: Case) -> None:
+    """One record is changed and the other one is left."""
+    rows = [(1, *case.other), (2, *BUDI)]
+    merged = engine_of(case.url).merge(rows, update=True, dry_run=False)
+    assert merged[:3] == (0, 1, 1)
+
+
+async def import_of_one_column(case: Case) -> None:
+    """A row without a text keeps the stored one."""
+    nim, *texts = case.other
+    (nama, alamat) = (
+        text if text != old else None for text, old in zip(texts, SITI[1:], strict=True)
+    )
+    engine_of(case.url).merge([(1, nim, nama, alamat)], update=True, dry_run=False)
+
+
+async def batch(case: Case, kind: BatchKind) -> None:
+    await case.write(kind, case.other)
+    await case.store.add(*BUDI)
+
+
+async def undo_of_an_entry(case: Case) -> None:
+    await case.store.update(*case.other)
+    await case.store.update(*THIRD)
+    entry = await case.newest()
+    await case.store.undo(entry.id, is_batch=False)
+
+
+async def undo_of_a_batch(case: Case) -> None:
+    await case.store.update(*case.other)
+    await case.store.write_all("import", [Write(THIRD, digest(case.other))], [BUDI.nim])
+    await case.store.undo((await case.newest()).id, is_batch=True)
+
+
+async def conflict_of_an_entry(case: Case) -> None:
+    """The record differs in one field from what the change left."""
+    await case.store.update(*FIRST)
+    await case.store.update(*SITI)
+    entry = await case.newest()
+    await case.store.update(*case.other)
+    await case.undo_conflicts(entry)
+
+
+async def conflict_of_a_batch(case: Case) -> None:
+    """A partial undo leaves it alone, and restores the other record."""
+    await case.store.update(*FIRST)
+    await case.store.write_all("import", [Write(SITI, digest(FIRST))], [BUDI.nim])
+    made = await case.newest()
+    await case.store.update(*case.other)
+    await case.undo_conflicts(made)
+    await case.store.undo(made.id, is_batch=True, only_unchanged=True)
+
+
+async def overwritten(case: Case) -> None:
+    """An undo that a person has confirmed for one state does not overwrite another one."""
+    await case.store.update(*FIRST)
+    entry = await case.newest()
+    await case.store.update(*case.other)
+    with pytest.raises(UndoConflict):
+        await case.store.undo(entry.id, is_batch=False, expected=digest(SITI))
+
+
+async def copied(case: Case) -> None:
+    await case.store.update(*case.other)
+    target = SQLiteURL(case.folder / "copy.db")
+    assert await asyncio.to_thread(copy_records, case.url, target, None) == 2
+    async with opened(target) as store:
+        assert await read_all(store) == [case.other, BUDI]
+
+
+async def restored(case: Case) -> None:
+    """The back-up has the other text. A second restore changes nothing."""
+    if not isinstance(case.url, SQLiteURL):
+        await case.store.update(*case.other)
+        return
+    file = case.folder / "b.db"
+    await case.store.update(*case.other)
+    engine_of(case.url).backup(file)
+    await case.store.update(*SITI)
+    for changed in (1, 0):
+        found = await asyncio.to_thread(engine_of(case.url).restore, file)
+        assert found[:4] == (2, 0, changed, 0)
+
+
+OPERATIONS: dict[str, Callable[[Case], Awaitable[None]]] = {
+    "edit": edit,
+    "preview": preview,
+    "import by command": import_by_command,
+    "import of one column": import_of_one_column,
+    "import": lambda case: batch(case, "import"),
+    "tidy": lambda case: batch(case, "tidy"),
+    "undo of an entry": undo_of_an_entry,
+    "undo of a batch": undo_of_a_batch,
+    "conflict of an entry": conflict_of_an_entry,
+    "conflict of a batch": conflict_of_a_batch,
+    "overwritten": overwritten,
+    "copy": copied,
+    "restore": restored,
+}
+
+
+@pytest.mark.parametrize("field", ["nama", "alamat"])
+@pytest.mark.parametrize("operation", OPERATIONS)
+async def test_an_operation_sees_a_record_that_differs_in_one_field(
+    store: Store, url: DatabaseURL, tmp_path: Path, operation: str, field: str
+) -> None:
+    """In the end the list has the other text, and the other record is as it was."""
+    fill(url, [SITI, BUDI])
+    other = SITI._replace(**{field: "Lain"})
+    await OPERATIONS[operation](Case(store, url, other, tmp_path))
+    assert await read_all(store) == [other, BUDI]
+
+
+@pytest.mark.parametrize(
+    ("texts", "found"),
+    [
+        (("1 ", "Ani", "Solo"), ["1 "]),
+        (("1", "Ani  B", "Solo"), ["1"]),
+        (("1", "Ani", " Solo"), ["1"]),
+        (("1", "Ani", "Solo"), []),
+    ],
+)
+async def test_needless_spaces_are_seen_in_each_field(
+    store: Store, texts: Sequence[str], found: list[str]
+) -> None:
+    await store.add(*texts)
+    suspects = await store.reader(SEARCH).suspects("spaces", 10)
+    assert [record.nim for record in suspects.records] == found
+
+
+@pytest.mark.parametrize(("hours", "is_left"), [(-1, True), (1, False)])
+async def test_a_change_can_be_undone_until_the_days_of_the_history_are_over(
+    store: Store, url: DatabaseURL, hours: int, *, is_left: bool
+) -> None:
+    """Neither an hour less nor an hour more."""
+    await store.add(*SITI)
+    entry = (await store.reader(SEARCH).history("", None, 0, 1)).items[0]
+    moment = datetime.now(UTC) - timedelta(days=30, hours=hours)
+    text = moment.strftime("%Y-%m-%dT%H:%M:%S.000Z")
+    await asyncio.to_thread(run_elsewhere, url, f"UPDATE mahasiswa_history SET moment = '{text}'")
+    if is_left:
+        await store.undo(entry.id, is_batch=False)
+    else:
+        with pytest.raises(NotInHistory):
+            await store.undo(entry.id, is_batch=False)
+    assert len(await read_all(store)) == 1 - is_left
