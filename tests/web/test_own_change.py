@@ -64,7 +64,7 @@ CHANGES: dict[str, tuple[Callable[[Site], str], str]] = {
     ),
     "another nim": (
         lambda site: save(site, f"/mahasiswa/nim/{SITI[0]}{PLACE}", nim="7"),
-        "NIM Siti Aminah (7) diganti",
+        "NIM Siti Aminah diganti dari 5500000001 menjadi 7",
     ),
     "an undo on the list": (
         lambda site: save(site, undo_button(site.list()).target),
@@ -142,6 +142,20 @@ def test_the_whole_list_names_the_record_of_its_warning(site: Site) -> None:
     button = undo_button(page)
     site.add("99", "Budi", "Solo")
     assert site.page(save(site, button.target)).nims == [SITI[0], "99"]
+
+
+def test_a_search_whose_last_hit_is_gone_says_why(site: Site) -> None:
+    """It offers no other spelling, because the search was right. Without its own change the page is as usual."""
+    site.add(*SITI)
+    site.add("550", "Ani", "Solo")
+    for path, typed, said in (
+        ("nim", {"nim": "7"}, "Tidak ada lagi yang cocok dengan “5500000001”."),
+        ("delete", {}, "Data dihapus. Tidak ada lagi yang cocok dengan “5500000001”."),
+    ):
+        target = save(site, f"/mahasiswa/{path}/{SITI[0]}?cari={SITI[0]}", **typed)
+        assert site.page(target).texts(".empty") == [said]
+        assert "Periksa angkanya." in site.page(re.sub(KEY, "", target)).texts(".empty")[0]
+        site.add(*SITI)
 
 
 @pytest.mark.parametrize("state", ["unknown", "another moment", "malformed", "undone", "expired"])

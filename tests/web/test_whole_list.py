@@ -89,7 +89,7 @@ def test_ticked_rows_are_removed_through_the_preview(students: Site) -> None:
     assert not students.page("/?per=10000").tree.css("[type=checkbox]")
     page = students.page("/?urut=nama&arah=turun")
     (form,) = [form for form in page.forms if form.submit == "Hapus yang dipilih"]
-    assert "Hanya baris yang dicentang di halaman ini." in page.html
+    assert "Yang dihapus hanya baris yang dicentang di halaman ini." in page.html
     ticks = page.tree.css("td [type=checkbox]")
     assert {tick.attributes["form"] for tick in ticks} == {"pilih"}
     chosen = [str(tick.attributes["value"]) for tick in ticks][1:3]
@@ -135,6 +135,7 @@ def test_a_printout_has_the_title_and_the_columns_that_were_chosen(students: Sit
     assert (without.headings, without.columns) == (["Daftar Mahasiswa"], ["No", "NIM", "Nama"])
     assert len(without.rows) == len(STUDENTS)
     assert len(students.page("/mahasiswa/cetak?kolom=999999999999").columns) == 4 + 31
+    assert students.page("/mahasiswa/cetak?kolom=+5+").columns[4:] == ["1", "2", "3", "4", "5"]
 
 
 SUSPECTS = {

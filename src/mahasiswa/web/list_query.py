@@ -122,8 +122,7 @@ class Printout(NamedTuple):
         titles = [title.strip() for title in kolom.split(",")] if kolom else []
         if is_digits(kolom):
             titles = [
-                str(column)
-                for column in range(1, min(_whole(parameters, "kolom", 0), EMPTY_COLUMNS_MAX) + 1)
+                str(column) for column in range(1, min(_number(kolom, 0), EMPTY_COLUMNS_MAX) + 1)
             ]
         return cls(
             judul, parameters.get("tanpa") != "alamat", titles[:EMPTY_COLUMNS_MAX], kota, nama
@@ -177,6 +176,10 @@ def _line(text: str, maximum: int = TITLE_MAX_CHARACTERS) -> str:
 
 
 def _whole(parameters: QueryParams, name: str, default: int) -> int:
+    return _number(parameters.get(name, ""), default)
+
+
+def _number(text: str, default: int) -> int:
     # A number of that length is past the last page.
-    number = whole_number(parameters.get(name, "")[:NUMBER_MAX_DIGITS])
+    number = whole_number(text[:NUMBER_MAX_DIGITS])
     return default if number is None else number

@@ -117,7 +117,7 @@ async def _page(request: Request, page: ListQuery, store: Store, pages: Pages) -
 
 async def _with_spellings(page: ListQuery, store: Store) -> ListQuery:
     """A search that finds nothing, with other searches to offer. If there is no slot or time for them, it has none."""
-    if page.query.cari and not page.total:
+    if page.query.cari and not page.total and not page.change:
         with suppress(Busy, TookTooLong):
             found = await store.reader(SEARCH).spellings(page.query, SPELLINGS_OFFERED)
             return page._replace(spellings=found)

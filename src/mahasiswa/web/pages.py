@@ -50,7 +50,8 @@ class Pages(PageRenderer):
         self, count: int, latest: Entry | Batch | None, page: ListQuery | None = None
     ) -> Frame:
         """The list page around its `count` rows, with the latest change; without `page` the list of specification 4.1."""
-        *before, _, after = self._frame(count, page) if page else self._frames[min(count, 1)]
+        own = latest if page and page.change else None
+        *before, _, after = self._frame(count, page, own) if page else self._frames[min(count, 1)]
         values = {
             b"total": wording.number(page.total if page else count),
             b"latest": self.latest(latest, page),
@@ -184,11 +185,16 @@ class Pages(PageRenderer):
         context = {"purpose": purpose, "message": message, "pasted": pasted, "preview": preview}
         return self.page("upload.html", status if message else 200, headers, **context)
 
-    def _frame(self, count: int, page: ListQuery | None = None) -> list[bytes]:
-        """The list page without its rows, cut at the placeholders: its pieces and, between them, their names."""
+    def _frame(
+        self, count: int, page: ListQuery | None = None, own: Entry | Batch | None = None
+    ) -> list[bytes]:
+        """The list page without its rows, cut at the placeholders: its pieces and, between them, their names.
+
+        `own` is the person's own change, which may have removed the last hit of a search.
+        """
         list_query = page.list_query if page else ""
         html = self.render(
-            "list.html", count=count, page=page, list_query=list_query, **PLACEHOLDERS
+            "list.html", count=count, page=page, list_query=list_query, own=own, **PLACEHOLDERS
         )
         return placeholder.split(html)
 
