@@ -211,7 +211,7 @@ class Problem(NamedTuple):
 
 
 PROBLEMS: dict[ProblemName, Problem] = {
-    "bad request": Problem(400, "Permintaan tidak dapat dibaca", "Alamat atau data yang dikirim rusak. Muat ulang halaman, lalu coba lagi."),
+    "bad request": Problem(400, "Permintaan tidak dapat dibaca", "Tautan atau data yang dikirim rusak. Muat ulang halaman, lalu coba lagi."),
     "other site": Problem(403, "Permintaan dari situs lain", "Permintaan ini datang dari situs lain, jadi tidak dijalankan. Buka halaman ini lewat alamatnya sendiri, lalu coba lagi."),
     "no record": Problem(404, "Tidak ditemukan", "Data mahasiswa tidak ditemukan. Mungkin sudah dihapus atau NIM-nya keliru."),
     "no page": Problem(404, "Halaman tidak ditemukan", "Periksa kembali tautannya."),
@@ -254,6 +254,7 @@ CHANGES = {  # the label of each kind of change, and the button that takes it ba
 RESTORED = "Dikembalikan"  # the label of an undo that restored a deleted record
 # The lines of the kinds whose line is not the record and the label, and of an undo by its own change of the record.
 LATEST_LINES = {"nim": "NIM {who} diganti", "undo": "perubahan {who} dibatalkan"}
+LATEST_NIM_LINE = "NIM {nama} diganti dari {old} menjadi {nim}"
 LATEST_UNDO_LINES = {"add": "{who} dikembalikan", "delete": "penambahan {who} dibatalkan"}
 UNDO_TOO_LONG = "Lebih dari {limit} data. Minta pengelola menjalankan: mahasiswa undo {id}"
 UNDO_REFUSED = (

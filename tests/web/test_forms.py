@@ -245,7 +245,7 @@ def test_a_body_over_64_kib_is_refused(site: Site, service: Service, target: str
         ("/mahasiswa/impor", "a", (415, NO_FORM)),
         ("/tidak/ada", "a", (404, "Halaman tidak ditemukan")),
         ("/sehat", "a", (405, "tidak dapat dibuka dengan cara tersebut")),
-        (ADD, "", (400, "Alamat atau data yang dikirim rusak")),
+        (ADD, "", (400, "Tautan atau data yang dikirim rusak")),
     ],
 )
 def test_a_client_that_sends_its_whole_body_first_gets_the_refusal(

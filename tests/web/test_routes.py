@@ -29,7 +29,7 @@ def test_a_broken_escape_in_a_path_is_a_bad_request(site: Site, method: str) -> 
         answer = site.send(method, f"/mahasiswa/{path}", content_type=URL_ENCODED)
         assert answer.status_code == 400, path
         if method != "HEAD":
-            assert_error(answer, site, "Alamat atau data yang dikirim rusak.")
+            assert_error(answer, site, "Tautan atau data yang dikirim rusak.")
 
 
 @pytest.mark.parametrize(

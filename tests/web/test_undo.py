@@ -203,19 +203,30 @@ def test_the_unchanged_rows_of_an_import_are_taken_back_together(
 
 
 def test_one_row_of_an_import_is_taken_back(site: Site, imported: str) -> None:
-    """Each row has a button, which leads back to its page. The page says how many records are left to take back."""
+    """Each row has a button, which leads back to its page. The button of the whole import counts the rest.
+
+    Without a rest there is a sentence in the place of the button.
+    """
     site.edit("51", "Nama Baru", "Solo")
     second = f"{imported}?halaman=2"
     _, first_row, second_row, *_ = buttons(site.page(second))
     assert first_row.submit == "Batalkan penambahan"
     assert_restored(site.submit(first_row), second)
     assert latest(site, second) == "Terakhir: penambahan Nama 50 (50) dibatalkan"
-    assert "58 dari 60 data masih dapat dikembalikan." in site.page(imported).html
+    for target in (imported, HISTORY):
+        page = site.page(target)
+        assert "58 dari 60 data masih dapat dikembalikan." in page.texts("main")[0]
+        assert "Batalkan impor (58 data)" in [form.submit for form in buttons(page)]
     assert_restored(nevertheless(refused(site.submit(second_row), site), site), second)
     whole, *_ = buttons(site.page(imported))
     assert_restored(site.submit(whole), f"{imported}?halaman=1")
     assert site.list().records == [FORMER]
-    assert [form.submit for form in buttons(site.page(imported)) if "data)" in form.submit] == []
+    for target in (imported, HISTORY):
+        page = site.page(target)
+        assert not [form for form in buttons(page) if "impor" in form.submit]
+        assert page.texts(".act .hint, .head .hint") == [
+            "Semua datanya sudah dikembalikan atau berubah lagi."
+        ]
     redo = ["Ulangi perubahan (58 data)", *["Ulangi perubahan (1 data)"] * 2]
     others = ["Batalkan perubahan", "Batalkan penambahan"]
     assert [form.submit for form in buttons(site.page(HISTORY))][:5] == [*redo, *others]
@@ -256,7 +267,7 @@ def change_nim(site: Site, nim: str) -> Form:
 def test_a_changed_nim_is_taken_back_whole_or_not_at_all(site: Site) -> None:
     """It is one line with both NIMs. If either has changed since, nothing is restored, and no part is offered."""
     back = change_nim(site, "2300018002")
-    assert latest(site) == "Terakhir: NIM Siti Aminah (2300018002) diganti"
+    assert latest(site) == ("Terakhir: NIM Siti Aminah diganti dari 2300018001 menjadi 2300018002")
     row = site.page(HISTORY).tree.css("tbody tr")[0]
     assert [node.text() for node in row.css("strong, bdi")] == [
         "NIM diganti",
@@ -277,7 +288,7 @@ def test_a_changed_nim_is_taken_back_whole_or_not_at_all(site: Site) -> None:
     site.edit("2300018002", "Siti Aminah", "Sleman")
     assert site.submit(back).status_code == 302
     assert site.list().records == [SITI]
-    assert latest(site) == "Terakhir: NIM Siti Aminah (2300018001) diganti"
+    assert latest(site) == ("Terakhir: NIM Siti Aminah diganti dari 2300018002 menjadi 2300018001")
 
 
 @pytest.mark.parametrize(

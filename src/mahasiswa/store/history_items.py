@@ -107,8 +107,8 @@ class Batch(NamedTuple):
     """A batch: changes that were made together, and can be undone together. `moment` is in UTC.
 
     `rows` is the number of changed records. `only` is the one entry to show: of a batch of one record, or of the nim that
-    is searched; for the kind "nim", the record before and after. A silent batch keeps no entries, so it cannot be undone. `is_left` is
-    whether some of its records are as after the change; otherwise there is nothing to undo.
+    is searched; for the kind "nim", the record before and after. A silent batch keeps no entries, so it cannot be undone.
+    `left` is the number of its records that are as after the change; without any there is nothing to undo.
     """
 
     id: int
@@ -116,7 +116,7 @@ class Batch(NamedTuple):
     kind: BatchKind
     rows: int
     is_silent: bool = False
-    is_left: bool = True
+    left: int = 0
     only: Entry | None = None
     oleh: str | None = None
 
@@ -128,14 +128,12 @@ class Batch(NamedTuple):
 class HistoryPage(NamedTuple):
     """One page of the history, newest first, and the number of all its items. All are of one moment.
 
-    `head` is the batch of a query that names one, if it exists, and `left` the number of its records that are as after the
-    change. `last` is the newest item of the history.
+    `head` is the batch of a query that names one, if it exists. `last` is the newest item of the history.
     """
 
     total: int
     items: Sequence[Entry | Batch]
     head: Batch | None = None
-    left: int = 0
     last: Entry | Batch | None = None
 
 
@@ -151,7 +149,7 @@ def item_of(row: Sequence[Any]) -> Entry | Batch:
 
     If a batch has changed a nim, its entry is the addition, and the column before it is the old nim.
     """
-    number, moment, kind, rows, is_silent, is_left, oleh, old_nim, *entry = row
+    number, moment, kind, rows, is_silent, left, oleh, old_nim, *entry = row
     only = None if entry[0] is None else entry_of(entry)
     if kind is None and only:
         return only
@@ -163,7 +161,7 @@ def item_of(row: Sequence[Any]) -> Entry | Batch:
         kind,
         rows,
         bool(is_silent),
-        bool(is_left),
+        left,
         only,
         oleh,
     )

@@ -246,7 +246,6 @@ class Reader(ABC):
         sql = self.sql
         where_found, words = self._where(Query(cari))
         heads: Sequence[Sequence[Any]] = ()
-        left = 0
         if batch is None:
             where = sql.where_item_has(where_found) if where_found else ""
             where += sql.is_of_kind * bool(kind) + sql.is_of_days * bool(days)
@@ -264,11 +263,8 @@ class Reader(ABC):
             rows = yield sql.entries.format(where=where), [*parameters, limit, offset]
             items = list(map(entry_of, rows))
             heads = yield sql.head, (batch, 1, 0)
-            ((left,),) = yield sql.count_unchanged, (batch,)
         last = yield from shown_item(self.sql, change)
-        return HistoryPage(
-            total, items, cast("Batch", item_of(heads[0])) if heads else None, left, last
-        )
+        return HistoryPage(total, items, cast("Batch", item_of(heads[0])) if heads else None, last)
 
     @in_transaction
     def biography(self, nim: str) -> Steps[Biography]:
@@ -321,7 +317,7 @@ def shown_item(sql: SharedSQL, change: ItemKey | None) -> Steps[Entry | Batch | 
         return None
     entry = item.only if isinstance(item, Batch) else item
     if entry is None:
-        return item if cast("Batch", item).is_left else None
+        return item if cast("Batch", item).left else None
     nim = cast("Mahasiswa", entry.before or entry.after).nim
     current = (yield from by_nim(sql, sql.find_raw, [nim])).get(nim)
     return None if current == entry.before else (yield from _with_similar(sql, item))

@@ -178,7 +178,7 @@ ORDER BY key, nim"""
         # item itself, or of the only entry of the batch. If the batch changed a nim, these columns are those of the
         # addition, and the column before them is the old nim. Other batches have NULL there, or the entry that `line` finds.
         items = f"""
-SELECT i.id, {self.iso("i.moment")}, i.kind, i.rows, {self.is_silent}, {{is_left}}, {raw("i.oleh")},
+SELECT i.id, {self.iso("i.moment")}, i.kind, i.rows, {self.is_silent}, {{left}}, {raw("i.oleh")},
   CASE WHEN i.kind = 'nim' THEN (
     SELECT {raw("nim")} FROM mahasiswa_history WHERE batch = i.id AND nama_after IS NULL LIMIT 1
   ) END, {{entry}}
@@ -197,19 +197,23 @@ ORDER BY i.id DESC"""
         is_unchanged = "(m.nama, m.alamat) IS NOT DISTINCT FROM (e.nama_after, e.alamat_after)"
         unchanged = f"FROM mahasiswa_history AS e LEFT JOIN mahasiswa AS m ON m.nim = e.nim WHERE e.batch = {{}} AND {is_unchanged}"
         self.count_unchanged = f"SELECT count(*) {unchanged.format(p)}"
-        is_left = f"i.rows > {UNDO_ROWS_MAX} OR EXISTS (SELECT 1 {unchanged.format('i.id')})"
+        # More than people undo are not counted.
+        left = f"""
+CASE WHEN i.rows <= {UNDO_ROWS_MAX} THEN (SELECT count(*) {unchanged.format("i.id")}) ELSE i.rows END"""
         line = f"WHEN i.kind <> 'nim' THEN (SELECT id FROM mahasiswa_history WHERE batch = i.id AND nim = {p} LIMIT 1)"
-        self.items = items.format(is_left=is_left, line=line, where="{where}", entry=shown_entry)
+        self.items = items.format(left=left, line=line, where="{where}", entry=shown_entry)
         self.item = items.format(
-            is_left=is_left,
+            left=left,
             line="",
             where=f"AND id = {p} AND NOT {self.is_expired}",
             entry=entry,
         )
-        items = items.format(is_left="true", line="", where="{where}", entry=entry)
+        self.head = items.format(
+            left=left, line="", where=f"AND id = {p} AND kind IS NOT NULL", entry=entry
+        )
+        items = items.format(left="i.rows", line="", where="{where}", entry=entry)
         self.count_items = "SELECT count(*) FROM mahasiswa_history WHERE batch IS NULL {where}"
         self.last_item = items.format(where="")
-        self.head = items.format(where=f"AND id = {p} AND kind IS NOT NULL")
         self.newest_id = "SELECT coalesce(max(id), 0) FROM mahasiswa_history"
         self.own_item = f"""
 SELECT i.id, {self.iso("i.moment")} FROM mahasiswa_history AS i

@@ -182,7 +182,7 @@ def undo_name(item: Entry | Batch) -> str:
     name = wording.CHANGES[item.kind][1]
     if isinstance(item, Entry) or item.kind == "nim":
         return name
-    return wording.UNDO_BATCH.format(name=name, rows=wording.number(item.rows))
+    return wording.UNDO_BATCH.format(name=name, rows=wording.number(item.left))
 
 
 def latest_change(item: Entry | Batch, when: Markup, history_url: str, *, is_own: bool) -> Markup:
@@ -191,17 +191,23 @@ def latest_change(item: Entry | Batch, when: Markup, history_url: str, *, is_own
     `when` is its moment as an element; without `history_url` the line has no link.
     """
     done = wording.LATEST_LINES.get(item.kind) or f"{{who}} {verb(item).lower()}"
+    values = {}
     if isinstance(item, Batch):
-        entry, who = item.only, f"{wording.number(item.rows)} mahasiswa"
+        entry, values["who"] = item.only, f"{wording.number(item.rows)} mahasiswa"
         if item.kind == "undo" and entry:
             done = wording.LATEST_UNDO_LINES.get(entry.kind, done)
     else:
-        entry, who = item, ""
+        entry = item
     if entry and (record := entry.after or entry.before):
-        who = f"{_isolated(record.nama, SHOWN_NAMA_MAX_CHARACTERS)} ({_isolated(record.nim, SHOWN_NIM_MAX_CHARACTERS)})"
+        nim = _isolated(record.nim, SHOWN_NIM_MAX_CHARACTERS)
+        nama = _isolated(record.nama, SHOWN_NAMA_MAX_CHARACTERS)
+        values = {"who": f"{nama} ({nim})", "nama": nama, "nim": nim}
+        if item.kind == "nim" and entry.before:
+            done = wording.LATEST_NIM_LINE
+            values["old"] = _isolated(entry.before.nim, SHOWN_NIM_MAX_CHARACTERS)
     link = f' · <a href="{escaped(history_url)}">{wording.HISTORY}</a>' if history_url else ""
     label = wording.OWN_CHANGE if is_own else wording.LATEST
-    line = f'<p class="latest" role="status">{label}: {done.format(who=who)} {when}{link}</p>'
+    line = f'<p class="latest" role="status">{label}: {done.format_map(values)} {when}{link}</p>'
     return Markup(line)  # noqa: S704 - its texts are escaped
 
 
