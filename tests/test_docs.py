@@ -97,7 +97,7 @@ def test_the_specification_names_exactly_the_numbered_tests() -> None:
 def test_every_rule_that_the_code_cites_is_in_the_specification() -> None:
     """Each number after the word "specification" in src and tests is a heading or a rule of docs/specification.md."""
     rules = set(
-        re.findall(r"^(?:#+|\|) (\d(?:\.\d)*)\b", SPECIFICATION.read_text("utf-8"), re.MULTILINE)
+        re.findall(r"^(?:#+|-) (\d(?:\.\d)*)\b", SPECIFICATION.read_text("utf-8"), re.MULTILINE)
     )
     citation = re.compile(r"(?i)specification(?:, sections?)? ((?:\d(?:\.\d)*(?:, | and )?)+)")
     cited = {
