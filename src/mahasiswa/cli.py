@@ -5,7 +5,7 @@ import os
 import shlex
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any, NoReturn, cast
@@ -23,7 +23,7 @@ from mahasiswa.settings import (
     SQLiteURL,
     parse_database_url,
 )
-from mahasiswa.store.copies import copies_that_hold, remove_copy
+from mahasiswa.store.copies import copies_that_hold, list_id, remove_copy
 from mahasiswa.store.engines import engine_of
 from mahasiswa.store.store_errors import NotInHistory, StoreError, UndoConflict
 
@@ -375,18 +375,29 @@ def _copies(settings: Settings, nim: str) -> Sequence[Path]:
 
 def _remove(settings: Settings, copies: Sequence[Path]) -> None:
     """Remove copies after a question, and after a back-up if none is left without the texts."""
-    click.confirm(f"Remove these {len(copies)} copies for ever?", abort=True, err=True)
     engine, folder = engine_of(settings.database_url), settings.backup_dir
+    own: list[Path] = []
     try:
-        newest = next(iter(engine.backup_files(folder)), None) if folder else None
-        if newest is None or newest.file in copies:
+        with suppress(FileNotFoundError):
+            own += [one.file for one in (engine.backup_files(folder) if folder else ())]
+        foreign = [copy for copy in copies if list_id(copy) not in (None, *map(list_id, own))]
+        chosen = [copy for copy in copies if copy not in foreign]
+        with interrupt.at_once():
+            if chosen:
+                click.confirm(f"Remove these {len(copies)} copies for ever?", abort=True, err=True)
+            # Of a list that shares the folder, or of the database before a move.
+            if foreign and click.confirm(
+                f"{len(foreign)} are of another list. Those too?", err=True
+            ):
+                chosen += foreign
+        if not own or own[0] in copies:
             click.echo(f"{engine.backup_into(folder)}: a new back-up, verified")
-        for copy in copies:
+        for copy in chosen:
             remove_copy(copy)
             click.echo(f"{copy} is removed")
     except OSError as error:
-        _fail(f"mahasiswa: {error.filename} cannot be removed: {error.strerror}")
-    note(f"forget: {len(copies)} copies were removed")
+        _fail(f"mahasiswa: {error.filename}: {error.strerror}. Copies remain")
+    note(f"forget: {len(chosen)} copies were removed")
 
 
 @main.command()

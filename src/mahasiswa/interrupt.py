@@ -2,6 +2,8 @@
 
 import signal
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 _pressed = threading.Event()
 
@@ -20,6 +22,14 @@ def listen() -> None:
     # A shell lets its background jobs ignore Ctrl-C.
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, note)
+
+
+@contextmanager
+def at_once() -> Iterator[None]:
+    """Let Ctrl-C end the command in this block, in which it waits for an answer."""
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, handler)
 
 
 def check() -> bool:

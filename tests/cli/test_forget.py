@@ -1,11 +1,14 @@
 """`mahasiswa forget` names each copy that still holds the person, and removes the copies if it is asked to."""
 
+import os
 import shutil
+import signal
 import subprocess
 from pathlib import Path
 
 import pytest
 from operators import COMMAND, TWO, Operator, records_of
+from processes import started
 from stores import other_program, run_script
 
 HINT = "To remove these copies, add --delete-copies."
@@ -87,7 +90,7 @@ def test_copies_are_removed_after_a_question_and_a_new_backup(
         other("SELECT * FROM mahasiswa")
         refused = answered(operator, "y\n")
     assert refused.returncode == 1
-    assert refused.stderr.endswith(f"{used} cannot be removed: Device or resource busy\n")
+    assert refused.stderr.endswith(f"{used}: Device or resource busy. Copies remain\n")
     assert used.exists()
     done = answered(operator, "y\n")
     assert (done.returncode, [path for path in copies if path.exists()]) == (0, []), done.stderr
@@ -96,12 +99,41 @@ def test_copies_are_removed_after_a_question_and_a_new_backup(
     assert (operator.folder / "lain.csv").exists()
 
 
-def test_no_copy_is_removed_if_no_backup_can_be_made(copied: tuple[Operator, list[Path]]) -> None:
-    """Such as that of a list whose only record was removed."""
+def test_ctrl_c_at_the_question_ends_the_command(copied: tuple[Operator, list[Path]]) -> None:
+    """Also by a signal alone, as `mahasiswa-run` passes it on."""
     operator, copies = copied
-    operator.environment["HISTORY_DAYS"] = "0"
-    run_script(operator.database, "DELETE FROM mahasiswa; DELETE FROM mahasiswa_history")
-    refused = answered(operator, "y\n")
-    assert "mahasiswa: no back-up was made: the list and its history are empty" in refused.stderr
-    assert refused.returncode == 1
+    command = [*COMMAND, "forget", "1", "--delete-copies"]
+    pipe = subprocess.PIPE
+    with started(*command, stdin=pipe, stderr=pipe, env=operator.environment) as process:
+        assert process.stderr
+        said = b""
+        while not said.endswith(b"[y/N]: "):
+            said += os.read(process.stderr.fileno(), 4096)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 1
     assert [path for path in copies if path.exists()] == copies
+
+
+def test_backups_of_another_list_need_a_second_answer(
+    copied: tuple[Operator, list[Path]],
+) -> None:
+    """Its person may still be in that list, which shares the folder."""
+    operator, _ = copied
+    foreign = operator.folder / "cadangan" / "mahasiswa-0a1b2c3d-20260101T000000Z.db"
+    shutil.copy(operator.database, foreign)
+    done = answered(operator, "y\nn\n")
+    assert "1 are of another list. Those too? [y/N]: " in done.stderr
+    assert (done.returncode, foreign.exists()) == (0, True)
+    assert answered(operator, "y\n").returncode == 0
+    assert not foreign.exists()
+
+
+def test_no_copy_is_removed_if_no_backup_can_be_made(copied: tuple[Operator, list[Path]]) -> None:
+    """Such as that to a disk that is gone."""
+    operator, _ = copied
+    gone = operator.folder / "none" / "cadangan"
+    operator.environment["BACKUP_DIR"] = str(gone)
+    before = operator.names()
+    refused = answered(operator, "y\ny\n")
+    assert f"mahasiswa: no backup was written to the folder {gone}" in refused.stderr
+    assert (refused.returncode, operator.names()) == (1, before)

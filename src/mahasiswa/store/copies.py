@@ -22,6 +22,15 @@ from mahasiswa.unfinished import leftovers
 # and the log of a file that was missing.
 NAME = re.compile(r".+(\.(db|dump|csv|xlsx)|\.[a-z]+-\d{8}T\d{6}Z(-\d+)?(-wal)?)")
 
+# As `backup_folder.find_backups` reads it.
+LIST_ID = re.compile(r"-([0-9a-f]{8})-\d{8}T\d{6}Z")
+
+
+def list_id(copy: Path) -> str | None:
+    """Which list a copy is of, if its name says so."""
+    found = LIST_ID.search(copy.name)
+    return found[1] if found else None
+
 
 def copies_that_hold(places: Iterable[Path], own: Path | None, nim: str) -> Sequence[Path]:
     """The files with that nim, or unreadable, and what killed programs have left, in these folders; raise OSError.
