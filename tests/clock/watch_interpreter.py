@@ -11,6 +11,7 @@ import asyncio
 import gc
 import json
 import os
+import signal
 import sys
 import threading
 import time
@@ -47,7 +48,10 @@ def watch_workers() -> None:
 
 
 def _start() -> None:
+    # A signal that the worker blocks later must not reach it through this thread.
+    usual = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
     threading.Thread(target=_watch, name="clock", daemon=True).start()
+    signal.pthread_sigmask(signal.SIG_SETMASK, usual)
 
 
 def _watch() -> None:
