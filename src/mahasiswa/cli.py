@@ -77,7 +77,8 @@ def main(context: click.Context) -> None:
     Without a command, start the service.
     """
     # A path may hold bytes that are no UTF-8.
-    cast("Any", sys.stdout).reconfigure(errors="surrogateescape")
+    if sys.stdout:
+        cast("Any", sys.stdout).reconfigure(errors="surrogateescape")
     if context.invoked_subcommand is None:
         context.invoke(serve)
 

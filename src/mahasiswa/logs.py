@@ -1,12 +1,26 @@
-"""The log of the service: one line per entry on standard error, with level, and time in the time zone of the pages."""
+"""The log of the service: one line per entry on standard error, with level, and time in the time zone of the pages.
+
+Perhaps nobody reads standard error, so neither the event loop of a worker nor the main process waits for its reader.
+"""
 
 import logging
 import os
-import sys
+import select
+import socket
+import stat
 import time
 from contextlib import suppress
 from datetime import UTC, datetime, tzinfo
 from functools import cache, lru_cache
+from queue import SimpleQueue
+from threading import Thread
+
+STANDARD_OUTPUT, STANDARD_ERROR = 1, 2
+WRITE_MAX_BYTES = select.PIPE_BUF  # a pipe takes them as a whole or not at all
+QUEUE_MAX_LINES = 1000  # that wait for the thread of a worker
+# In which the thread gathers lines. If it woke for each of them, an addition would take 15% longer (2026-11-23).
+GATHER_SECONDS = 0.05
+END_SECONDS = 0.5  # maximum time for them at the end of the worker
 
 _timezone: tzinfo = UTC
 PRIORITIES = {
@@ -22,7 +36,7 @@ def priority(level: int) -> str:
     """The prefix of a line from which journald reads its level. Without journald it is empty."""
     return (
         PRIORITIES.get(level, "")
-        if os.environ.get("JOURNAL_STREAM") and not sys.stderr.isatty()
+        if os.environ.get("JOURNAL_STREAM") and not os.isatty(STANDARD_ERROR)
         else ""
     )
 
@@ -44,8 +58,80 @@ def _second(moment: int) -> tuple[str, str]:
 
 def write_line(level: int, text: str) -> None:
     """Write a line to the log. A LogRecord takes 15 us, a tenth of the time of an addition."""
-    with suppress(OSError):  # a full disk, for example; a handler of `logging` does the same
-        sys.stderr.write(line(level, time.time(), text) + "\n")
+    lines.write(line(level, time.time(), text))
+
+
+class Lines:
+    """Writes lines to standard error. A line without room is counted, and the next one says how many are missing."""
+
+    def __init__(self) -> None:
+        self._missing = 0
+        self._waiting: SimpleQueue[str | None] = SimpleQueue()
+        self._thread: Thread | None = None
+
+    def start_thread(self) -> None:
+        """Let a thread write from now on. Only a process that does not fork has one."""
+        self._missing = 0  # a worker has it from the main process, which reports it
+        self._thread = Thread(target=self._write_waiting, name="log", daemon=True)
+        self._thread.start()
+
+    def end(self) -> None:
+        """Wait for the thread, but not for long."""
+        if self._thread:
+            self._waiting.put(None)
+            self._thread.join(END_SECONDS)
+
+    def write(self, text: str) -> None:
+        if self._missing:
+            gap = f"{self._missing} lines of the log are missing"
+            text = f"{line(logging.WARNING, time.time(), gap)}\n{text}"
+        has_room = self._queue(text) if self._thread else write_now(STANDARD_ERROR, text)
+        self._missing = 0 if has_room else self._missing + 1
+
+    def _queue(self, text: str) -> bool:
+        has_room = self._waiting.qsize() < QUEUE_MAX_LINES
+        if has_room:
+            self._waiting.put(f"{text}\n")
+        return has_room
+
+    def _write_waiting(self) -> None:
+        """Write the lines that wait, all at once, until the end."""
+        texts: list[str | None] = []
+        while None not in texts:
+            texts = [self._waiting.get()]
+            time.sleep(GATHER_SECONDS)
+            while not self._waiting.empty():
+                texts.append(self._waiting.get())
+            with suppress(OSError):  # a full disk, for example
+                os.write(STANDARD_ERROR, _encoded("".join(filter(None, texts))))
+
+
+lines = Lines()
+
+
+def write_now(file: int, text: str) -> bool:
+    """Write a line, which is cut if it is long; False if there is no room for it, or no such file."""
+    data = _encoded(text[: WRITE_MAX_BYTES // 4] + "\n")
+    with suppress(OSError):
+        if stat.S_ISSOCK(os.fstat(file).st_mode):
+            with socket.socket(fileno=os.dup(file)) as receiver:
+                return receiver.send(data, socket.MSG_DONTWAIT) > 0
+        if select.select([], [file], [], 0)[1]:
+            return os.write(_unblocked(file), data) > 0
+    return False
+
+
+@cache
+def _unblocked(file: int) -> int:
+    """The same pipe, opened again, so that writing never waits. `file` itself is shared with other programs."""
+    if stat.S_ISFIFO(os.fstat(file).st_mode):
+        with suppress(OSError):
+            return os.open(f"/dev/fd/{file}", os.O_WRONLY | os.O_NONBLOCK)
+    return file
+
+
+def _encoded(text: str) -> bytes:
+    return text.encode(errors="backslashreplace")
 
 
 class LineFormatter(logging.Formatter):
@@ -53,11 +139,16 @@ class LineFormatter(logging.Formatter):
         return line(record.levelno, record.created, super().format(record))
 
 
+class LineHandler(logging.Handler):
+    def emit(self, record: logging.LogRecord) -> None:
+        lines.write(self.format(record))
+
+
 def configure_logging(level: str, timezone: tzinfo) -> None:
     """Log to standard error. `level` is one of LOG_LEVEL's values."""
     global _timezone  # noqa: PLW0603 - a process has one log
     _timezone = timezone
-    handler = logging.StreamHandler()
+    handler = LineHandler()
     handler.setFormatter(LineFormatter())
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
     # No line shows them.

@@ -9,14 +9,20 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from importlib import metadata
 from multiprocessing.connection import wait
 from multiprocessing.process import BaseProcess
-from typing import Any, cast
+from typing import Any, Literal, cast
 
-from mahasiswa.logs import configure_logging, priority
+from mahasiswa.logs import (
+    STANDARD_ERROR,
+    STANDARD_OUTPUT,
+    configure_logging,
+    priority,
+    write_now,
+)
 from mahasiswa.parent import end_with
 from mahasiswa.settings import Settings, SQLiteURL
 from mahasiswa.store.engines import engine_of
@@ -78,29 +84,102 @@ def serve(settings: Settings) -> None:
         raise CannotStart(settings.host, settings.port, error) from error
     listener.settimeout(0)
     _raise_open_files()
-    signalled = _wakened_by_signals()
-    workers = [_Worker(settings, listener) for _ in range(settings.workers)]
-    backups = _Backups(settings)
-    for index in _replaceable(signalled, workers, settings, backups):
-        workers[index] = _Worker(settings, listener)
-    listener.close()
-    _end([*(worker.process for worker in workers), *backups.running])
+    _Supervisor(settings, listener).run()
+
+
+class _Supervisor:
+    """Replaces workers that end, and starts back-ups, until a signal comes.
+
+    It is starting until all workers accept requests, then serving, and ending after the signal. Nothing that it prints,
+    forks or notifies ends or blocks it.
+    """
+
+    def __init__(self, settings: Settings, listener: socket.socket) -> None:
+        self._settings = settings
+        self._listener = listener
+        self._signalled = _wakened_by_signals()
+        self._workers = [_Worker(settings, listener) for _ in range(settings.workers)]
+        self._backups = _Backups(settings)
+        self._state: Literal["starting", "serving", "ending"] = "starting"
+        self._checked_at = time.monotonic()
+
+    def run(self) -> None:
+        try:
+            while self._state != "ending":
+                self._check_workers()
+                if self._state == "serving":
+                    self._backups.check()
+                if self._signalled in wait(self._events(), CHECK_SECONDS):
+                    self._state = "ending"
+        except BaseException:
+            log.exception("the main process has failed, so the service ends")
+            raise
+        finally:
+            self._listener.close()
+            _end([*(worker.process for worker in self._workers), self._backups.process])
+
+    def _events(self) -> list[Any]:
+        """The sources that become readable: after a signal, when a worker ends, or when its event loop runs."""
+        sources: list[Any] = [self._signalled]
+        for worker in self._workers:
+            if worker.process:
+                sources += worker.process.sentinel, worker.beats
+        return sources
+
+    def _check_workers(self) -> None:
+        now = time.monotonic()
+        was_stopped = now - self._checked_at > SILENT_SECONDS / 2  # this process itself
+        self._checked_at = now
+        for worker in self._workers:
+            worker.check(now, was_stopped=was_stopped)
+        if self._state == "starting" and all(worker.accepts for worker in self._workers):
+            self._state = "serving"
+            _notify_systemd()
+            for notice in _notices(self._settings):
+                write_now(STANDARD_OUTPUT, notice)
 
 
 class _Worker:
-    """A worker process, and the time of its last sign of life."""
+    """A worker process. It is absent until `start_at`, then it starts, and it accepts requests after its first beat."""
 
     def __init__(self, settings: Settings, listener: socket.socket) -> None:
+        self._arguments = settings, listener, os.getpid()
+        self.process: BaseProcess | None = None
+        self.accepts = False
+        self._start_at = self._beat_at = 0.0
+
+    def check(self, now: float, *, was_stopped: bool) -> None:
+        """Start the process if it is absent, and kill it if its event loop has not run for long."""
+        if self.process is None:
+            if now >= self._start_at:
+                self._start(now)
+        elif self.process.exitcode is not None:
+            text = "a worker ended with exit code %s; another one is started"
+            log.error(text, self.process.exitcode)
+            self.process, self.accepts = None, False
+            self._start_at = now + RESTART_SECONDS
+        elif self.beats.poll():
+            with suppress(EOFError):  # if the worker has just ended
+                self.beats.recv_bytes()
+                self.accepts = True
+            self._beat_at = now
+        elif was_stopped:
+            self._beat_at = now
+        elif now - self._beat_at > SILENT_SECONDS:
+            log.error("a worker did not answer for %d seconds and is killed", SILENT_SECONDS)
+            self.process.kill()
+            self._beat_at = now
+
+    def _start(self, now: float) -> None:
         from mahasiswa import worker  # noqa: PLC0415 - slow to import, and not needed if the service cannot start
 
-        self.beats, sender = forking.Pipe(duplex=False)
-        self.process = forking.Process(
-            target=worker.run, args=(settings, listener, os.getpid(), sender)
-        )
-        _start(self.process)
-        sender.close()
-        self.accepts = False
-        self.beat_at = time.monotonic()
+        self._start_at, self._beat_at = now + RESTART_SECONDS, now
+        try:
+            self.beats, sender = forking.Pipe(duplex=False)
+            with sender:
+                self.process = _started(worker.run, *self._arguments, sender)
+        except OSError as error:
+            log.error("a worker could not be started: %s", error.strerror)  # noqa: TRY400 - it is tried again
 
 
 class _Backups:
@@ -113,23 +192,28 @@ class _Backups:
             if settings.backup_dir and isinstance(settings.database_url, SQLiteURL)
             else math.inf
         )
-        self.running: list[BaseProcess] = []
+        self.process: BaseProcess | None = None
 
     def check(self) -> None:
         """Start the process if it is time, and if the last one has ended."""
-        if time.monotonic() > self._check_at and not any(
-            process.is_alive() for process in self.running
-        ):
-            self._check_at = time.monotonic() + BACKUP_CHECK_SECONDS
-            self.running = [forking.Process(target=_back_up, args=(self._settings, os.getpid()))]
-            _start(self.running[0])
+        now = time.monotonic()
+        if now > self._check_at and not (self.process and self.process.is_alive()):
+            try:
+                self.process = _started(_back_up, self._settings, os.getpid())
+                self._check_at = now + BACKUP_CHECK_SECONDS
+            except OSError as error:
+                log.error("a back-up could not be started: %s", error.strerror)  # noqa: TRY400 - it is tried again
 
 
-def _start(process: BaseProcess) -> None:
-    """Start a process that unblocks SIGTERM when it can handle it, so no signal is lost."""
+def _started(target: Callable[..., None], *arguments: object) -> BaseProcess:
+    """Start a process that unblocks SIGTERM when it can handle it, so no signal is lost; raise OSError."""
+    process = forking.Process(target=target, args=arguments)
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
-    process.start()
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
+    try:
+        process.start()
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
+    return process
 
 
 def _back_up(settings: Settings, parent: int) -> None:
@@ -164,71 +248,31 @@ def _wakened_by_signals() -> socket.socket:
 def _notify_systemd() -> None:
     """Tell systemd that the service is ready (Type=notify)."""
     if address := os.environ.get(NOTIFY_SOCKET):
-        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notifier:
+        with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notifier:
+            notifier.settimeout(0)
             # A name that begins with @ is in Linux's abstract namespace.
             notifier.sendto(b"READY=1", f"\0{address[1:]}" if address.startswith("@") else address)
 
 
-def _replaceable(
-    signalled: socket.socket, workers: Sequence[_Worker], settings: Settings, backups: _Backups
-) -> Iterator[int]:
-    """Yield the index of each worker that ended, until a signal comes. Print the address when all workers accept."""
-    is_announced = False
-    now = time.monotonic()
-    # They become readable when a worker ends, or when its event loop runs.
-    while signalled not in (
-        ready := wait(
-            [signalled, *(w.process.sentinel for w in workers), *(w.beats for w in workers)],
-            CHECK_SECONDS,
-        )
-    ):
-        before, now = now, time.monotonic()
-        for index, worker in enumerate(workers):
-            if worker.beats in ready:
-                with suppress(EOFError):  # if the worker has just ended
-                    worker.beats.recv_bytes()
-                    worker.accepts = True
-                worker.beat_at = now
-            elif now - before > SILENT_SECONDS / 2:  # this process itself was stopped
-                worker.beat_at = now
-            elif now - worker.beat_at > SILENT_SECONDS:
-                log.error("a worker did not answer for %d seconds and is killed", SILENT_SECONDS)
-                worker.process.kill()
-                worker.beat_at = now
-            if worker.process.exitcode is not None:
-                log.error(
-                    "a worker ended with exit code %s; another one is started",
-                    worker.process.exitcode,
-                )
-                wait([signalled], RESTART_SECONDS)
-                yield index
-        if not is_announced and all(worker.accepts for worker in workers):
-            is_announced = True
-            _notify_systemd()
-            for notice in _notices(settings, in_terminal=sys.stdout.isatty()):
-                print(notice, flush=True)  # noqa: T201
-        if is_announced:
-            backups.check()
-
-
-def _notices(settings: Settings, *, in_terminal: bool) -> Iterator[str]:
+def _notices(settings: Settings) -> Iterator[str]:
     """The lines for the operator at the start; a terminal gets at most four."""
     yield f"mahasiswa {metadata.version('mahasiswa')}: {settings.base_url}/"
     yield f"The records are in {settings.database_url}"
     if settings.backup_dir is None:
         yield "No back-ups are made. To have them, set BACKUP_DIR to a folder."
-    if in_terminal:
+    if os.isatty(STANDARD_OUTPUT):
         yield "Ctrl-C stops the service."
 
 
-def _end(workers: Sequence[BaseProcess]) -> None:
+def _end(processes: Iterable[BaseProcess | None]) -> None:
     deadline = time.monotonic() + SHUTDOWN_SECONDS
-    for worker in workers:
-        worker.terminate()
-    for worker in workers:
-        worker.join(max(0.0, deadline - time.monotonic()))
-        worker.kill()
-        worker.join()
+    running = [process for process in processes if process]
+    for process in running:
+        process.terminate()
+    for process in running:
+        process.join(max(0.0, deadline - time.monotonic()))
+        process.kill()
+        process.join()
 
 
 def bind(host: str, port: int) -> socket.socket:
@@ -263,10 +307,12 @@ def _make_ready(settings: Settings, parent: int) -> None:
         for finding in engine_of(settings.database_url).examine(None, quick=True):
             if not finding.is_good:
                 log.error("%s", finding.text)
-        if settings.takes_foreign_forms and not sys.stdout.isatty():  # a terminal shows four lines
+        if settings.takes_foreign_forms and not os.isatty(
+            STANDARD_OUTPUT
+        ):  # a terminal shows four lines
             log.warning(
                 "Forms of other sites are accepted. To refuse them, set SAME_ORIGIN_ONLY=1 and BASE_URL."
             )
     except StoreError as error:
-        print(f"{priority(logging.ERROR)}mahasiswa: {error}", file=sys.stderr)  # noqa: T201
+        write_now(STANDARD_ERROR, f"{priority(logging.ERROR)}mahasiswa: {error}")
         sys.exit(IN_VAIN if isinstance(error, NeedsRepair) else FAILED)

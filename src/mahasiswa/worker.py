@@ -13,7 +13,7 @@ import uvicorn
 from starlette.concurrency import run_in_threadpool
 
 from mahasiswa.http_protocol import HttpProtocol
-from mahasiswa.logs import configure_logging
+from mahasiswa.logs import configure_logging, lines
 from mahasiswa.parent import end_with
 from mahasiswa.settings import Settings
 from mahasiswa.store import Store
@@ -63,9 +63,13 @@ def run(
     # second signal would make them drop running requests.
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGHUP})
     configure_logging(settings.log_level, settings.timezone)
+    lines.start_thread()
     sys.setswitchinterval(SWITCH_SECONDS)
-    with asyncio.Runner(loop_factory=new_event_loop) as runner:
-        runner.run(_serve(settings, listener, beats))
+    try:
+        with asyncio.Runner(loop_factory=new_event_loop) as runner:
+            runner.run(_serve(settings, listener, beats))
+    finally:
+        lines.end()
 
 
 async def _serve(

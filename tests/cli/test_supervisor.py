@@ -1,0 +1,103 @@
+"""Faults around the main process: its output, its forks and its notices end no supervision and block nothing."""
+
+import os
+import signal
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from harness import Service
+from processes import children, until
+from sockets import Line
+
+EXEC = "os.execv(sys.executable, [sys.executable, '-m', 'mahasiswa'])"
+
+FULL_PIPE = """
+reader, writer = os.pipe()
+os.set_inheritable(reader, True)
+os.dup2(writer, 1)
+os.set_blocking(1, False)
+try:
+    while True:
+        os.write(1, b"x")
+except BlockingIOError:
+    os.set_blocking(1, True)
+"""
+
+# The first start of the worker, of the back-up, and of the worker that replaces a killed one.
+FAILED_FORKS = """
+fork, calls = os.fork, itertools.count()
+def fails_at_times():
+    if next(calls) in (1, 3, 5):
+        raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
+    return fork()
+os.fork = fails_at_times
+from mahasiswa.cli import main
+main()
+"""
+
+FAULTS: Mapping[str, tuple[str, Mapping[str, str]]] = {
+    "a standard output on a full disk": ("os.dup2(os.open('/dev/full', os.O_WRONLY), 1);" + EXEC, {}),
+    "no standard output": ("os.close(1);" + EXEC, {}),
+    "a standard output whose reader has ended": ("r, w = os.pipe(); os.dup2(w, 1); os.close(r);" + EXEC, {}),
+    "a standard output that nobody reads": (FULL_PIPE + EXEC, {}),
+    "no standard error": ("os.close(2);" + EXEC, {}),
+    "systemd does not listen": (EXEC, {"NOTIFY_SOCKET": "/tidak/ada"}),
+    "forks that fail": (FAILED_FORKS, {}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("code", "environment"), FAULTS.values(), ids=FAULTS)
+def test_a_fault_around_the_main_process_ends_no_supervision(
+    tmp_path: Path, code: str, environment: Mapping[str, str]
+) -> None:
+    """The back-up is made, a killed worker is replaced, and SIGTERM ends the service."""
+    command = (sys.executable, "-c", f"import errno, itertools, os, sys\n{code}")
+    folder = tmp_path / "cadangan"
+    folder.mkdir()
+    with Service(
+        tmp_path / "a.db", {"BACKUP_DIR": str(folder), **environment}, command=command
+    ) as service:
+        until(lambda: [*folder.glob("*.db")])
+        until(lambda: len(children(service.pid)) == 1)
+        (killed,) = children(service.pid)
+        os.kill(killed, signal.SIGKILL)
+        until(lambda: children(service.pid) not in ([], [killed]))
+        with service.site() as site:
+            assert site.add("1", "Siti", "Solo").status_code == 302
+        assert service.stop() == 0
+
+
+def test_a_standard_error_that_nobody_reads_stops_nothing(tmp_path: Path) -> None:
+    """Lines without room are counted, and the next line that has room says how many are missing."""
+    os.mkfifo(tmp_path / "log")
+    reader = os.open(tmp_path / "log", os.O_RDONLY | os.O_NONBLOCK)
+    code = f"import os, sys\nos.dup2(os.open({str(tmp_path / 'log')!r}, os.O_WRONLY), 2);{EXEC}"
+    log = b""
+
+    def flood() -> None:
+        with Line(service.port) as line:
+            assert {line.get("/tidak/ada").status for _ in range(2500)} == {404}
+
+    def is_missing() -> bool:
+        nonlocal log
+        with Line(service.port) as line:
+            line.get("/tidak/ada")
+        with suppress(BlockingIOError):
+            log += os.read(reader, 1 << 20)
+        return b" lines of the log are missing" in log
+
+    try:
+        with Service(tmp_path / "a.db", command=(sys.executable, "-c", code)) as service:
+            flood()
+            until(is_missing)
+            flood()
+            (killed,) = children(service.pid)
+            os.kill(killed, signal.SIGKILL)
+            until(lambda: children(service.pid) not in ([], [killed]))
+            flood()
+            assert service.stop() == 0
+    finally:
+        os.close(reader)
