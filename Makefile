@@ -82,6 +82,7 @@ install: may-install .venv/run.stamp
 	@$(foreach unit,$(UNITS),$(call place,644,packaging/systemd/$(unit),/etc/systemd/system/$(unit)) &&) true
 	@$(foreach command,$(COMMANDS),$(call place,755,packaging/systemd/$(command),/usr/local/bin/$(command)) &&) true
 	@$(call place,755,packaging/mahasiswa_upgrade.py,/usr/local/bin/mahasiswa-upgrade)
+	@$(call place,755,packaging/mahasiswa_uninstall.py,/usr/local/bin/mahasiswa-uninstall)
 	@$(call place,644,packaging/man/mahasiswa.1,/usr/local/share/man/man1/mahasiswa.1)
 	@$(call place,644,packaging/completion/mahasiswa-run,/usr/local/share/bash-completion/completions/mahasiswa-run)
 	@systemctl daemon-reload

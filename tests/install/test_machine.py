@@ -646,9 +646,15 @@ def test_a_copy_that_is_refused_leaves_the_service_running_with_the_old_database
 
 
 def test_uninstalling_leaves_the_back_ups_to_root(kept: Machine) -> None:
-    """Nothing of the service is left but its back-ups, which belong to root."""
+    """Nothing of the service is left but its back-ups, which belong to root. With a full back-up disk, nothing is removed."""
     expected = records(kept.site)
     (block,) = blocks("install.md", "Uninstall")
+    folder = "/var/lib/mahasiswa-backup"
+    kept.run(f"mount -t tmpfs -o size=64k,uid=mahasiswa,mode=700 tmpfs {folder}")
+    with pytest.raises(AssertionError, match="no back-up outside the removed folders"):
+        kept.run(block)
+    assert records(kept.site) == expected
+    kept.run(f"umount {folder}")
     kept.run(block)
     find = (
         "find / -xdev \\( -path /proc -o -path /repository \\) -prune -o -name '*mahasiswa*' -print"

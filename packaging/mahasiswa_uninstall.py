@@ -1,0 +1,228 @@
+#!/usr/bin/python3 -I
+"""Removes the service from this computer, and keeps its back-ups.
+
+mahasiswa-uninstall [BACKUP]
+
+It stops the service first. It removes records only if a back-up outside the removed folders can be
+read and holds the same list and history at that moment: a new one, one that exists, or BACKUP. If
+there is none, nothing is removed, and the service runs again. If a step fails, run it again.
+"""
+
+import hashlib
+import os
+import re
+import shutil
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import NoReturn
+from urllib.parse import quote
+
+ROOT = Path(os.environ.get("DESTDIR", "/"))
+RECORDS = ROOT / "var/lib/mahasiswa"
+BACKUPS = ROOT / "var/lib/mahasiswa-backup"
+UNITS = ROOT / "etc/systemd/system"
+COMMANDS = ROOT / "usr/local/bin"
+NGINX = ("etc/nginx/conf.d/mahasiswa.conf", "etc/nginx/mahasiswa.htpasswd")
+REMOVED = (
+    "srv/mahasiswa",
+    "var/lib/mahasiswa",
+    "etc/mahasiswa*",
+    "etc/systemd/system/mahasiswa*",
+    "usr/local/share/man/man1/mahasiswa.1",
+    "usr/local/share/bash-completion/completions/mahasiswa-run",
+    "var/lib/systemd/timers/*mahasiswa*",
+    *NGINX,
+)
+# Folders whose files go to root, because a later user may get the number of the removed one.
+KEPT = (ROOT / "backup", ROOT / "tmp", BACKUPS)
+HEADER = b"SQLite format 3\0"
+TABLES = ("mahasiswa ORDER BY nim", "mahasiswa_history ORDER BY id")
+
+
+class Failure(Exception):
+    """A step that failed. The text is one line for the operator."""
+
+
+def say(text: str) -> None:
+    sys.stderr.write(f"mahasiswa-uninstall: {text}\n")
+
+
+def fail(text: str) -> NoReturn:
+    say(text)
+    sys.exit(1)
+
+
+def finished(*words: str | Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(  # noqa: S603 - every word is ours
+        words,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        encoding="utf-8",
+        errors="surrogateescape",
+        check=False,
+    )
+
+
+def run(*words: str | Path) -> None:
+    done = finished(*words)
+    if done.returncode:
+        sys.stderr.write(done.stdout + done.stderr)
+        raise Failure(f"{' '.join(map(str, words))} ended with {done.returncode}")
+
+
+def units() -> Sequence[str]:
+    """Return the units that can be stopped: all but the templates."""
+    found = [*UNITS.glob("mahasiswa*.timer"), *UNITS.glob("mahasiswa*.service")]
+    return [unit.name for unit in found if "@" not in unit.name]
+
+
+def is_database(file: Path) -> bool:
+    with file.open("rb") as opened:
+        return opened.read(len(HEADER)) == HEADER
+
+
+def databases(folder: Path, pattern: str) -> Sequence[Path]:
+    """Return the SQLite files in a folder, newest first."""
+    found = [file for file in folder.glob(pattern) if file.is_file() and is_database(file)]
+    return sorted(found, key=lambda file: file.stat().st_mtime, reverse=True)
+
+
+def digest(file: Path) -> str | None:
+    """Return a digest of a list and its history; None if there is none; raise sqlite3.Error."""
+    # Without a log no other program has the file open. A log can be read only with a file beside it.
+    has_log = Path(f"{file}-wal").exists()
+    name = f"file:{quote(str(file))}?mode=ro{'' if has_log else '&immutable=1'}"
+    hashed = hashlib.sha256()
+    is_empty = True
+    with closing(sqlite3.connect(name, uri=True)) as db:
+        db.text_factory = bytes
+        (result,) = db.execute("PRAGMA integrity_check(1)").fetchone()
+        if result != b"ok":
+            raise sqlite3.DatabaseError(os.fsdecode(result))
+        names = {name for (name,) in db.execute("SELECT name FROM sqlite_master")}
+        for table in TABLES:
+            if table.split()[0].encode() in names:
+                for row in db.execute(f"SELECT * FROM {table}"):  # noqa: S608 - a constant
+                    hashed.update(repr(row).encode())
+                    is_empty = False
+                hashed.update(b"\n")
+    return None if is_empty else hashed.hexdigest()
+
+
+def lists() -> Iterator[tuple[Path, str]]:
+    """Yield each list that would be removed, and its digest; raise Failure if one cannot be read."""
+    for file in [*databases(RECORDS, "**/*"), *databases(ROOT / "srv/mahasiswa", "*")]:
+        try:
+            found = digest(file)
+        except sqlite3.Error as error:
+            raise Failure(f"{file} cannot be read: {error}. Move it to another folder") from error
+        if found:
+            yield file, found
+
+
+def backup_of(wanted: str, folders: Sequence[Path]) -> Path | None:
+    """Return a back-up with this digest that is in one of the folders at this moment."""
+    for folder in folders:
+        for file in databases(folder, "*"):
+            with suppress(sqlite3.Error):
+                if digest(file) == wanted:
+                    return file
+    return None
+
+
+def is_leftover(file: Path) -> bool:
+    """Return whether a restore has left a file, as mahasiswa.db.before-20261120T101700Z."""
+    return bool(re.search(r"\.(before|damaged|newer)-\d{8}T\d{6}Z", file.name))
+
+
+def folders_of_backups(given: Sequence[str]) -> Sequence[Path]:
+    """Return the folders with back-ups; those that are removed do not count."""
+    named = finished("systemctl", "show", "--property=Environment", "--value", "mahasiswa").stdout
+    found = [Path(word) for word in re.findall(r"\bBACKUP_DIR=(\S+)", named)]
+    found += [Path(file).resolve().parent for file in given]
+    removed = (RECORDS.resolve(), (ROOT / "srv/mahasiswa").resolve())
+    folders = dict.fromkeys(folder.resolve() for folder in [BACKUPS, *found] if folder.is_dir())
+    return [folder for folder in folders if not any(map(folder.is_relative_to, removed))]
+
+
+def prove(folders: Sequence[Path]) -> Sequence[Path]:
+    """Look for a back-up of each list, and say where it is; return files to be kept; raise Failure."""
+    done = finished("mahasiswa-run", "backup")
+    if "database: postgresql:" in done.stderr:
+        say("the records are in PostgreSQL, and stay there.")
+    kept = []
+    for file, wanted in lists():
+        if backup := backup_of(wanted, folders):
+            say(f"the records of {file} are in {backup}.")
+        elif is_leftover(file):
+            kept.append(file)
+        else:
+            sys.stderr.write(done.stderr)
+            raise Failure(f"no back-up outside the removed folders holds the records of {file}")
+    return kept
+
+
+def stop(given: Sequence[str]) -> tuple[Sequence[Path], Sequence[Path]]:
+    """Stop the service, and return the folders of back-ups and files to be kept; raise Failure."""
+    active = [unit for unit in units() if finished("systemctl", "is-active", unit).returncode == 0]
+    try:
+        for unit in units():
+            run("systemctl", "stop", unit)
+        folders = folders_of_backups(given)
+        return folders, prove(folders)
+    except (Failure, OSError) as error:
+        for unit in active:
+            finished("systemctl", "start", unit)
+        raise Failure(f"{error}. Nothing was removed") from error
+
+
+def remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink()
+
+
+def uninstall(folders: Sequence[Path], kept: Sequence[Path]) -> None:
+    """Remove everything but the back-ups; raise Failure and OSError. It may be repeated."""
+    BACKUPS.mkdir(mode=0o700, exist_ok=True)
+    for file in kept:
+        shutil.move(file, BACKUPS / file.name)
+        say(f"{file} is now in {BACKUPS}.")
+    for unit in units():
+        run("systemctl", "disable", unit)
+    has_user = finished("id", "mahasiswa").returncode == 0
+    for folder in dict.fromkeys([*KEPT, *folders]):
+        if has_user and folder.exists():
+            run("chown", "-Rh", "--from=mahasiswa", "root:", folder)
+    has_site = any((ROOT / name).exists() for name in NGINX)
+    for pattern in REMOVED:
+        for path in ROOT.glob(pattern):
+            remove(path)
+    run("systemctl", "daemon-reload")
+    if has_site:
+        run("systemctl", "restart", "nginx")
+    if has_user:
+        run("deluser", "--quiet", "mahasiswa")
+    # This command is the last one, so that it can be run again.
+    commands = COMMANDS.glob("mahasiswa-*")
+    for command in sorted(commands, key=lambda path: path.name == "mahasiswa-uninstall"):
+        remove(command)
+    say(f"the service is removed. The back-ups in {BACKUPS} belong to root.")
+
+
+def main() -> None:
+    if not os.access(UNITS, os.W_OK):
+        fail("this user may not remove units. Run it as root.")
+    try:
+        uninstall(*stop(sys.argv[1:]))
+    except (Failure, OSError) as error:
+        fail(f"{error}. Then run mahasiswa-uninstall again.")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,108 @@
+"""mahasiswa-uninstall, on a small machine, with a full back-up disk and a fault in each of its steps."""
+
+import shutil
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from installed import ROOT
+from worlds import OLD, Machine
+
+RECORDS = "var/lib/mahasiswa"
+BACKUPS = "var/lib/mahasiswa-backup"
+INSTALLED = (
+    "etc/mahasiswa.env",
+    "etc/systemd/system/mahasiswa.service",
+    "etc/systemd/system/mahasiswa-doctor.timer",
+    "usr/local/bin/mahasiswa-run",
+    "usr/local/bin/mahasiswa-uninstall",
+)
+
+
+class Uninstalled(Machine):
+    program = ROOT / "packaging" / "mahasiswa_uninstall.py"
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder, {"v1": OLD})
+        for name in (*INSTALLED, "user"):
+            self.put(name, "")
+        self.database = folder / RECORDS / "mahasiswa.db"
+        self.database.parent.mkdir()
+        shutil.copy(ROOT / "tests/store/version_1/mahasiswa.db", self.database)
+
+    def fill_the_disk(self) -> None:
+        """Let no back-up be made."""
+        (self.folder / "srv/mahasiswa/app/about").write_text("tables=0 starts=true\n")
+
+    def copies(self) -> list[Path]:
+        """Return the files with all three records, in the service's folder or that of its back-ups."""
+        found = []
+        for file in [self.database, *(self.folder / BACKUPS).iterdir()]:
+            if file.exists():
+                with closing(sqlite3.connect(file)) as db:
+                    if db.execute("SELECT count(*) FROM mahasiswa").fetchone() == (3,):
+                        found.append(file)
+        return found
+
+    def is_gone(self) -> bool:
+        left = {name for name in (*INSTALLED, RECORDS, "user") if (self.folder / name).exists()}
+        return not left and (self.folder / "owned").exists()
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Uninstalled:
+    return Uninstalled(tmp_path / "world")
+
+
+@pytest.mark.parametrize("mode", ["fail", "kill"])
+def test_records_are_removed_only_if_a_back_up_holds_them(world: Uninstalled, mode: str) -> None:
+    """If a step fails before, the service runs and nothing is removed. The next run goes on."""
+    for _ in world.faults(mode):
+        assert world.copies()
+        if mode == "fail" and not any((world.folder / BACKUPS).iterdir()):
+            assert world.running() == OLD
+            assert world.database.exists()
+        done = world.run()
+        assert world.is_gone(), done.stderr
+        (backup, *_) = world.copies()
+        assert backup.parent == world.folder / BACKUPS
+
+
+def test_nothing_is_removed_if_the_back_up_disk_is_full(world: Uninstalled, tmp_path: Path) -> None:
+    """An identical back-up that exists counts, also one that is named; an older or a damaged one does not."""
+    old = world.folder / BACKUPS / "mahasiswa-20260101T000000Z.db"
+    shutil.copy(world.database, old)
+    with closing(sqlite3.connect(world.database)) as db:
+        db.execute("UPDATE mahasiswa SET nama = 'Ani'")
+        db.commit()
+    (world.folder / BACKUPS / "mahasiswa-20260102T000000Z.db").write_bytes(
+        world.database.read_bytes()[:-4096]
+    )
+    world.fill_the_disk()
+    refused = world.run()
+    assert refused.returncode == 1
+    said = f"no back-up outside the removed folders holds the records of {world.database}"
+    assert said in refused.stderr
+    assert world.database.exists()
+    assert all((world.folder / name).exists() for name in (*INSTALLED, "user"))
+
+    named = tmp_path / "usb" / "mahasiswa.db"
+    named.parent.mkdir()
+    shutil.copy(world.database, named)
+    done = world.run(str(named))
+    assert f"the records of {world.database} are in {named}" in done.stderr
+    assert world.is_gone()
+
+
+def test_a_file_that_a_restore_has_left_is_kept(world: Uninstalled) -> None:
+    """It is moved to the back-ups if none holds its records."""
+    leftover = world.database.with_name("mahasiswa.db.before-20261120T101700Z")
+    shutil.copy(world.database, leftover)
+    with closing(sqlite3.connect(leftover)) as db:
+        db.execute("UPDATE mahasiswa SET nama = 'Ani'")
+        db.commit()
+    world.run()
+    assert world.is_gone()
+    assert len(world.copies()) == 2
+    assert (world.folder / BACKUPS / leftover.name).exists()
