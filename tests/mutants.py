@@ -1,5 +1,7 @@
 """`make mutants`: changes the source at random places, one at a time, and lists the changes that no test of `make test` finds.
 
+Half of the changes are in SQL.
+
 Each mutant is tested by the tests of its topic. Those that survive are put into the source together and tested by all tests,
 then by halves until each is found or survives. Only a test that fails twice counts. The work is done in a clone of the last
 commit with an environment of its own.
@@ -35,6 +37,22 @@ PAIRS: list[tuple[type[ast.AST], type[ast.AST]]] = [
     *((ast.And, ast.Or), (ast.Add, ast.Sub), (ast.Mult, ast.FloorDiv)),
 ]
 OPPOSITES = dict(PAIRS) | {second: first for first, second in PAIRS}
+
+SQL_CHANGES = {
+    # A condition is dropped.
+    r"\b(?:AND|OR) (?:NOT )?[\w.{}()]+(?: (?:=|<>|<=?|>=?|IS (?:NOT )?DISTINCT FROM) [\w.{}()?%']+)": "",
+    # A comparison is another one.
+    r"(?<= )<>(?= )": "=",
+    r"(?<= )<(?= )": "<=",
+    r"(?<= )>(?= )": ">=",
+    r"\bIS DISTINCT FROM\b": "IS NOT DISTINCT FROM",
+    # A column is dropped.
+    r", (?:\w+\.)?alamat\w*": "",
+    r"\bnama, ": "",
+    # A limit is one more.
+    r"(?<=LIMIT )(\d+)": r"\g<1> + 1",
+    r"(?<=days => )(\w+)": r"\g<1> + 1",
+}
 
 TOPICS = {
     "sheets": "tests/sheets tests/web/test_import.py tests/web/test_import_preview.py tests/web/test_bulk_delete.py",
@@ -93,6 +111,14 @@ def mutants_of(path: Path) -> Iterator[Mutant]:
             end = sum(map(len, lines[: place.end_lineno - 1])) + place.end_col_offset
             after = f"({ast.unparse(other)})" if isinstance(other, ast.expr) else ast.unparse(other)
             yield path.relative_to(ROOT), start, end, after
+
+
+def sql_mutants_of(path: Path) -> Iterator[Mutant]:
+    text = path.read_text("utf-8")
+    for pattern, after in SQL_CHANGES.items():
+        for found in re.finditer(pattern, text):
+            start, end = (len(text[:place].encode()) for place in found.span())
+            yield path.relative_to(ROOT), start, end, found.expand(after)
 
 
 def failing(folder: Path, tests: Sequence[str]) -> str:
@@ -161,9 +187,12 @@ def test_by_all(folder: Path, mutants: Sequence[Mutant]) -> None:
 
 def main() -> None:
     seed, count = map(int, sys.argv[1:])
-    mutants = [mutant for path in sorted(SOURCE.rglob("*.py")) for mutant in mutants_of(path)]
-    sample = random.Random(seed).sample(mutants, count)
-    print(f"{count} of {len(mutants)} mutants, seed {seed}", flush=True)
+    chosen = random.Random(seed)
+    python = [mutant for path in sorted(SOURCE.rglob("*.py")) for mutant in mutants_of(path)]
+    sources = [*SOURCE.rglob("*sql.py"), *SOURCE.rglob("*.sql"), SOURCE / "store" / "commands.py"]
+    sql = [mutant for path in sorted(sources) for mutant in sql_mutants_of(path)]
+    sample = chosen.sample(python, count - count // 2) + chosen.sample(sql, count // 2)
+    print(f"{count} of {len(python)} and, in SQL, of {len(sql)} mutants, seed {seed}", flush=True)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name) / "clone"
         subprocess.run(["git", "clone", "--quiet", ROOT, folder], check=True)
