@@ -110,7 +110,7 @@ def show_person(url: DatabaseURL, who: str, timezone: tzinfo) -> Sequence[str]:
 
 def show_changes(url: DatabaseURL, period: Days, timezone: tzinfo) -> Sequence[str]:
     """The newest changes of a period, oldest first, also batches."""
-    page = _read(url, lambda reader: reader.history("", None, 0, MAX_LISTED_ROWS, days=period))
+    page = _read(url, lambda reader: reader.history("", 0, MAX_LISTED_ROWS, days=period))
     changed = [
         (item, f"{item.kind} of {item.rows} records, change {item.id}")
         if isinstance(item, Batch) and not item.only

@@ -39,7 +39,8 @@ INA = Mahasiswa("0004", "Ina", "Solo")
 
 async def items(store: Store, batch: int | None = None) -> Sequence[Entry | Batch]:
     """Return the items of the history, newest first, or the entries of a batch."""
-    page = await store.reader(SEARCH).history("", batch, 0, 1000)
+    reader = store.reader(SEARCH)
+    page = await (reader.entries(batch, "", 0, 1000) if batch else reader.history("", 0, 1000))
     assert page.total == len(page.items)
     return page.items
 

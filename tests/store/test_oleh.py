@@ -23,7 +23,7 @@ async def by(name: str | None, write: Awaitable[object]) -> object:
 
 async def names(store: Store) -> list[tuple[str, str | None]]:
     """Return the nim, or the kind, and the name of each item of the history, oldest first."""
-    items = (await store.reader(SEARCH).history("", None, 0, 1000)).items
+    items = (await store.reader(SEARCH).history("", 0, 1000)).items
     shown = [
         (
             item.kind if isinstance(item, Batch) else (item.after or item.before or SITI).nim,
@@ -73,7 +73,7 @@ async def test_batches_have_a_name(store: Store, url: DatabaseURL) -> None:
     await by(wati, store.delete("2"))
     await by("Eko", store.rename("1", "3"))
     await by(None, store.add("4", "Ani", "Solo"))
-    page = await store.reader(SEARCH).history("eko", None, 0, 10)
+    page = await store.reader(SEARCH).history("eko", 0, 10)
     await by("Rini", store.undo(page.items[0].id, is_batch=True))
     engine_of(url).merge(
         [(1, "5", "Ani", "Solo"), (2, "6", "Ani", "Solo")], update=False, dry_run=False

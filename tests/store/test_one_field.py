@@ -32,7 +32,7 @@ class Case(NamedTuple):
     folder: Path
 
     async def newest(self) -> Entry | Batch:
-        return (await self.store.reader(SEARCH).history("", None, 0, 1)).items[0]
+        return (await self.store.reader(SEARCH).history("", 0, 1)).items[0]
 
     async def write(self, kind: BatchKind, record: Mahasiswa) -> Batch:
         """Change SITI and remove BUDI, as one batch."""
@@ -204,7 +204,7 @@ async def test_a_change_can_be_undone_until_the_days_of_the_history_are_over(
 ) -> None:
     """Neither an hour less nor an hour more."""
     await store.add(*SITI)
-    entry = (await store.reader(SEARCH).history("", None, 0, 1)).items[0]
+    entry = (await store.reader(SEARCH).history("", 0, 1)).items[0]
     moment = datetime.now(UTC) - timedelta(days=30, hours=hours)
     text = moment.strftime("%Y-%m-%dT%H:%M:%S.000Z")
     await asyncio.to_thread(run_elsewhere, url, f"UPDATE mahasiswa_history SET moment = '{text}'")

@@ -135,9 +135,7 @@ def make_version_2(monkeypatch: pytest.MonkeyPatch) -> None:
 async def has_all_of_version_1(url: DatabaseURL) -> None:
     async with opened(url) as store:
         assert await read_all(store) == RECORDS
-        deletion, batch, edit, *additions = (
-            await store.reader(SEARCH).history("", None, 0, 10)
-        ).items
+        deletion, batch, edit, *additions = (await store.reader(SEARCH).history("", 0, 10)).items
         assert len(additions) == 2
         for item in (deletion, edit):
             await store.undo(item.id, is_batch=False)
@@ -146,4 +144,4 @@ async def has_all_of_version_1(url: DatabaseURL) -> None:
             Mahasiswa(*RECORDS[0]),
             ("2300018001", "Siti Aminah", "Jalan Kaliurang 5"),
         ]
-        assert (await store.reader(SEARCH).history("", None, 0, 10)).total == 8
+        assert (await store.reader(SEARCH).history("", 0, 10)).total == 8

@@ -203,9 +203,16 @@ class Store(ABC):
                     changed.append(record)
                 _refuse_changed(record, current, expected[record])
         removed += yield from by_nim(self.sql, self.sql.find_locked, sorted(removals))
-        if not (added or changed or removed):
-            return
+        if added or changed or removed:
+            yield from self._change_all(batch, added, changed, removed)
 
+    def _change_all(
+        self,
+        batch: BatchKind,
+        added: Sequence[Mahasiswa],
+        changed: Sequence[Mahasiswa],
+        removed: Sequence[str],
+    ) -> Steps[None]:
         yield self.sql.begin_batch, (batch,)
         yield self.sql.delete, (self.sql.array(removed),)
         new: set[str] = set()
@@ -289,11 +296,7 @@ def undo(
 ) -> Steps[int]:
     """The steps of `Store.undo` for an entry, or a batch of any length. Their result is the number of records."""
     # Look before any lock, so that an impossible undo waits for no other program.
-    ((kind, rows, moment),) = (yield sql.undoable, (item,)) or [(None, None, None)]
-    if kind is None or is_batch not in (None, kind != ""):
-        raise NotInHistory(str(item))
-    if key not in (None, key_of(item, moment)):
-        raise NotInHistory(str(key))
+    kind, rows = yield from _undoable(sql, item, key, is_batch=is_batch)
     if is_batch and rows > UNDO_ROWS_MAX:
         raise BatchTooLong(str(item))
     yield (sql.lock_all, ()) if kind else (sql.lock_record, (item,))
@@ -302,20 +305,7 @@ def undo(
     is_divisible = kind != "nim"
     overwrite = False
     if not (only_unchanged and is_divisible):
-        # Both records of a changed nim must be as the change left them. Otherwise two records would remain, or none.
-        half_undone = "" if is_divisible else sql.half_undone
-        statement = sql.batch_conflicts.format(half_undone=half_undone)
-        conflicting = yield (
-            statement if kind else sql.entry_conflicts,
-            (item, UNDO_CONFLICTS_MAX),
-        )
-        conflicts = [conflict_of(row) for _, *row in conflicting]
-        overwrite = (
-            bool(conflicts) and not kind and expected == digest_or_dash(conflicts[0].current)
-        )
-        if conflicts and not overwrite:
-            ((unchanged,),) = (yield sql.count_unchanged, (item,)) if is_divisible else [(0,)]
-            raise UndoConflict(conflicts, conflicting[0][0], unchanged)
+        overwrite = yield from _refuse_conflicts(sql, item, kind, expected)
     elif rows is not None:
         ((rows,),) = yield sql.count_unchanged, (item,)
     yield sql.begin_batch, ("undo" if is_divisible else "nim",)
@@ -324,6 +314,34 @@ def undo(
         yield statement, (item,)
     yield sql.end_batch, ()
     return rows or 1
+
+
+def _undoable(
+    sql: SharedSQL, item: int, key: ItemKey | None, *, is_batch: bool | None
+) -> Steps[tuple[str, Any]]:
+    """The kind of a batch, "" for an entry, and its rows; raise NotInHistory."""
+    ((kind, rows, moment),) = (yield sql.undoable, (item,)) or [(None, None, None)]
+    if kind is None or is_batch not in (None, kind != ""):
+        raise NotInHistory(str(item))
+    if key not in (None, key_of(item, moment)):
+        raise NotInHistory(str(key))
+    return kind, rows
+
+
+def _refuse_conflicts(sql: SharedSQL, item: int, kind: str, expected: str | None) -> Steps[bool]:
+    """Raise UndoConflict, unless the person has seen the only conflict. Return whether there is that one to overwrite."""
+    # Both records of a changed nim must be as the change left them. Otherwise two records would remain, or none.
+    is_divisible = kind != "nim"
+    half_undone = "" if is_divisible else sql.half_undone
+    statement = sql.batch_conflicts.format(half_undone=half_undone) if kind else sql.entry_conflicts
+    conflicting = yield statement, (item, UNDO_CONFLICTS_MAX)
+    conflicts = [conflict_of(row) for _, *row in conflicting]
+    if not conflicts:
+        return False
+    if not kind and expected == digest_or_dash(conflicts[0].current):
+        return True
+    ((unchanged,),) = (yield sql.count_unchanged, (item,)) if is_divisible else [(0,)]
+    raise UndoConflict(conflicts, conflicting[0][0], unchanged)
 
 
 def _by_record(writes: Sequence[Write]) -> Mapping[Mahasiswa, str | None]:

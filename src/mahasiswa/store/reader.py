@@ -228,7 +228,6 @@ class Reader(ABC):
     def history(
         self,
         cari: str,
-        batch: int | None,
         offset: int,
         limit: int,
         *,
@@ -236,35 +235,39 @@ class Reader(ABC):
         days: Days | None = None,
         change: ItemKey | None = None,
     ) -> Steps[HistoryPage]:
-        """At most `limit` changes, newest first, from `offset` on.
+        """At most `limit` items, newest first, from `offset` on: the entries that belong to no batch, and the batches.
 
-        Without `batch`: the entries that belong to no batch, and the batches, each as one item. With `batch`: the
-        entries of that batch. `cari` finds an entry as it finds a record, in the texts before and after, and a batch by
-        any of its entries. If it is a nim, a batch has the entry of that nim. `kind` and `days` are conditions on items.
-        With `change`, `last` is that item.
+        `cari` finds an entry as it finds a record, in the texts before and after, and a batch by any of its entries. If
+        it is a nim, a batch has the entry of that nim. With `change`, `last` is that item.
         """
         sql = self.sql
-        where_found, words = self._where(Query(cari))
-        heads: Sequence[Sequence[Any]] = ()
-        if batch is None:
-            where = sql.where_item_has(where_found) if where_found else ""
-            where += sql.is_of_kind * bool(kind) + sql.is_of_days * bool(days)
-            parameters = [*words, *([kind] if kind else ()), *map(sql.moment, days or ())]
-            ((total,),) = yield sql.count_items.format(where=where), parameters
-            rows = yield (
-                sql.items.format(where=where),
-                [*parameters, limit, offset, cari.replace("\0", "")],
-            )
-            items: list[Entry | Batch] = list(map(item_of, rows))
-        else:
-            where = sql.where_entry_has(where_found) if where_found else ""
-            parameters = [batch, batch, *words] if where_found else [batch]
-            ((total,),) = yield sql.count_entries.format(where=where), parameters
-            rows = yield sql.entries.format(where=where), [*parameters, limit, offset]
-            items = list(map(entry_of, rows))
-            heads = yield sql.head, (batch, 1, 0)
-        last = yield from shown_item(self.sql, change)
-        return HistoryPage(total, items, cast("Batch", item_of(heads[0])) if heads else None, last)
+        found, words = self._where(Query(cari))
+        where = sql.where_item_has(found) if found else ""
+        where += sql.is_of_kind * bool(kind) + sql.is_of_days * bool(days)
+        parameters = [*words, *([kind] if kind else ()), *map(sql.moment, days or ())]
+
+        ((total,),) = yield sql.count_items.format(where=where), parameters
+        shown = [*parameters, limit, offset, cari.replace("\0", "")]
+        rows = yield sql.items.format(where=where), shown
+        last = yield from shown_item(sql, change)
+        return HistoryPage(total, list(map(item_of, rows)), last=last)
+
+    @in_transaction
+    def entries(
+        self, batch: int, cari: str, offset: int, limit: int, *, change: ItemKey | None = None
+    ) -> Steps[HistoryPage]:
+        """At most `limit` entries of a batch, by nim, from `offset` on. `cari` and `change` are those of `history`."""
+        sql = self.sql
+        found, words = self._where(Query(cari))
+        where = sql.where_entry_has(found) if found else ""
+        parameters = [batch, batch, *words] if found else [batch]
+
+        ((total,),) = yield sql.count_entries.format(where=where), parameters
+        rows = yield sql.entries.format(where=where), [*parameters, limit, offset]
+        heads = yield sql.head, (batch, 1, 0)
+        head = cast("Batch", item_of(heads[0])) if heads else None
+        last = yield from shown_item(sql, change)
+        return HistoryPage(total, list(map(entry_of, rows)), head, last)
 
     @in_transaction
     def biography(self, nim: str) -> Steps[Biography]:

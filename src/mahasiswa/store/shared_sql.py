@@ -72,17 +72,22 @@ class SharedSQL:
 
     def __post_init__(self) -> None:
         self._write_records()
+        self._write_changes()
         self._write_searches()
         self._write_suspicions()
-        self._write_history()
+        self._write_items()
+        self._write_filters()
+        self._write_entries()
         self._write_undo()
+        self._write_nims()
 
     def _write_records(self) -> None:
         p, is_any, raw = self.p, self.is_any, self.raw
         # Both engines order UTF-8 by bytes, which is the order of code points.
         records = "SELECT nim, nama, alamat FROM mahasiswa"
+        self.is_after = f"WHERE nim > {p}"
         self.first = f"{records} ORDER BY nim LIMIT {p}"
-        self.after = f"{records} WHERE nim > {p} ORDER BY nim LIMIT {p}"
+        self.after = f"{records} {self.is_after} ORDER BY nim LIMIT {p}"
         # The first of the records after a nim: as many as have that number of bytes, and one more. The
         # lengths are read without the texts, which a window would copy for each record.
         self.within_bytes = f"""
@@ -93,7 +98,6 @@ SELECT nim, nama, alamat FROM mahasiswa JOIN (
   ) AS measured
 ) AS counted USING (nim)
 WHERE bytes_before < {p} ORDER BY nim"""
-        self.is_after = f"WHERE nim > {p}"
         self.find = f"{records} WHERE nim {is_any}"
         self.find_locked = f"{self.find} {self.lock}"
         self.find_raw = (
@@ -106,11 +110,15 @@ WHERE bytes_before < {p} ORDER BY nim"""
 SELECT {cut} FROM (SELECT * FROM mahasiswa ORDER BY nim DESC LIMIT 100000) AS newest
 WHERE nama = {p} AND alamat = {p} AND nim <> {p} LIMIT 1"""
         self.near = f"SELECT nim FROM mahasiswa WHERE {NEAR_KEY} {is_any} LIMIT {p}"
+
+    def _write_changes(self) -> None:
+        p, is_any = self.p, self.is_any
         self.add = f"INSERT INTO mahasiswa (nim, nama, alamat) VALUES ({p}, {p}, {p})"
         self.update = f"UPDATE mahasiswa SET nama = {p}, alamat = {p} WHERE nim = {p}"
         self.delete = f"DELETE FROM mahasiswa WHERE nim {is_any}"
         self.add_renamed = f"""
-INSERT INTO mahasiswa (nim, nama, alamat) SELECT {p}, nama, alamat FROM mahasiswa WHERE nim {is_any} {self.lock} RETURNING 1"""
+INSERT INTO mahasiswa (nim, nama, alamat) SELECT {p}, nama, alamat FROM mahasiswa
+WHERE nim {is_any} {self.lock} RETURNING 1"""
 
     def _write_searches(self) -> None:
         p = self.p
@@ -171,9 +179,8 @@ SELECT (SELECT count(*) FROM found), nim, {text("nama")}, {text("alamat")}
 FROM (SELECT nim, key FROM found ORDER BY key, nim LIMIT {self.p}) AS first JOIN mahasiswa USING (nim)
 ORDER BY key, nim"""
 
-    def _write_history(self) -> None:
+    def _write_items(self) -> None:
         p, raw, entry = self.p, self.raw, self._entry()
-        shown_entry = self._entry(shown)
         # An item is an entry without a batch, or the head of a batch. Its row ends with the columns of one entry: of the
         # item itself, or of the only entry of the batch. If the batch changed a nim, these columns are those of the
         # addition, and the column before them is the old nim. Other batches have NULL there, or the entry that `line` finds.
@@ -201,7 +208,7 @@ ORDER BY i.id DESC"""
         left = f"""
 CASE WHEN i.rows <= {UNDO_ROWS_MAX} THEN (SELECT count(*) {unchanged.format("i.id")}) ELSE i.rows END"""
         line = f"WHEN i.kind <> 'nim' THEN (SELECT id FROM mahasiswa_history WHERE batch = i.id AND nim = {p} LIMIT 1)"
-        self.items = items.format(left=left, line=line, where="{where}", entry=shown_entry)
+        self.items = items.format(left=left, line=line, where="{where}", entry=self._entry(shown))
         self.item = items.format(
             left=left,
             line="",
@@ -214,6 +221,9 @@ CASE WHEN i.rows <= {UNDO_ROWS_MAX} THEN (SELECT count(*) {unchanged.format("i.i
         items = items.format(left="i.rows", line="", where="{where}", entry=entry)
         self.count_items = "SELECT count(*) FROM mahasiswa_history WHERE batch IS NULL {where}"
         self.last_item = items.format(where="")
+
+    def _write_filters(self) -> None:
+        p = self.p
         self.newest_id = "SELECT coalesce(max(id), 0) FROM mahasiswa_history"
         self.own_item = f"""
 SELECT i.id, {self.iso("i.moment")} FROM mahasiswa_history AS i
@@ -221,6 +231,13 @@ WHERE i.id > {p} AND i.batch IS NULL AND {self.is_own} ORDER BY i.id DESC LIMIT 
         self.is_of_kind = f""" AND {p} = coalesce(
   kind, CASE WHEN nama_before IS NULL THEN 'add' WHEN nama_after IS NULL THEN 'delete' ELSE 'edit' END)"""
         self.is_of_days = f" AND moment >= {p} AND moment < {p}"
+        self.silent = f"""
+SELECT i.id, {self.iso("i.moment")}, i.kind, i.rows, true, true, {self.raw("i.oleh")}, NULL, NULL
+FROM mahasiswa_history AS i
+WHERE i.kind IN ('import', 'restore') AND {self.is_silent} ORDER BY i.id"""
+
+    def _write_entries(self) -> None:
+        p = self.p
         # A batch whose head was purged has entries for a while, which are not shown.
         self.in_batch = (
             f"batch = (SELECT id FROM mahasiswa_history WHERE id = {p} AND kind IS NOT NULL)"
@@ -230,21 +247,20 @@ WHERE i.id > {p} AND i.batch IS NULL AND {self.is_own} ORDER BY i.id DESC LIMIT 
             f"SELECT count(*) FROM mahasiswa_history WHERE {self.in_batch} {{where}}"
         )
         self.entries = f"""
-SELECT {shown_entry} FROM mahasiswa_history AS e WHERE {self.in_batch} {{where}} ORDER BY e.nim LIMIT {p} OFFSET {p}"""
+SELECT {self._entry(shown)} FROM mahasiswa_history AS e
+WHERE {self.in_batch} {{where}} ORDER BY e.nim LIMIT {p} OFFSET {p}"""
         self.entries_of = f"""
-SELECT {entry} FROM mahasiswa_history AS e WHERE e.nim {self.is_any} OR e.batch IN (
-  SELECT o.batch FROM mahasiswa_history AS o JOIN mahasiswa_history AS head ON head.id = o.batch AND head.kind = 'nim'
+SELECT {self._entry()} FROM mahasiswa_history AS e WHERE e.nim {self.is_any} OR e.batch IN (
+  SELECT o.batch FROM mahasiswa_history AS o
+  JOIN mahasiswa_history AS head ON head.id = o.batch AND head.kind = 'nim'
   WHERE o.nim {self.is_any}
 ) ORDER BY e.id"""
-        self.silent = f"""
-SELECT i.id, {self.iso("i.moment")}, i.kind, i.rows, true, true, {self.raw("i.oleh")}, NULL, NULL
-FROM mahasiswa_history AS i
-WHERE i.kind IN ('import', 'restore') AND {self.is_silent} ORDER BY i.id"""
 
     def _write_undo(self) -> None:
-        p, is_any, raw = self.p, self.is_any, self.raw
-        # The kind of a batch, "" for an entry, its rows and its moment. There is no row for a silent batch, a batch that lacks an entry,
-        # and an entry of a changed nim, because its two entries can only be undone together.
+        p, raw = self.p, self.raw
+        # The kind of a batch, "" for an entry, its rows and its moment. There is no row for a silent
+        # batch, a batch that lacks an entry, and an entry of a changed nim, because its two entries
+        # can only be undone together.
         self.undoable = f"""
 SELECT coalesce(i.kind, ''), i.rows, {self.iso("i.moment")}
 FROM mahasiswa_history AS i LEFT JOIN mahasiswa_history AS head ON head.id = i.batch
@@ -276,6 +292,10 @@ ORDER BY e.nim LIMIT {p}"""
   SELECT 1 FROM mahasiswa_history AS o LEFT JOIN mahasiswa AS r ON r.nim = o.nim
   WHERE o.batch = e.batch AND (r.nama, r.alamat) IS NOT DISTINCT FROM (o.nama_after, o.alamat_after)
 )"""
+
+    def _write_nims(self) -> None:
+        """What the history has of a nim."""
+        is_any, raw = self.is_any, self.raw
         # The ids are chosen first, because an entry may have long texts.
         newest = f"SELECT id FROM {self.recent} AS recent WHERE nim {is_any} ORDER BY id DESC LIMIT"
         self.recent_before = f"""
@@ -292,7 +312,7 @@ WHERE removed.id = ({newest} 1) AND removed.nama_after IS NULL"""
 UPDATE mahasiswa_history SET rows = rows - 1
 WHERE kind IS NOT NULL AND id IN (SELECT batch FROM mahasiswa_history WHERE nim {is_any})"""
         self.delete_entries = f"DELETE FROM mahasiswa_history WHERE nim {is_any} OR rows = 0"
-        self.count_recent = f"SELECT count(*) FROM {self.recent} AS recent WHERE nim = {p}"
+        self.count_recent = f"SELECT count(*) FROM {self.recent} AS recent WHERE nim = {self.p}"
         self.is_known = f"""
 SELECT EXISTS (SELECT 1 FROM mahasiswa WHERE nim {is_any}) OR EXISTS (SELECT 1 FROM mahasiswa_history WHERE nim {is_any})
 """

@@ -126,19 +126,13 @@ async def _page(request: Request, store: Store, pages: Pages, query: HistoryQuer
     page, reader = query.page, store.reader(SEARCH)
     midnight = datetime.combine(query.tanggal, time(), pages.timezone) if query.tanggal else None
     days = (midnight, midnight + timedelta(days=1)) if midnight else None
-    found = await reader.history(
-        page.query.cari,
-        query.batch.id if query.batch else None,
-        page.offset,
-        page.per,
-        kind=query.jenis,
-        days=days,
-        change=page.change,
-    )
-    if query.batch and (
-        found.head is None or found.head.is_silent or found.head.key != query.batch
-    ):
-        return pages.error("not in history")
+    part = page.query.cari, page.offset, page.per
+    if query.batch:
+        found = await reader.entries(query.batch.id, *part, change=page.change)
+        if not found.head or found.head.is_silent or found.head.key != query.batch:
+            return pages.error("not in history")
+    else:
+        found = await reader.history(*part, kind=query.jenis, days=days, change=page.change)
     query = query._replace(page=page.with_total(found.total))
     if query.page.halaman != page.halaman:  # past the end: show the last page
         return await _page(request, store, pages, query)

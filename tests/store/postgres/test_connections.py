@@ -294,7 +294,7 @@ async def test_a_standby_can_be_read_without_a_version_and_not_written(
             assert snapshot[:3] == (None, 1, "\0".join(SITI).encode())
             assert snapshot.last
             await store.purge()
-            assert (await store.reader(SEARCH).history("", None, 0, 10)).total == 1
+            assert (await store.reader(SEARCH).history("", 0, 10)).total == 1
             with pytest.raises(Unavailable, match="during recovery"):
                 await store.add(*BUDI)
 

@@ -72,7 +72,7 @@ async def test_another_program_can_make_its_changes_one_batch(
             other.execute("INSERT INTO mahasiswa VALUES ('1', 'Ani', 'Solo')")
             other.execute("INSERT INTO mahasiswa VALUES ('2', 'Ina', 'Solo')")
         other.execute("INSERT INTO mahasiswa VALUES ('3', 'Ina', 'Solo')")
-    items = (await store.reader(SEARCH).history("", None, 0, 10)).items
+    items = (await store.reader(SEARCH).history("", 0, 10)).items
     assert [type(item) for item in items] == [Entry, Batch]
     assert items[1][2:4] == ("delete", 2)
 
@@ -126,7 +126,7 @@ async def test_a_role_that_owns_nothing_uses_the_list_and_the_whole_history(
     engine_of(PostgresURL(clerk)).migrate(7)
     async with opened(PostgresURL(clerk)) as store:
         engine_of(PostgresURL(clerk)).merge([(1, *SITI), (2, *BUDI)], update=False, dry_run=False)
-        (batch,) = (await store.reader(SEARCH).history("", None, 0, 10)).items
+        (batch,) = (await store.reader(SEARCH).history("", 0, 10)).items
         await store.undo(batch.id, is_batch=True)
         assert await read_all(store) == []
         await asyncio.to_thread(age_history, url, 8)
@@ -139,9 +139,9 @@ async def test_a_role_that_owns_nothing_uses_the_list_and_the_whole_history(
         assert await read_all(store) == [SITI._replace(nama="Siti")]
         with pytest.raises(TextsRemain, match=r"the owner of the table must run: VACUUM"):
             engine_of(PostgresURL(clerk)).forget(SITI.nim)
-        assert [
-            item.oleh for item in (await store.reader(SEARCH).history("", None, 0, 10)).items
-        ] == [command_name()]
+        assert [item.oleh for item in (await store.reader(SEARCH).history("", 0, 10)).items] == [
+            command_name()
+        ]
     assert execute(url.address, "SELECT days FROM mahasiswa_history_state") == [(7,)]
 
 
@@ -185,7 +185,7 @@ async def test_a_batch_is_not_undone_while_another_program_writes(
 ) -> None:
     """It waits for the end of the other transaction, and then finds its change."""
     engine_of(url).merge([(1, *SITI), (2, *BUDI)], update=False, dry_run=False)
-    (batch,) = (await store.reader(SEARCH).history("", None, 0, 10)).items
+    (batch,) = (await store.reader(SEARCH).history("", 0, 10)).items
     with psycopg.connect(url.address) as other:
         other.execute("INSERT INTO mahasiswa VALUES ('3', 'Ani', 'Solo')")
         undoing = asyncio.ensure_future(store.undo(batch.id, is_batch=True))
@@ -204,7 +204,7 @@ async def test_a_purge_does_not_wait_for_another_one(url: PostgresURL, store: St
     with psycopg.connect(url.address) as other:
         other.execute("SELECT mahasiswa_history_purge(false)")
         await store.add("a", "Siti", "Solo")
-    assert (await store.reader(SEARCH).history("", None, 0, 10)).total == 1
+    assert (await store.reader(SEARCH).history("", 0, 10)).total == 1
 
 
 async def test_any_program_that_changes_records_purges(url: PostgresURL, store: Store) -> None:
@@ -218,7 +218,7 @@ async def test_any_program_that_changes_records_purges(url: PostgresURL, store: 
     execute(url.address, "INSERT INTO mahasiswa VALUES ('a', 'Ani', 'Solo'), ('b', 'Ani', 'Solo')")
     expired = "SELECT count(*) FROM mahasiswa_history WHERE moment < now() - interval '30 days'"
     assert execute(url.address, expired) == [(PURGE_ENTRIES + 1,)]
-    assert [type(item) for item in (await store.reader(SEARCH).history("", None, 0, 10)).items] == [
+    assert [type(item) for item in (await store.reader(SEARCH).history("", 0, 10)).items] == [
         Entry,
         Entry,
     ]
@@ -243,7 +243,7 @@ async def test_a_forgotten_record_is_in_no_file_of_the_tables(
     for text in (long, "Nama L\u00e1in"):
         await store.update("nim-050", text, text)
     await store.reader(SEARCH).search(Query("rahasia"), 0, 10)
-    await store.reader(SEARCH).history("rahasia", None, 0, 10)
+    await store.reader(SEARCH).history("rahasia", 0, 10)
     await store.delete("nim-050")
     execute(url.address, "ANALYZE")
 
@@ -305,7 +305,7 @@ async def test_forgetting_does_not_wait_long_for_another_program(
         ):
             engine_of(url).forget(SITI.nim)
         assert await read_all(store) == []
-        assert [
-            item.oleh for item in (await store.reader(SEARCH).history("", None, 0, 10)).items
-        ] == [command_name()]
+        assert [item.oleh for item in (await store.reader(SEARCH).history("", 0, 10)).items] == [
+            command_name()
+        ]
     assert not engine_of(url).forget(SITI.nim)  # and the same command removes the rest later

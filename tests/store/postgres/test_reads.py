@@ -170,7 +170,7 @@ async def test_a_search_of_one_day_ends_in_time_before_there_are_statistics(
         )
         execute(url.address, "DELETE FROM mahasiswa")
     days = (datetime.now(UTC) - timedelta(days=1), datetime.now(UTC) + timedelta(days=1))
-    assert (await store.reader(SEARCH).history("siti", None, 0, 10, days=days)).total == 12_000
+    assert (await store.reader(SEARCH).history("siti", 0, 10, days=days)).total == 12_000
 
 
 async def test_the_searched_text_does_not_decide_the_time_of_a_search(

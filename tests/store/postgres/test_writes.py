@@ -272,7 +272,7 @@ async def test_an_undo_makes_nobody_wait_for_a_lock_of_another_program(
     """An unknown item is looked for without a lock, and one entry locks its own record. A batch gives up soon."""
     await store.write_all("import", [Write(SITI, None), Write(SITI._replace(nim="2"), None)])
     await store.add("3", "Ani", "Solo")
-    entry, batch = (await store.reader(SEARCH).history("", None, 0, 10)).items
+    entry, batch = (await store.reader(SEARCH).history("", 0, 10)).items
     began = time.monotonic()
     with psycopg.connect(url.address) as other:
         other.execute("UPDATE mahasiswa SET nama = 'Siti' WHERE nim = '2'")
@@ -315,7 +315,7 @@ async def test_a_change_that_waits_for_a_record_locks_nothing_of_its_history(
     """Each change locks the record first, then what the history has of it. So no two changes of it cause a deadlock."""
     await store.write_all("import", [Write(SITI, None)])
     await store.update(SITI.nim, "Budi", "Solo")
-    *entries, batch = (await store.reader(SEARCH).history("", None, 0, 10)).items
+    *entries, batch = (await store.reader(SEARCH).history("", 0, 10)).items
     await store.update(*SITI)
     edit = partial(store.update, SITI.nim, "Ani", "Solo", digest(SITI))
     undo = partial(store.undo, batch.id if is_batch else entries[0].id, is_batch=bool(is_batch))

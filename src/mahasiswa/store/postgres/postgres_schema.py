@@ -181,32 +181,39 @@ def _upgrade(db: Connection, table: Table, wanted_days: int | None) -> None:
     if stored not in (None, wanted_days):
         log.warning("HISTORY_DAYS is now %s for every instance; it was %s", wanted_days, stored)
 
-    statements = [*UPGRADES[version:]]
-    if statements:
-        statements.append(sql.SET_VERSION.format(version=len(UPGRADES)))
-    if stored is None or not _is_complete(db, wanted_days):
-        if stored == wanted_days:
-            log.warning("triggers were missing or of another release, and are created again")
-        statements += _new_triggers(wanted_days)
-    needs_owner = bool(statements)
-    statements.append(sql.SET_HISTORY_DAYS.format(days=wanted_days))
-    script = ";\n".join(
-        statement.strip().removesuffix(";")
-        for statement in (sql.SET_SCHEMA.format(schema=table.schema), *statements)
-    )
-    if needs_owner and not table.is_ours_to_alter:
+    statements = _lacking(db, version, stored, wanted_days)
+    set_schema = sql.SET_SCHEMA.format(schema=table.schema)
+    set_days = sql.SET_HISTORY_DAYS.format(days=wanted_days)
+    script = _script(set_schema, *statements, set_days)
+    if statements and not table.is_ours_to_alter:
         script = sql.SCRIPT_OF_OWNER.format(script=script)
         raise Unusable(
             f"the table mahasiswa belongs to {table.owner}, who must run this SQL:\n{script}"
         )
 
-    is_older = 0 < version < len(UPGRADES)
-    if is_older:
-        (count,) = db.execute(shared_sql.COUNT).fetchall()[0]
-        log.info("upgrading %s records", f"{count:,}")
+    if not 0 < version < len(UPGRADES):
+        db.execute(script)
+        return
+    (count,) = db.execute(shared_sql.COUNT).fetchall()[0]
+    log.info("upgrading %s records", f"{count:,}")
     db.execute(script)
-    if is_older:
-        log.info("upgraded the table mahasiswa to schema version %d", len(UPGRADES))
+    log.info("upgraded the table mahasiswa to schema version %d", len(UPGRADES))
+
+
+def _lacking(db: Connection, version: int, stored: int | None, days: int) -> list[str]:
+    """Return the statements that the owner of the table must run."""
+    statements = [*UPGRADES[version:]]
+    if statements:
+        statements.append(sql.SET_VERSION.format(version=len(UPGRADES)))
+    if stored is None or not _is_complete(db, days):
+        if stored == days:
+            log.warning("triggers were missing or of another release, and are created again")
+        statements += _new_triggers(days)
+    return statements
+
+
+def _script(*statements: str) -> str:
+    return ";\n".join(statement.strip().removesuffix(";") for statement in statements)
 
 
 def _new_triggers(history_days: int) -> list[str]:
