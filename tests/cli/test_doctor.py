@@ -147,7 +147,7 @@ def test_a_fault_of_the_file_is_found_and_the_service_says_what_it_does(
         assert re.search(doctor, line)
         with start(kept) as service, service.site() as site:
             assert (site.get("/").status_code, site.get("/sehat").status_code) == (status, 200)
-            assert re.search(log, service.stderr())
+            until(lambda: re.search(log, service.stderr()))
 
 
 def test_damage_is_found_and_makes_the_service_unwell(kept: Operator) -> None:
@@ -161,7 +161,7 @@ def test_damage_is_found_and_makes_the_service_unwell(kept: Operator) -> None:
         # So that the list is read again.
         run_script(kept.database, "UPDATE mahasiswa_history_state SET noted = '2026'")
         assert [site.get(path).status_code for path in ("/", "/sehat")] == [503, 503]
-        assert "is damaged (" in service.stderr()
+        until(lambda: "is damaged (" in service.stderr())
         service.kill()
     (line,) = problems(kept)
     assert line.startswith(f"{kept.database} is damaged (")
