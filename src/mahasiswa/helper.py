@@ -34,7 +34,7 @@ from mahasiswa.web.helpers import (
     PIECE,
     PIECE_BYTES,
     QUESTION,
-    pieces,
+    in_pieces,
 )
 from mahasiswa.web.pages import Pages
 from mahasiswa.work import SENT_FILES_MAX_BYTES
@@ -51,40 +51,46 @@ def main() -> None:
     control = socket.socket(fileno=int(sys.argv[1]))
     end_with(int(sys.argv[2]))
     # A terminal sends them to all of its processes; the worker decides when its helpers end.
-    for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
-        signal.signal(number, signal.SIG_IGN)
+    for ignored in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
+        signal.signal(ignored, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     pages = Pages(Settings.from_environment(os.environ))
     gc.collect()
     gc.freeze()
-    ended, wake = socket.socketpair()
-    wake.setblocking(False)  # noqa: FBT003 - its only parameter
-    signal.set_wakeup_fd(wake.fileno())
-    signal.signal(signal.SIGCHLD, lambda *_: None)
+
     helpers: dict[int, int] = {}  # process ids by their numbers
-    while True:
-        ready, _, _ = select.select([control, ended], [], [])
-        if ended in ready:
-            ended.recv(PIECE_BYTES)
-            helpers = {number: pid for number, pid in helpers.items() if not _has_ended(pid)}
-        if control not in ready:
-            continue
-        order, descriptors, _, _ = socket.recv_fds(control, ORDER.size, 2)
-        if not order:
-            break
-        kind, number = ORDER.unpack(order)
-        if kind == KILL and number in helpers:
-            os.kill(helpers[number], signal.SIGKILL)
-        elif kind != KILL:
+    for kind, number, descriptors in _orders(control, helpers):
+        if kind != KILL:
             helpers[number] = os.fork() or _help(kind, descriptors, pages, control)
+        elif number in helpers:
+            os.kill(helpers[number], signal.SIGKILL)
         for descriptor in descriptors:
             os.close(descriptor)
     for pid in helpers.values():
         os.kill(pid, signal.SIGKILL)
 
 
-def _has_ended(pid: int) -> bool:
-    return os.waitpid(pid, os.WNOHANG)[0] == pid
+def _orders(
+    control: socket.socket, helpers: dict[int, int]
+) -> Iterator[tuple[bytes, int, Sequence[int]]]:
+    """The orders of the worker. Meanwhile, forget the helpers that have ended."""
+    ended, wake = socket.socketpair()
+    wake.setblocking(False)  # noqa: FBT003 - its only parameter
+    signal.set_wakeup_fd(wake.fileno())
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    while True:
+        ready, _, _ = select.select([control, ended], [], [])
+        if ended in ready:
+            ended.recv(PIECE_BYTES)
+            for number, pid in list(helpers.items()):
+                if os.waitpid(pid, os.WNOHANG)[0]:
+                    del helpers[number]
+        if control in ready:
+            order, descriptors, _, _ = socket.recv_fds(control, ORDER.size, 2)
+            if not order:
+                return
+            kind, number = ORDER.unpack(order)
+            yield kind, number, descriptors
 
 
 def _help(
@@ -151,7 +157,7 @@ class Worker:
             yield from json.loads(message)
 
     def send(self, kind: bytes, message: bytes = b"") -> None:
-        self._stream.writelines(pieces(kind, message))
+        self._stream.writelines(in_pieces(kind, message))
 
     def close(self) -> None:
         self._stream.close()

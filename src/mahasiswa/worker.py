@@ -21,6 +21,7 @@ from mahasiswa.store.engines import engine_of
 from mahasiswa.store.history_items import PURGE_SECONDS
 from mahasiswa.store.store_errors import StoreError
 from mahasiswa.web.app import create_app
+from mahasiswa.web.helpers import Helpers
 from mahasiswa.work import Busy, Limits
 
 try:
@@ -75,10 +76,10 @@ def run(
 async def _serve(
     settings: Settings, listener: socket.socket, beats: "Connection[bytes, None]"
 ) -> None:
-    limits = Limits()
+    limits, helpers = Limits(), Helpers()
     store = await engine_of(settings.database_url).open_store(limits.slots)
     config = uvicorn.Config(
-        create_app(settings, store, limits),
+        create_app(settings, store, limits, helpers),
         http=HttpProtocol,
         ws="none",
         interface="asgi3",
@@ -101,6 +102,7 @@ async def _serve(
         await _Server(config, beats).serve(sockets=[listener])
     finally:
         purging.cancel()
+        helpers.close()
         await store.close()
 
 

@@ -27,6 +27,7 @@ from mahasiswa.logs import configure_logging
 from mahasiswa.settings import Settings
 from mahasiswa.store.engines import engine_of
 from mahasiswa.web.app import create_app
+from mahasiswa.web.helpers import Helpers
 from mahasiswa.work import Limits
 
 async def serve():
@@ -35,7 +36,7 @@ async def serve():
     engine = engine_of(settings.database_url)
     engine.migrate()
     store = await engine.open_store(limits.slots)
-    app = create_app(settings, store, limits)
+    app = create_app(settings, store, limits, Helpers())
     await uvicorn.Server(uvicorn.Config(app, settings.host, settings.port, http="h11", lifespan="off")).serve()
 
 asyncio.run(serve())

@@ -7,7 +7,7 @@ import socket
 import sys
 from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from datetime import datetime, timedelta, tzinfo
 from functools import partial
 from pathlib import Path
@@ -29,6 +29,7 @@ from mahasiswa.settings import Settings
 from mahasiswa.store import Store
 from mahasiswa.store.engines import engine_of
 from mahasiswa.web.app import create_app
+from mahasiswa.web.helpers import Helpers
 from mahasiswa.web.list_cache import PAGE_MAX_RECORDS
 from mahasiswa.web.pages import Pages
 from mahasiswa.work import Limits
@@ -180,9 +181,10 @@ def test_a_list_too_long_for_the_cache_is_streamed(database: str) -> None:
 
 @asynccontextmanager
 async def client_of(settings: Settings, store: Store) -> AsyncIterator[httpx.AsyncClient]:
-    transport = httpx.ASGITransport(create_app(settings, store, Limits()))
-    async with httpx.AsyncClient(transport=transport, base_url="http://a") as client:
-        yield client
+    with closing(Helpers()) as helpers:
+        transport = httpx.ASGITransport(create_app(settings, store, Limits(), helpers))
+        async with httpx.AsyncClient(transport=transport, base_url="http://a") as client:
+            yield client
 
 
 async def test_the_streamed_list_equals_the_cached_one(

@@ -15,7 +15,7 @@ _OTHER_KINDS = b"{\\rtf"  # a document without a NUL, which every other kind has
 
 
 def kind_of(file: BinaryIO) -> Literal["", "workbook", "html"]:
-    """The kind of a file that is read in a process of its own, or a blank text."""
+    """The kind of a file that is no CSV, or a blank text."""
     start = _start_of(file)
     if start.startswith((b"PK\3\4", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1")):
         return "workbook"

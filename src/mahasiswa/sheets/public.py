@@ -1,4 +1,4 @@
-"""The names of this package for the rest of the program. In `__init__` they would double the start of workbook_child."""
+"""The names of this package for the rest of the program."""
 
 from mahasiswa.sheets.carried_file import LEFT_OUT, CarriedFile, dump, load, ranges_of
 from mahasiswa.sheets.cells import SHEET_ROWS, in_input, row_name

@@ -109,8 +109,8 @@ ROUTES = (
 )
 
 
-def create_app(settings: Settings, store: Store, limits: Limits) -> ASGIApp:
-    """The service as an ASGI application on an open store. The caller closes the store."""
+def create_app(settings: Settings, store: Store, limits: Limits, helpers: Helpers) -> ASGIApp:
+    """The service as an ASGI application on an open store. The caller closes the store and the helpers."""
     # Looks for a folder that is not full, so it must not look for the first time when all are.
     tempfile.gettempdir()
     pages = Pages(settings)
@@ -120,4 +120,4 @@ def create_app(settings: Settings, store: Store, limits: Limits) -> ASGIApp:
         route for route in ROUTES if route.needs is None or getattr(settings, route.needs)
     )
     guard = RequestGuard(settings)
-    return Middleware(router, guard, store, cache, pages, limits, Helpers(), metrics)
+    return Middleware(router, guard, store, cache, pages, limits, helpers, metrics)

@@ -249,31 +249,33 @@ def _import_preview(
 
     `meant` are the rows whose NIM is replaced by the similar one that is stored, or ALL_LOST_ZEROS.
     """
-    part, _, start = opened.partition("-")
     nims = cleaned.nims()
     stored, near = _existing_and_near(task, nims)
-    (total,) = task.ask("total")
-    absentees = task.absentees(set(nims), ABSENTEES_MAX_ROWS) if part == "sisa" else []
-    others = sorted(task.find(absentees).values())
     plan = sheets.compare(cleaned, stored, near)
     if meant:
         of_rows = sheets.nims_meant(plan, None if ALL_LOST_ZEROS in meant else _numbers(meant))
         cleaned = sheets.clean_again(cleaned.file.with_nims(of_rows))
         stored |= {record.nim: record for record in near}
         plan = sheets.compare(cleaned, stored, near)
-    file, data = sheets.dump(cleaned.versions(sheets.with_shown_changes(cleaned.file, plan)), task)
+    part, _, start = opened.partition("-")
+    absentees = task.absentees(set(nims), ABSENTEES_MAX_ROWS) if part == "sisa" else []
+    others = sorted(task.find(absentees).values())
+    (total,) = task.ask("total")
     absent = total - len(stored.keys() & cleaned.nims())
+    file, data = sheets.dump(cleaned.versions(sheets.with_shown_changes(cleaned.file, plan)), task)
     preview = PreviewPage(
         file, cleaned, plan, data, absent, total, others, part, whole_number(start) or 0, alert
     )
-    pages = task.pages
-    if cleaned.columns_problem:
-        return task.shown(pages.upload_form("impor", cleaned.columns_problem, preview=preview))
-    status = 409 if alert == "changed" else 200
-    page = pages.page(
+    return task.shown(_import_page(task.pages, preview))
+
+
+def _import_page(pages: Pages, preview: PreviewPage) -> Response:
+    if problem := preview.cleaned.columns_problem:
+        return pages.upload_form("impor", problem, preview=preview)
+    status = 409 if preview.alert == "changed" else 200
+    return pages.page(
         "preview.html", status, pages.not_stored, preview=preview, row_name=sheets.row_name
     )
-    return task.shown(page)
 
 
 def _deletion_preview(task: Task, cells: Sequence[deletion.NimCell], alert: Alert = "") -> Led:
@@ -303,18 +305,21 @@ def _repaired(
     """The rows of a preview's form with its repairs, and their kind, if there are any. Raise SheetError."""
     cleaned = sheets.clean_again(sheets.load("".join(sent["data"]), signer))
     file = cleaned.file
-    rows = zip(sent["baris[]"], sent["nim[]"], sent["nama[]"], sent["alamat[]"], strict=False)
     names = [sheet.name for sheet in file.sheets] if sent["semua"] else sent["lembar"]
-    typed: dict[int, Sequence[str | None]] = {
-        number: texts for row, *texts in rows for number in _numbers([row])
-    }
-    typed |= dict.fromkeys(_numbers(sent["lewati[]"]), sheets.LEFT_OUT)
     choice, accepted = _chosen(names, sent["kolom[]"]), _numbers(sent["benar[]"])
+    typed = _typed(sent)
     repaired = sheets.repaired(cleaned, choice, typed, accepted, fills_alamat=bool(sent["isi"]))
     if repaired == file:
         return "", cleaned
     is_typed = (repaired.typed, repaired.accepted) != (file.typed, file.accepted)
     return "repaired" if is_typed else "chosen", sheets.clean_again(repaired)
+
+
+def _typed(sent: Mapping[str, Sequence[str]]) -> Mapping[int, Sequence[str | None]]:
+    """The texts of the inputs, by the number of the row."""
+    rows = zip(sent["baris[]"], sent["nim[]"], sent["nama[]"], sent["alamat[]"], strict=False)
+    typed = {number: texts for row, *texts in rows for number in _numbers([row])}
+    return {**typed, **dict.fromkeys(_numbers(sent["lewati[]"]), sheets.LEFT_OUT)}
 
 
 def _chosen(

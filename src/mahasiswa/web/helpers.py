@@ -65,24 +65,20 @@ log = logging.getLogger(__name__)
 
 
 class Outcome(NamedTuple):
-    """What a task has led to: a complete page, or JSON of the changes to write."""
+    """What a task has led to: the pieces of a complete page, or the rows of texts of the changes to write."""
 
     kind: Literal["page", "writes", "removals", "file"]
     status: int = 200
     headers: Sequence[tuple[str, str]] = ()
-    parts: Sequence[bytes] = ()
+    pieces: Sequence[bytes] = ()
+    rows: Sequence[Sequence[Any]] = ()
 
     def page(self) -> Response:
         """The page, which needs no compression any more."""
-        response = Response(b"".join(self.parts), self.status)
+        response = Response(b"".join(self.pieces), self.status)
         response.raw_headers = [(name.encode(), value.encode()) for name, value in self.headers]
         response.media_type = "text/html"
         return response
-
-    def rows(self) -> Iterator[Sequence[Any]]:
-        """The rows of texts of the changes."""
-        for part in self.parts:
-            yield from json.loads(part)
 
 
 class Helpers:
@@ -189,17 +185,22 @@ class _Conversation(NamedTuple):
             raise RuntimeError(head["error"])
         if "problem" in head:
             raise BodyRefused(head["problem"], head["limit"])
-        parts = []
+        pieces: list[bytes] = []
+        rows: list[Sequence[Any]] = []
         while (received := await self._receive())[0] == PART:
-            parts.append(received[1])
-        return Outcome(**head, parts=parts)
+            if head["kind"] == "page":
+                pieces.append(received[1])
+            else:
+                rows += json.loads(received[1])
+        return Outcome(**head, pieces=pieces, rows=rows)
 
     async def _send(self, kind: bytes, messages: Iterable[bytes]) -> None:
         for message in messages:
-            for piece in pieces(kind, message):
+            for piece in in_pieces(kind, message):
                 self.writer.write(piece)
-                await self.writer.drain()
-        self.writer.writelines(pieces(END, b""))
+                async with asyncio.timeout(self.silent_seconds):
+                    await self.writer.drain()
+        self.writer.writelines(in_pieces(END, b""))
 
     async def _receive(self) -> tuple[bytes, bytes]:
         kind, message = b"", bytearray()
@@ -227,7 +228,7 @@ def helper_task(request: Request, name: str, **head: object) -> Mapping[str, obj
     }
 
 
-def pieces(kind: bytes, message: bytes) -> Iterator[bytes]:
+def in_pieces(kind: bytes, message: bytes) -> Iterator[bytes]:
     """A message in pieces, each with its head."""
     starts = range(0, len(message) or 1, PIECE_BYTES)
     for at in starts:

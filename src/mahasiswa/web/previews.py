@@ -46,7 +46,7 @@ async def confirm_import(request: Request, store: Store, pages: Pages) -> Respon
         if outcome.kind == "page":
             return outcome.page()
         try:
-            await store.write_all("import", [_write(*row) for row in outcome.rows()])
+            await store.write_all("import", [_write(*row) for row in outcome.rows])
         except Changed:  # a record has changed since it was read, so nothing is written
             return (await talk(has_changed=True)).page()
     return pages.redirect_home
@@ -87,7 +87,7 @@ async def confirm_deletion(request: Request, store: Store, pages: Pages) -> Resp
         outcome = await _converse(request, store, "confirm_deletion", body)
     if outcome.kind == "page":
         return outcome.page()
-    await store.write_all("delete", removals=[nim for (nim,) in outcome.rows()])
+    await store.write_all("delete", removals=[nim for (nim,) in outcome.rows])
     return pages.redirect_home
 
 
