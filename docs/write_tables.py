@@ -1,9 +1,10 @@
-"""Writes the tables of README.md and docs/reference.md from the code: settings, commands, metrics, limits, kinds of work.
+"""Writes tables of the documents from the code: settings, commands, metrics, limits, kinds of work, and the map.
 
 Usage: .venv/bin/python docs/write_tables.py. A table stands between `<!-- NAME, written by docs/write_tables.py -->` and
 `<!-- end -->`. A limit is named by its constant in braces, wherever that constant stands in the package.
 """
 
+import ast
 import importlib
 import pkgutil
 import re
@@ -21,7 +22,7 @@ from mahasiswa.web.monitoring import Metrics
 from mahasiswa.work import KINDS, Limits
 
 ROOT = Path(__file__).resolve().parents[1]
-DOCUMENTS = ("README.md", "docs/reference.md")
+DOCUMENTS = ("README.md", "docs/reference.md", "docs/architecture.md")
 WRITTEN = re.compile(
     r"(<!-- ([a-z ]+), written by docs/write_tables\.py -->\n).*?(<!-- end -->)", re.DOTALL
 )
@@ -233,6 +234,16 @@ def kinds() -> Iterator[list[str]]:
         yield [kind.name, f"{kind.running}", f"{kind.waiting:,}"]
 
 
+def modules() -> Iterator[list[str]]:
+    """The map: each module by its folder, with the first sentence of its docstring."""
+    source = ROOT / "src" / "mahasiswa"
+    yield ["module", "what it does"]
+    for file in sorted(source.rglob("*.py"), key=lambda file: (file.parent, file.stem)):
+        docstring = ast.get_docstring(ast.parse(file.read_text("utf-8"))) or ""
+        name = str(file.relative_to(source).with_suffix("")).replace("/__init__", "/")
+        yield [f"`{name}`", docstring.partition("\n")[0].replace("|", "\\|")]
+
+
 TABLES: dict[str, Callable[[], Iterator[list[str]]]] = {
     "first settings": lambda: settings(lambda name: name in FIRST_SETTINGS),
     "settings": lambda: settings(lambda name: name not in FIRST_SETTINGS),
@@ -240,6 +251,7 @@ TABLES: dict[str, Callable[[], Iterator[list[str]]]] = {
     "metrics": metrics,
     "limits": limits,
     "kinds of work": kinds,
+    "map": modules,
 }
 
 

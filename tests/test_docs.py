@@ -117,34 +117,6 @@ def test_the_specification_lists_every_route() -> None:
         assert f"`{method} {path}`" in text or f"`GET` and `POST {path}`" in text, (method, path)
 
 
-def test_the_map_names_every_module() -> None:
-    """Each module is in its folder, and no other. An entry is `name text`, `name, name: text` or `name, name`."""
-    _, _, source = (
-        (ROOT / "docs" / "architecture.md").read_text("utf-8").partition("src/mahasiswa/\n")
-    )
-    folder, listed = "", set()
-    for line in source.partition("\ntests/")[0].splitlines():
-        below, rest = re.findall(r"^ {2,4}(\w+/)? *(.*)", line)[0]
-        if below:
-            folder = (
-                below if line.startswith("  " + below) else f"{folder.partition('/')[0]}/{below}"
-            )
-        for entry in rest.split(";  "):
-            names = re.match(r"\w+(?=  )|\w+/?(, \w+/?)*(?=:|$)", entry)
-            listed |= (
-                {folder + name for name in names[0].split(", ") if not name.endswith("/")}
-                if names
-                else {entry}
-            )
-    files = [file.relative_to(ROOT / "src" / "mahasiswa") for file in (ROOT / "src").rglob("*.py")]
-    modules = {
-        str(file.with_suffix(""))
-        for file in files
-        if file.name != "__init__.py" or file.parent.name == "store"
-    }
-    assert sorted(listed ^ modules) == []
-
-
 @pytest.mark.parametrize(
     ("script", "made"),
     [

@@ -1,4 +1,4 @@
-"""Formats what each change renders again: rows (specification 4.1.4, 4.1.5) in 0.3 us, and the latest change."""
+"""Formats what each change renders again: rows (specification 4.1.4, 4.1.5), and the latest change."""
 
 import re
 from collections.abc import Iterator, Sequence
