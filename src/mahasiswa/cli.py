@@ -380,6 +380,7 @@ def _remove(settings: Settings, copies: Sequence[Path]) -> None:
     own: list[Path] = []
     try:
         with suppress(FileNotFoundError):
+            engine.check_removal(folder)
             own += [one.file for one in (engine.backup_files(folder) if folder else ())]
         foreign = [copy for copy in copies if list_id(copy) not in (None, *map(list_id, own))]
         chosen = [copy for copy in copies if copy not in foreign]

@@ -197,6 +197,13 @@ def test_each_of_two_lists_in_one_folder_has_its_own_backups(
     run_script(kept.database, "DELETE FROM mahasiswa WHERE nim = '1'")
     kept.run("backup")
     assert len(backups(kept)) == 8
+    # A restore into an existing file keeps its key, and a copy has one of its own.
+    before = ask(other.database, KEY)
+    other.done("restore", str(old_names[0]))
+    copied = kept.folder / "tujuan.db"
+    kept.done("copy", "--to", f"sqlite:///{copied}")
+    assert ask(other.database, KEY) == before
+    assert len({*map(str, (before, ask(kept.database, KEY), ask(copied, KEY)))}) == 3
 
 
 SHRUNK = "WRONG  The list has {} records fewer than within the last 30 days. If they are lost, restore a back-up."

@@ -114,6 +114,17 @@ def test_ctrl_c_at_the_question_ends_the_command(copied: tuple[Operator, list[Pa
     assert [path for path in copies if path.exists()] == copies
 
 
+def test_no_copy_is_removed_if_the_list_is_empty(copied: tuple[Operator, list[Path]]) -> None:
+    """All of its records may be lost. So it is if it has lost many, until that is accepted."""
+    operator, copies = copied
+    operator.environment["HISTORY_DAYS"] = "0"
+    run_script(operator.database, "DELETE FROM mahasiswa; DELETE FROM mahasiswa_history")
+    refused = answered(operator, "y\n")
+    assert "mahasiswa: no copy is removed, because the list is empty" in refused.stderr
+    assert refused.returncode == 1
+    assert [path for path in copies if path.exists()] == copies
+
+
 def test_backups_of_another_list_need_a_second_answer(
     copied: tuple[Operator, list[Path]],
 ) -> None:

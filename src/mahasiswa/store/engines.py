@@ -142,6 +142,10 @@ class Engine(ABC):
         """Note the number of records and return it: that it was larger is no alarm any more; raise Unusable or OSError."""
 
     @abstractmethod
+    def check_removal(self, folder: Path | None) -> None:
+        """Raise Unusable if the list may have lost records, so that its copies are still needed; raise OSError."""
+
+    @abstractmethod
     def backup_files(self, folder: Path, *, from_future: bool = False) -> Sequence[Backup]:
         """The back-ups of this list in a folder, newest first; raise OSError. Those of a wrong clock come from the future.
 

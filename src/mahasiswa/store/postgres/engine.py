@@ -123,6 +123,9 @@ class PostgresEngine(Engine):
             "this is PostgreSQL: its number of records is not compared with that of dumps"
         )
 
+    def check_removal(self, folder: Path | None) -> None:
+        pass
+
     def backup_files(self, folder: Path, *, from_future: bool = False) -> Sequence[Backup]:
         """See Engine. A dump whose name has no id counts, too: the unit of the next dump reads the id in it."""
         found = find_backups(folder, "mahasiswa-", ".dump", from_future=from_future)

@@ -153,6 +153,12 @@ def lacking(path: Path, folder: Path, outcome: Outcome) -> int:
     return missing_records(count_records(path) or 0, max([most, *counts]))
 
 
+def doubt(path: Path, folder: Path, outcome: Outcome) -> str:
+    """A sentence about an alarming loss of records, or nothing; raise OSError."""
+    missing = lacking(path, folder, outcome)
+    return f"the list has {missing} records fewer than within the last 30 days" if missing else ""
+
+
 def count_records(file: Path) -> int | None:
     """The number of records in a back-up, None if it cannot be read."""
     try:

@@ -54,10 +54,9 @@ def examine(path: Path, folder: Path | None, *, quick: bool) -> Iterator[Finding
 
 def _lacking(path: Path, folder: Path) -> Iterator[Finding]:
     with suppress(OSError):  # as below
-        if missing := backup.lacking(path, folder, read_outcome(path)):
-            fault = f"The list has {missing} records fewer than within the last 30 days"
+        if fault := backup.doubt(path, folder, read_outcome(path)):
             remedy = f"If they are lost, restore a back-up. If not, run: {typed('doctor --accept')}"
-            yield wrong(f"{fault}. {remedy}")
+            yield wrong(f"{fault[0].upper()}{fault[1:]}. {remedy}")
 
 
 def examine_backup(file: Path) -> Finding:

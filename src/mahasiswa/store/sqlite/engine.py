@@ -13,7 +13,7 @@ import apsw
 from mahasiswa.administrator import typed
 from mahasiswa.record import Incoming
 from mahasiswa.store import commands, undo
-from mahasiswa.store.backup_folder import Backup, lack_of_room
+from mahasiswa.store.backup_folder import Backup, lack_of_room, read_outcome
 from mahasiswa.store.engines import Engine, Finding, Merged, Restored
 from mahasiswa.store.sqlite import backup, doctor, keeping, sqlite_schema
 from mahasiswa.store.sqlite import sqlite_sql as sql
@@ -22,7 +22,7 @@ from mahasiswa.store.sqlite.restore import restore
 from mahasiswa.store.sqlite.sqlite_errors import refusal, usable
 from mahasiswa.store.sqlite.sqlite_reader import take, take_named
 from mahasiswa.store.sqlite.store import SQLiteStore
-from mahasiswa.store.store_errors import TextsRemain, Unavailable
+from mahasiswa.store.store_errors import TextsRemain, Unavailable, Unusable
 from mahasiswa.work import Slots
 
 # Maximum wait for the readers of the write-ahead log after a record was forgotten.
@@ -121,6 +121,13 @@ class SQLiteEngine(Engine):
 
     def accept(self) -> int:
         return keeping.accept(self._path)
+
+    def check_removal(self, folder: Path | None) -> None:
+        doubt = "" if backup.count_records(self._path) else "the list is empty"
+        if folder and not doubt:
+            doubt = backup.doubt(self._path, folder, read_outcome(self._path))
+        if doubt:
+            raise Unusable(f"no copy is removed, because {doubt}")
 
     def backup_files(self, folder: Path, *, from_future: bool = False) -> Sequence[Backup]:
         own = backup.id_in(self._path)
