@@ -93,7 +93,7 @@ async def _serve(
         timeout_graceful_shutdown=GRACEFUL_SHUTDOWN_SECONDS,
     )
     # Everything allocated so far lives until exit, so exclude it from garbage collection. Starlette's threads import 20
-    # modules when they are first used. Without this use the first upload would stop the event loop for 50 ms.
+    # modules when they are first used. Without this use the first upload would stop the event loop.
     await run_in_threadpool(gc.collect)
     gc.freeze()
     gc.set_threshold(GARBAGE_OBJECTS)
@@ -128,7 +128,7 @@ def _give_memory_back() -> None:
     """Let glibc return free memory to the system: by itself it kept 480 MB after hostile imports."""
     if mallopt := getattr(ctypes.CDLL(None), "mallopt", None):  # absent without glibc
         mallopt(M_ARENA_MAX, 2)
-        # With the usual 128 KB for both, a list of 10,000 rows takes 4 ms longer.
+        # With the usual 128 KB for both, a long list takes longer.
         mallopt(M_MMAP_THRESHOLD, 4 << 20)
         mallopt(M_TRIM_THRESHOLD, 8 << 20)
 

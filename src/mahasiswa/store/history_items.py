@@ -14,7 +14,7 @@ UNDOABLE_ROWS_MAX = 100_000
 # Maximum rows of a batch that a web request undoes: the number of rows that it imports.
 UNDO_ROWS_MAX = 10_000
 UNDO_CONFLICTS_MAX = 50  # maximum conflicts that an undo names
-# Maximum expired entries that a transaction removes; 500 would delay other changes by up to 19 ms.
+# Maximum expired entries that a transaction removes; more would delay other changes.
 PURGE_ENTRIES = 100
 
 PURGE_SECONDS = 60

@@ -21,14 +21,14 @@ from mahasiswa.wording import ProblemName
 from mahasiswa.work import RECORD
 
 FORM_MAX_BYTES = 64 * 1024
-INLINE_FORM_MAX_BYTES = 8 * 1024  # a longer form is decoded in a thread; 64 KB of `%41` take 10 ms
+INLINE_FORM_MAX_BYTES = 8 * 1024  # a longer form is decoded in a thread
 MAX_FIELDS = 20  # of a form for one record
 # Fields of the form of a preview, or of ticks; a preview has 100 rows to repair with six fields
 # each, and as many ticks.
 MAX_REPAIRS = 1000
 DECODE_BYTES = 64 * 1024  # a longer text would hold the GIL for too long
 
-CONTENT_TYPE_MAX_BYTES = 1024  # of an upload; parsing a header of 64 KB takes the event loop 178 ms
+CONTENT_TYPE_MAX_BYTES = 1024  # of an upload; a longer header would hold the event loop
 # In an upload: the sheets and the columns that a person has chosen, the columns before, and the pasted text.
 MAX_TEXTS = MAX_SHEETS + 8
 

@@ -18,7 +18,7 @@ TRIM = "this.value=this.value.trim()"
 
 HANDLERS = (CONFIRM, CONFIRM_NAMED, TRIM)  # all inline code of the pages
 BODY_ROWS = 100  # rows in one body of the table
-# Maximum length of texts that one call escapes, because it holds the interpreter's lock: 1 MB of quotes takes 9 ms.
+# Maximum length of texts that one call escapes, because it holds the interpreter's lock.
 FORMATTED_MAX_BYTES = 1 << 20
 SHOWN_NAMA_MAX_CHARACTERS, SHOWN_NIM_MAX_CHARACTERS = 60, 40  # of the latest change
 
@@ -36,7 +36,7 @@ ENTITIES = (
     (b"'", b"&#39;"),
     (b"\r", b"&#13;"),
 )
-# Cells of these lengths get <wbr>; 1 MB would take the event loop 38 ms.
+# Cells of these lengths get <wbr>; longer ones would hold the event loop.
 LONG_CELL_BYTES, HUGE_CELL_BYTES = 100, 4096
 
 INLINE_MAX_CHARACTERS = 64 * 1024

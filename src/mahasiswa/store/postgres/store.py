@@ -32,7 +32,7 @@ from mahasiswa.store.reader import SNAPSHOT_MAX_BYTES, Reader, Rows, Snapshot, S
 from mahasiswa.store.store_errors import Locked, Refused, StoreError, TookTooLong, Unavailable
 from mahasiswa.work import CHANGE, EDIT, IMPORT, KINDS, LIST, Busy, Kind, Slots
 
-# Records of a snapshot that one statement reads. Other requests get the event loop after them, 5 ms later.
+# Records of a snapshot that one statement reads. Other requests get the event loop after them.
 SNAPSHOT_ROWS = 5000
 TIMER_RESOLUTION_SECONDS = 0.002  # the event loop's timers may fire this much too early
 
@@ -155,7 +155,7 @@ async def _add_each(
 
 
 async def _add_halves(db: Connection, additions: Sequence[Addition]) -> Sequence[Outcome]:
-    """Add both halves. One refused record of 64 takes 7.5 ms; a savepoint for each record would take 55 ms."""
+    """Add both halves: a savepoint for each record would take much longer (docs/decisions.md, Measured)."""
     half = len(additions) // 2
     return [*await _add_part(db, additions[:half]), *await _add_part(db, additions[half:])]
 

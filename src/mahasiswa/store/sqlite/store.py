@@ -66,7 +66,7 @@ class SQLiteStore(Store):
         self._watch.execute(sql.PACKED, (1,)).get  # noqa: B018 - the first read creates the write-ahead log
         self._watch.set_busy_timeout(0)
         self._short_list_pages = SHORT_LIST_FILE_BYTES // self._watch.pragma("page_size")
-        # Which takes 2 us; Connection.pragma compiles its statement each time.
+        # Connection.pragma compiles its statement each time.
         self._pragmas = self._watch.cursor()
         self._log_inodes = log_inodes(path)
         # Of a file that was replaced, moved or removed.
