@@ -10,7 +10,11 @@ DECLARE
   soon timestamptz := now_here + interval '1 minute';
   state record;
 BEGIN
-  SELECT * INTO state FROM mahasiswa_history_state;
+  -- Each statement calls this, so it looks at the oldest and the newest moment only.
+  SELECT noted, has_leapt, days,
+    (SELECT moment FROM mahasiswa_history ORDER BY moment, id LIMIT 1) AS oldest,
+    (SELECT moment FROM mahasiswa_history ORDER BY moment DESC, id DESC LIMIT 1) AS newest
+  INTO state FROM mahasiswa_history_state;
   IF state.noted > soon OR state.noted <= now_here - interval '1 day'
     OR (is_timed AND NOT state.has_leapt AND state.noted <= now_here - interval '{seconds} s')
   THEN
@@ -21,22 +25,26 @@ BEGIN
     END IF;
     UPDATE mahasiswa_history_state
     SET noted = now_here, has_leapt = NOT has_leapt AND noted <= now_here - interval '2 days'
-    RETURNING * INTO state;
+    RETURNING has_leapt INTO state.has_leapt;
   ELSIF is_timed THEN
     RETURN;
   END IF;
   IF state.has_leapt THEN
     RETURN;
   END IF;
-  -- The head of a batch goes before its entries, so a batch is never shown in part.
-  DELETE FROM mahasiswa_history WHERE id IN (
-    SELECT id FROM mahasiswa_history WHERE moment < now_here - make_interval(days => state.days)
-    ORDER BY moment, id LIMIT {entries} FOR UPDATE SKIP LOCKED
-  );
-  UPDATE mahasiswa_history SET moment = now_here WHERE id IN (
-    SELECT id FROM mahasiswa_history WHERE moment > soon
-    ORDER BY moment DESC, id LIMIT {entries} FOR UPDATE SKIP LOCKED
-  );
+  IF state.oldest < now_here - make_interval(days => state.days) THEN
+    -- The head of a batch goes before its entries, so a batch is never shown in part.
+    DELETE FROM mahasiswa_history WHERE id IN (
+      SELECT id FROM mahasiswa_history WHERE moment < now_here - make_interval(days => state.days)
+      ORDER BY moment, id LIMIT {entries} FOR UPDATE SKIP LOCKED
+    );
+  END IF;
+  IF state.newest > soon THEN
+    UPDATE mahasiswa_history SET moment = now_here WHERE id IN (
+      SELECT id FROM mahasiswa_history WHERE moment > soon
+      ORDER BY moment DESC, id LIMIT {entries} FOR UPDATE SKIP LOCKED
+    );
+  END IF;
 END $$;
 
 CREATE OR REPLACE FUNCTION mahasiswa_history_write() RETURNS trigger
