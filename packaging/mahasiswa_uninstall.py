@@ -32,6 +32,8 @@ REMOVED = (
     "var/lib/mahasiswa",
     "etc/mahasiswa*",
     "etc/systemd/system/mahasiswa*",
+    # Of `systemctl set-property`.
+    "etc/systemd/system.control/mahasiswa*",
     "usr/local/share/man/man1/mahasiswa.1",
     "usr/local/share/bash-completion/completions/mahasiswa-run",
     "var/lib/systemd/timers/*mahasiswa*",

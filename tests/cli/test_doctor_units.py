@@ -4,6 +4,7 @@ tests/install/test_machine.py makes such faults on a booted machine, and types t
 """
 
 import os
+import re
 import signal
 import socket
 import time
@@ -19,6 +20,8 @@ from units import ROOT, RUN, pretend_other_unit, pretend_unit
 
 UNIT = "mahasiswa.service"
 SOURCE = ROOT / "packaging" / "systemd" / UNIT
+# The unit gives one worker enough.
+MEMORY = str(int(re.findall(r"^MemoryMax=(\d+)M", SOURCE.read_text(), re.MULTILINE)[0]) << 20)
 DOCTOR, LITESTREAM = "mahasiswa-doctor.timer", "mahasiswa-litestream.service"
 
 
@@ -30,7 +33,7 @@ class Machine(Operator):
         self.service = service
         self.settings = folder / "mahasiswa.env"
         self.settings.touch(mode=0o600)
-        self.properties = {"UnitFileState": "enabled", "MemoryMax": str(1536 << 20)}
+        self.properties = {"UnitFileState": "enabled", "MemoryMax": MEMORY}
         self.pid = service.pid
         self.given = dict(service.environment)
         pretend_unit(folder, {})
@@ -95,8 +98,8 @@ FAULTS = {
     ),
     "little memory": (
         {"MemoryMax": str(1024 << 20)},
-        "1 workers may take 1424 MB, and MemoryMax= has 1024 MB",
-        "systemctl set-property mahasiswa MemoryMax=1424M",
+        "1 workers may take 1936 MB, and MemoryMax= has 1024 MB",
+        "systemctl set-property mahasiswa MemoryMax=1936M",
     ),
 }
 
