@@ -16,7 +16,17 @@ from attack import attacked
 from harness import Service
 from processes import children, helpers, is_running, memory, until
 from sockets import Line, upload
-from spreadsheets import HEADER, HEADER_XML, by_openpyxl, sheet_xml, text_cell, with_sheet, zip_bomb
+from spreadsheets import (
+    HEADER,
+    HEADER_XML,
+    Importer,
+    by_openpyxl,
+    csv,
+    sheet_xml,
+    text_cell,
+    with_sheet,
+    zip_bomb,
+)
 
 from mahasiswa import wording
 from mahasiswa.helper import PREVIEW_MEMORY_BYTES
@@ -98,6 +108,23 @@ def test_a_bomb_is_refused_in_bounded_memory_and_time(
     assert answer.startswith(b"HTTP/1.1 413")
     assert TOO_HEAVY in answer
     assert memory(worker, "VmHWM") - before < len(file) / (1 << 20) + WORKER_GROWS_MAX_MB
+
+
+@pytest.mark.parametrize("count", [1_000, pytest.param(10_000, marks=pytest.mark.torture)])
+def test_no_preview_and_no_confirmation_stops_the_worker(database: str, count: int) -> None:
+    """The clock of the tests measures the worker: dear texts, rows of 16,384 cells, and long NIMs."""
+    chat = "22000186203 Ani, Solo 22000186204 Budi; Bantul\n" * 1400
+    few = with_sheet(sheet_xml(HEADER_XML, b"<row>" + text_cell(b"1") * 16_384 + b"</row>"))
+    rows = [(f"{n:05}" + "é" * 250, f"Nama {n}", "Solo") for n in range(count)]
+    with Service(database) as service, service.site() as site:
+        importer = Importer(site)
+        for answer in (importer.send(pasted=chat), importer.send(few, "a.xlsx")):
+            assert answer.status_code in (200, 400)
+        importer.save(importer.upload(csv(HEADER, *rows)))
+        other = csv(HEADER, *((nim, f"{nama} S.", alamat) for nim, nama, alamat in rows))
+        importer.save(importer.upload(other), "perbarui")
+        assert site.get("/mahasiswa/ekspor.xlsx").status_code == 200
+        assert f"{rows[-1][1]} S." in site.page("/?per=10&arah=turun").html
 
 
 def killed_while_reading(service: Service, worker: int, whom: Callable[[], int], how: int) -> bytes:
