@@ -17,7 +17,13 @@ from mahasiswa.sheets import public as sheets
 from mahasiswa.store import Query, Store
 from mahasiswa.store.store_errors import Changed
 from mahasiswa.web.forms import read_large_body
-from mahasiswa.web.helpers import PIECE_BYTES, Outcome, helper_task, in_messages
+from mahasiswa.web.helpers import (
+    PIECE_BYTES,
+    PREVIEW_SILENT_SECONDS,
+    Outcome,
+    helper_task,
+    in_messages,
+)
 from mahasiswa.web.list_query import query_of
 from mahasiswa.web.pages import Pages
 from mahasiswa.web.request import Request
@@ -105,7 +111,7 @@ async def _converse(
     if isinstance(given, bytearray):
         given = _pieces(given)
     answer = partial(_answer, store, sheets.KeySigner(key))
-    async with request.limits.slots.slot(PREVIEW):
+    async with request.limits.slots.slot(PREVIEW, PREVIEW_SILENT_SECONDS):
         return await request.service.helpers.converse(
             helper_task(request, task, **head), given, answer
         )
