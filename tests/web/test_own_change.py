@@ -4,9 +4,11 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
+import httpx
 import pytest
 from engines import empty_list, service_on_each_engine  # noqa: F401 - fixtures
 from harness import Form, Page, Service, Site
+from spreadsheets import HEADER, Importer, csv
 from stores import age_history
 from web.test_history import HISTORY, MOMENT
 
@@ -34,10 +36,28 @@ def undo_button(page: Page) -> Form:
 
 
 def save(site: Site, path: str, **typed: str) -> str:
-    """Send a form; return the address of its redirect, which must name a change, as a browser asks for it."""
-    location = site.post(path, typed).headers["location"]
+    """Send a form; return the address of its redirect, as `named` does."""
+    return named(site.post(path, typed))
+
+
+def named(answer: httpx.Response) -> str:
+    """Return the address of a redirect, which must name a change, as a browser asks for it."""
+    location = answer.headers["location"]
     assert re.search(KEY, location), location
     return str(location.partition("#")[0])
+
+
+def save_import(site: Site) -> str:
+    importer = Importer(site)
+    return named(importer.press(importer.upload(csv(HEADER, NEAR)), "Simpan"))
+
+
+def remove_ticked(site: Site) -> str:
+    preview = site.post("/mahasiswa/hapus/pilihan", [("nim[]", SITI[0])])
+    forms = Page(preview.text, str(preview.url)).forms
+    return named(
+        site.submit(next(form for form in forms if form.target == "/mahasiswa/hapus/simpan"))
+    )
 
 
 def database_of(service: Service) -> DatabaseURL:
@@ -66,6 +86,8 @@ CHANGES: dict[str, tuple[Callable[[Site], str], str]] = {
         lambda site: save(site, f"/mahasiswa/nim/{SITI[0]}{PLACE}", nim="7"),
         "NIM Siti Aminah diganti dari 5500000001 menjadi 7",
     ),
+    "an import": (save_import, "Siti Aminah (55OO000001) diimpor"),
+    "a bulk delete": (remove_ticked, "Siti Aminah (5500000001) dihapus"),
     "an undo on the list": (
         lambda site: save(site, undo_button(site.list()).target),
         "penambahan Siti Aminah (5500000001) dibatalkan",

@@ -81,7 +81,6 @@ class PageRenderer:
         }
         self.not_stored = {"cache-control": "no-store"}
         self.redirect = self.redirect_to("/")
-        self.redirect_home = self.redirect_to("/" + HOME_QUERY)
 
     def _environment(self, settings: Settings) -> Environment:
         """The templates, each compiled, with the names that all of them know."""

@@ -52,10 +52,11 @@ async def confirm_import(request: Request, store: Store, pages: Pages) -> Respon
         if outcome.kind == "page":
             return outcome.page()
         try:
-            await store.write_all("import", [_write(*row) for row in outcome.rows])
+            writes = [_write(*row) for row in outcome.rows]
+            change = await store.write_all("import", writes)
         except Changed:  # a record has changed since it was read, so nothing is written
             return (await talk(has_changed=True)).page()
-    return pages.redirect_home
+    return pages.shown(change)
 
 
 async def choose_deletion(request: Request, store: Store, pages: Pages) -> Response:
@@ -93,8 +94,8 @@ async def confirm_deletion(request: Request, store: Store, pages: Pages) -> Resp
         outcome = await _converse(request, store, "confirm_deletion", body)
     if outcome.kind == "page":
         return outcome.page()
-    await store.write_all("delete", removals=[nim for (nim,) in outcome.rows])
-    return pages.redirect_home
+    removals = [nim for (nim,) in outcome.rows]
+    return pages.shown(await store.write_all("delete", removals=removals))
 
 
 async def _preview(request: Request, store: Store, task: str) -> Response:
