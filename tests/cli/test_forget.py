@@ -6,9 +6,10 @@ import signal
 import subprocess
 from pathlib import Path
 
+import psutil  # type: ignore[import-untyped]
 import pytest
 from operators import COMMAND, TWO, Operator, records_of
-from processes import started
+from processes import started, until
 from stores import other_program, run_script
 
 HINT = "To remove these copies, add --delete-copies."
@@ -109,6 +110,8 @@ def test_ctrl_c_at_the_question_ends_the_command(copied: tuple[Operator, list[Pa
         said = b""
         while not said.endswith(b"[y/N]: "):
             said += os.read(process.stderr.fileno(), 4096)
+        # A signal that comes just before the process waits for the answer would not end that wait.
+        until(lambda: psutil.Process(process.pid).status() == psutil.STATUS_SLEEPING)
         process.send_signal(signal.SIGINT)
         assert process.wait(30) == 1
     assert [path for path in copies if path.exists()] == copies
