@@ -259,8 +259,7 @@ def _import_preview(
         stored |= {record.nim: record for record in near}
         plan = sheets.compare(cleaned, stored, near)
     part, _, start = opened.partition("-")
-    absentees = task.absentees(set(nims), ABSENTEES_MAX_ROWS) if part == "sisa" else []
-    others = sorted(task.find(absentees).values())
+    others = _absent_records(task, set(nims)) if part == "sisa" else []
     (total,) = task.ask("total")
     absent = total - len(stored.keys() & cleaned.nims())
     file, data = sheets.dump(cleaned.versions(sheets.with_shown_changes(cleaned.file, plan)), task)
@@ -268,6 +267,10 @@ def _import_preview(
         file, cleaned, plan, data, absent, total, others, part, whole_number(start) or 0, alert
     )
     return task.shown(_import_page(task.pages, preview))
+
+
+def _absent_records(task: Task, in_file: Collection[str]) -> list[Mahasiswa]:
+    return sorted(task.find(task.absentees(in_file, ABSENTEES_MAX_ROWS)).values())
 
 
 def _import_page(pages: Pages, preview: PreviewPage) -> Response:
