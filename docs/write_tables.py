@@ -139,7 +139,7 @@ LIMITS = [
     ("time in which the event loop of a worker does not run", "{SILENT_SECONDS}", "the worker is killed and replaced"),
     ("time from SIGTERM to the end", "5 s", "requests in flight are cut off"),
     ("request bodies in the memory of a worker; the part for forms alone", "{BODIES_MAX_BYTES}; {FORMS_RESERVED_BYTES}", "503"),
-    ("uploads and confirmations that arrive at the same time", "{MAX_LARGE_BODIES}", "the slowest one is refused"),
+    ("uploads and confirmations that arrive at the same time", "{MAX_LARGE_BODIES}", "of the address that has most, the one that has stood for longest is refused"),
     (
         "answers in the memory of a worker that clients have not taken yet; the part for those of {SMALL_BYTES}",
         "{ANSWERS_MAX_BYTES}; {SMALL_ANSWERS_RESERVED_BYTES}",
@@ -148,12 +148,12 @@ LIMITS = [
     (
         "older versions of the list page that clients still take",
         "{SHARED_ANSWERS_MAX_BYTES}",
-        "the clients of the oldest are cut off",
+        "the same: its clients are cut off",
     ),
     (
         "files that are being sent",
         "{SENT_FILES_MAX}, {SENT_FILES_MAX_BYTES} together",
-        "the slowest reader is cut off",
+        "the same: its client is cut off",
     ),
 ]  # fmt: skip
 

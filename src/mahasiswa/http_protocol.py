@@ -22,6 +22,8 @@ from mahasiswa.web.connection import KEY, Connection
 from mahasiswa.work import Busy
 
 if TYPE_CHECKING:
+    from starlette.types import Scope
+
     from mahasiswa.web.middleware import Middleware
     from mahasiswa.web.responses import FixedResponse
 
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 HEAD_TIMEOUT_SECONDS = 10.0
 # Without a byte of a body, and in which a client may be slower than pace.py allows.
 BODY_TIMEOUT_SECONDS = 10.0
+LATE_SECONDS = 2.0  # of a check; if it is later, the deadlines move by its delay
 CHECK_SECONDS = 1.0  # time between two checks of the deadlines of a connection
 
 WRITE_TIMEOUT_SECONDS = DRAIN_TIMEOUT_SECONDS = 30.0
@@ -124,7 +127,8 @@ class HttpProtocol(HttpToolsProtocol):
         super().pause_writing()
         self.pace = self.pace or Pace(WRITE_TIMEOUT_SECONDS)
         if self.shared:
-            self.middleware.limits.shared_answers.hold(self.shared, len(self.shared), self.cut_off)
+            held = self.middleware.limits.shared_answers
+            held.hold(self.shared, len(self.shared), self, self.cut_off)
 
     def resume_writing(self) -> None:
         super().resume_writing()
@@ -140,15 +144,32 @@ class HttpProtocol(HttpToolsProtocol):
 
     def check_deadlines(self) -> None:
         """Close a connection whose client is too slow. While a response is unsent, no head is waited for."""
+        late = self.loop.time() - self.timer.when()
+        if late > LATE_SECONDS:  # the service was stopped; input may wait in the kernel
+            self.deadline += late
+            for pace in (self.body_pace, self.pace):
+                if pace:
+                    pace.excuse(late)
         if self.flow.write_paused:
-            taken = self.written - self.transport.get_write_buffer_size()
-            if self.pace and self.pace.is_too_slow(taken, has_minimum=self.shared is None):
+            if self.pace and self.pace.is_too_slow(self.taken(), has_minimum=self.shared is None):
                 self.cut_off()
         elif self.loop.time() > self.deadline:
             self.transport.close()
         elif self.wants_body and self.body_pace.is_too_slow(self.body_bytes):
             self.give_body_up()
         self.timer = self.loop.call_later(CHECK_SECONDS, self.check_deadlines)
+
+    def taken(self) -> int:
+        """The bytes of the response that the kernel has taken for the client."""
+        return self.written - self.transport.get_write_buffer_size()
+
+    def moved_at(self) -> float:
+        if self.state == "body":
+            return self.body_pace.moved_at(self.body_bytes)
+        return self.pace.moved_at(self.taken()) if self.pace else math.inf
+
+    def address(self) -> str:
+        return self.middleware.guard.address(cast("Scope", self.scope))
 
     def write(self, data: bytes) -> None:
         """Write a part of the response of the cycle."""

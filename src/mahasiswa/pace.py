@@ -13,10 +13,19 @@ class Pace:
         self._began = self._moved = time.monotonic()
         self._total = 0
 
+    def moved_at(self, total: int) -> float:
+        """When the client, which has sent or taken `total` bytes by now, has moved the last one."""
+        if total > self._total:
+            self._total, self._moved = total, time.monotonic()
+        return self._moved
+
     def is_too_slow(self, total: int, *, has_minimum: bool = True) -> bool:
         """Whether the client, which has sent or taken `total` bytes by now, is too slow."""
-        now = time.monotonic()
-        if total > self._total:
-            self._total, self._moved = total, now
+        moved, now = self.moved_at(total), time.monotonic()
         expected = self._began + total / MIN_BYTES_PER_SECOND if has_minimum else now
-        return now > min(self._moved, expected) + self._timeout_seconds
+        return now > min(moved, expected) + self._timeout_seconds
+
+    def excuse(self, seconds: float) -> None:
+        """Do not count a time in which nobody looked at the client."""
+        self._began += seconds
+        self._moved += seconds

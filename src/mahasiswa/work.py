@@ -8,11 +8,11 @@ only place with these limits; docs/reference.md shows it.
 import asyncio
 import logging
 import math
-import time
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager, suppress
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 # Of a step of a web request in the database, including its time in the queue.
 STEP_TIMEOUT_SECONDS = 5.0
@@ -171,24 +171,35 @@ class Budget:
         self.in_memory += count
 
 
+class Client(Protocol):
+    """A client that takes an answer, or sends a body."""
+
+    def address(self) -> str:
+        """Its address; behind a trusted proxy, the one that the proxy names."""
+
+    def moved_at(self) -> float:
+        """When it has last taken or sent a byte, in seconds of time.monotonic()."""
+
+
 class _Held(NamedTuple):
     thing: object
     size: int
-    began: float
-    moved: Callable[[], int]
-    clients: set[Callable[[], None]]
+    clients: dict[Callable[[], None], tuple[str, Client]]
+    """By the function that cuts a client off: its address and itself."""
 
-    def speed(self) -> float:
-        """Bytes per second. A client that has just begun counts as fast."""
-        return (self.moved() + (1 << 20)) / (time.monotonic() - self.began + 1)
+    def addresses(self) -> set[str]:
+        return {address for address, _ in self.clients.values()}
+
+    def moved_at(self, address: str) -> float:
+        """When a client with this address has last moved a byte."""
+        return max(client.moved_at() for known, client in self.clients.values() if known == address)
 
 
 class SlowClients:
     """Counts the things that slow clients hold: files, versions of the list page, which clients share, and uploads.
 
     Each change makes another version of the list page, so slow clients can hold many versions. If a further thing has no
-    room, the clients of the slowest thing are cut off. Nothing counts the bytes of list pages that were sent, so the oldest
-    version counts as the slowest.
+    room, clients of the address that holds most are cut off: those of its thing that has stood for longest.
     """
 
     def __init__(self, name: str, max_things: float, max_bytes: int) -> None:
@@ -198,22 +209,16 @@ class SlowClients:
         self._held: dict[int, _Held] = {}
         """Each thing and its clients, by the identity of the thing, because equal pages take memory twice."""
 
-    def hold(
-        self,
-        thing: object,
-        size: int,
-        cut_off: Callable[[], None],
-        moved: Callable[[], int] = lambda: 0,
-    ) -> None:
-        """Count a thing of `size` bytes until this client releases it. `moved` tells the bytes sent or received."""
+    def hold(self, thing: object, size: int, client: Client, cut_off: Callable[[], None]) -> None:
+        """Count a thing of `size` bytes until this client releases it."""
         if id(thing) not in self._held:
             self._make_room(size)
-            self._held[id(thing)] = _Held(thing, size, time.monotonic(), moved, set())
-        self._held[id(thing)].clients.add(cut_off)
+            self._held[id(thing)] = _Held(thing, size, {})
+        self._held[id(thing)].clients[cut_off] = client.address(), client
 
     def release(self, thing: object, cut_off: Callable[[], None]) -> None:
         if held := self._held.get(id(thing)):
-            held.clients.discard(cut_off)
+            held.clients.pop(cut_off, None)
             if not held.clients:
                 del self._held[id(thing)]
 
@@ -222,12 +227,20 @@ class SlowClients:
             len(self._held) >= self._max_things
             or sum(held.size for held in self._held.values()) + size > self._max_bytes
         ):
-            slowest = min(self._held.values(), key=_Held.speed)
-            del self._held[id(slowest.thing)]
             log.warning(
                 "busy: slow clients hold too many %s, so the slowest one was cut off", self._name
             )
-            for cut_off in slowest.clients:
+            self._cut_off_one()
+
+    def _cut_off_one(self) -> None:
+        counts = Counter(address for held in self._held.values() for address in held.addresses())
+        ((greediest, _),) = counts.most_common(1)
+        theirs = [held for held in self._held.values() if greediest in held.addresses()]
+        slowest = min(theirs, key=lambda held: held.moved_at(greediest))
+
+        for cut_off, (address, _) in list(slowest.clients.items()):
+            if address == greediest:
+                self.release(slowest.thing, cut_off)
                 cut_off()
 
 

@@ -4,10 +4,12 @@ from typing import Protocol, cast
 
 from starlette.types import Scope
 
+from mahasiswa.work import Client
+
 KEY = "mahasiswa.connection"  # in the extensions of a scope
 
 
-class Connection(Protocol):
+class Connection(Client, Protocol):
     """Limits slow clients, and writes complete responses at once."""
 
     @property

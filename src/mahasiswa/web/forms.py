@@ -194,7 +194,7 @@ async def read_large_body(request: Request) -> AsyncIterator[tuple[bytearray, st
     body = bytearray()
     with request.limits.bodies.hold() as count:
         if connection:
-            request.limits.uploads.hold(count, 0, connection.give_body_up, lambda: len(body))
+            request.limits.uploads.hold(count, 0, connection, connection.give_body_up)
         try:
             async for piece in read_pieces(request, limit, problem, count):
                 body += piece

@@ -69,9 +69,7 @@ class Stream(StreamingResponse):
         held, connection = self._request.limits.files, self._request.connection
         with self._file or nullcontext():
             if self._file and connection:
-                held.hold(
-                    self, self._file.seek(0, os.SEEK_END), connection.cut_off, self._file.tell
-                )
+                held.hold(self, self._file.seek(0, os.SEEK_END), connection, connection.cut_off)
             try:
                 await self._request.while_connected(self.stream_response(send))
             finally:
