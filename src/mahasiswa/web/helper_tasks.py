@@ -254,8 +254,7 @@ def _import_preview(
     stored, near = _existing_and_near(task, nims)
     plan = sheets.compare(cleaned, stored, near)
     if meant:
-        of_rows = sheets.nims_meant(plan, None if ALL_LOST_ZEROS in meant else _numbers(meant))
-        cleaned = sheets.clean_again(cleaned.file.with_nims(of_rows))
+        cleaned = sheets.clean_again(cleaned.file.with_nims(_nims_meant(plan, meant)))
         stored |= {record.nim: record for record in near}
         plan = sheets.compare(cleaned, stored, near)
     part, _, start = opened.partition("-")
@@ -267,6 +266,10 @@ def _import_preview(
         file, cleaned, plan, data, absent, total, others, part, whole_number(start) or 0, alert
     )
     return task.shown(_import_page(task.pages, preview))
+
+
+def _nims_meant(plan: sheets.ImportPlan, rows: Sequence[str]) -> Mapping[int, str]:
+    return sheets.nims_meant(plan, None if ALL_LOST_ZEROS in rows else _numbers(rows))
 
 
 def _absent_records(task: Task, in_file: Collection[str]) -> list[Mahasiswa]:
