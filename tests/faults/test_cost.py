@@ -322,7 +322,7 @@ QUERIES = {  # the parameters that the code reads, and a path that reads them
     **dict.fromkeys(("cari", "di", "urut", "arah", "halaman", "per"), "/"),
     **dict.fromkeys(("judul", "tanpa", "kolom", "kota", "nama"), "/mahasiswa/cetak"),
     **dict.fromkeys(("jenis", "tanggal", "kelompok"), "/mahasiswa/riwayat"),
-    **dict.fromkeys(("nim", "lagi", "daftar"), "/mahasiswa/add"),
+    **dict.fromkeys(("nim", "lagi", "daftar", "perubahan"), "/mahasiswa/add"),
 }
 FIELDS = {  # the fields of forms that the code reads, and a path that reads them
     **dict.fromkeys(("nim", "nama", "alamat"), "/mahasiswa/add"),
