@@ -231,9 +231,8 @@ def _cleaned(task: Task) -> sheets.CleanedFile:
 
 def _choice_of(upload: Upload, *, nim_only: bool) -> sheets.Choice:
     columns = upload.texts.get("kolom[]", [])
-    if columns == upload.texts.get(
-        "semula[]"
-    ):  # those that were found in the sheets of the last time
+    # Those that were found in the sheets of the last time are no choice.
+    if columns == upload.texts.get("semula[]", []):
         columns = []
     return _chosen(upload.texts.get("lembar", ()), columns, nim_only=nim_only)
 

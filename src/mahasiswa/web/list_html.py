@@ -20,6 +20,8 @@ HANDLERS = (CONFIRM, CONFIRM_NAMED, TRIM)  # all inline code of the pages
 BODY_ROWS = 100  # rows in one body of the table
 # Maximum length of texts that one call escapes, because it holds the interpreter's lock.
 FORMATTED_MAX_BYTES = 1 << 20
+# The same if a nim may have letters beyond ASCII, which are percent-encoded one by one.
+ENCODED_MAX_BYTES = 128 * 1024
 SHOWN_NAMA_MAX_CHARACTERS, SHOWN_NIM_MAX_CHARACTERS = 60, 40  # of the latest change
 
 NUL = b"\0"
@@ -121,8 +123,9 @@ def format_bodies(row: RowFormat, packed: bytes, first: int) -> Iterator[bytes]:
 
 
 def _pieces(packed: bytes) -> Iterator[bytes]:
-    """Packed records in pieces of at most FORMATTED_MAX_BYTES, or of one record that is longer."""
-    if len(packed) <= FORMATTED_MAX_BYTES:
+    """Packed records in pieces of at most so many bytes, or of one record that is longer."""
+    most = FORMATTED_MAX_BYTES if packed.isascii() else ENCODED_MAX_BYTES
+    if len(packed) <= most:
         yield from [packed] * bool(packed)
         return
 
@@ -130,7 +133,7 @@ def _pieces(packed: bytes) -> Iterator[bytes]:
     start = size = 0
     for at in range(0, len(cells), 3):
         length = sum(map(len, cells[at : at + 3]))
-        if size and size + length > FORMATTED_MAX_BYTES:
+        if size and size + length > most:
             yield NUL.join(cells[start:at])
             start, size = at, 0
         size += length
