@@ -38,6 +38,8 @@ MAX_CONNECTIONS = 16_384
 BEAT_SECONDS = 1.0  # time between two signs to the main process that the event loop runs
 # Disables uvicorn's timer of idle connections, because HttpProtocol has its own deadlines.
 NO_TIMEOUT_SECONDS = 10**6
+# The parent of helpers imports for half a second, and the first pages must not wait for it.
+HELPERS_DELAY_SECONDS = 5.0
 # A thread that computes keeps the GIL no longer; the event loop waits for it at each read.
 SWITCH_SECONDS = 0.0005
 # Between two garbage collections; with 700 they take a twentieth of the time of an addition.
@@ -98,6 +100,7 @@ async def _serve(
     gc.freeze()
     gc.set_threshold(GARBAGE_OBJECTS)
     purging = asyncio.create_task(purge_history(store))
+    asyncio.get_running_loop().call_later(HELPERS_DELAY_SECONDS, helpers.start)
     try:
         await _Server(config, beats).serve(sockets=[listener])
     finally:

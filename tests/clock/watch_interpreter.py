@@ -48,18 +48,19 @@ def watch_workers() -> None:
 
 
 def _start() -> None:
+    # Later, a test may let the worker have no free file descriptor.
+    report = os.open(os.environ[REPORT], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     # A signal that the worker blocks later must not reach it through this thread.
     usual = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
-    threading.Thread(target=_watch, name="clock", daemon=True).start()
+    threading.Thread(target=_watch, args=(report,), name="clock", daemon=True).start()
     signal.pthread_sigmask(signal.SIG_SETMASK, usual)
 
 
-def _watch() -> None:
+def _watch(report: int) -> None:
     # A worker freezes its objects when it begins to serve. Its start may take long: nobody waits for it.
     while not gc.get_freeze_count():
         time.sleep(START_SECONDS)
 
-    report = os.open(os.environ[REPORT], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     main = threading.main_thread().ident or 0
     ticks = _Ticks(report, _running_loop(main))
     queued, clocks = _queued_seconds(), _clocks()

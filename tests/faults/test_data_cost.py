@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from functools import partial
 from itertools import product
 from threading import Event
+from typing import Any, cast
 
 import pytest
 from attack import assert_waits_not_long, at_once
@@ -17,6 +18,7 @@ from stores import ask, fill
 
 from mahasiswa.settings import SQLiteURL, parse_database_url
 from mahasiswa.store.engines import engine_of
+from mahasiswa.store.history_items import key_of
 
 MOMENT = {"sqlite": "strftime('%Y-%m-%dT%H:%M:%fZ', 'now')", "postgresql": "now()"}
 TEXT = {
@@ -109,16 +111,16 @@ def visit(service: Service, kind: str, number: int) -> float:
         return time.monotonic() - began
 
 
-NEWEST = "SELECT coalesce(max(batch), 1) FROM (SELECT batch FROM mahasiswa_history ORDER BY id DESC LIMIT 20000) AS e"
+NEWEST = """
+SELECT id, moment FROM (SELECT * FROM mahasiswa_history ORDER BY id DESC LIMIT 20000) AS newest
+WHERE kind IS NOT NULL ORDER BY id DESC LIMIT 1"""
 
 
 def newest(service: Service) -> object:
-    """Return the number of the newest batch. To read it from the page of the history would make the attack a search."""
+    """Return the key of the newest batch. To read it from the page of the history would make the attack a search."""
     url = parse_database_url(str(service.database))
-    ((number,),) = (
-        ask(url.address, NEWEST) if isinstance(url, SQLiteURL) else execute(url.address, NEWEST)
-    )
-    return number
+    found = ask(url.address, NEWEST) if isinstance(url, SQLiteURL) else execute(url.address, NEWEST)
+    return next((key_of(*cast("Any", row)) for row in found), "1-1")
 
 
 def waits(service: Service, attack: str, seconds: float) -> dict[str, tuple[float, float]]:

@@ -1,9 +1,10 @@
 """Helper processes: they read the files and the forms of strangers for a worker, which only talks with them.
 
-Who starts, ends and replaces whom: each worker starts a parent of helpers (`python -m mahasiswa.helper`), which forks
-one helper for each task. The worker ends a conversation by an order to its parent of helpers, which kills the helper
-and waits for it. The parent of helpers ends, with all helpers, when the worker has closed their socket, and the kernel
-kills it when the worker is killed, and the helpers when their parent is. The next task then starts another parent.
+Who starts, ends and replaces whom: some seconds after its start, or for its first task, each worker starts a parent of
+helpers (`python -m mahasiswa.helper`), which forks one helper for each task. The worker ends a conversation by an order
+to its parent of helpers, which kills the helper and waits for it. The parent of helpers ends, with all helpers, when the
+worker has closed their socket, and the kernel kills it when the worker is killed, and the helpers when their parent is.
+The next task then starts another parent.
 
 A conversation is a task with its input, then questions of the helper and answers of the worker, then the outcome. A
 message comes in pieces of at most PIECE_BYTES, each with a head: its kind, whether more of it follows, and its length.
@@ -82,11 +83,18 @@ class Outcome(NamedTuple):
 
 
 class Helpers:
-    """The helper processes of one worker. It must be made by the main thread, because they end with their thread."""
+    """The helper processes of one worker. Its main thread must start them, because they end with their thread."""
 
     def __init__(self) -> None:
         self._numbers = count()
-        self._start_parent()
+        self._parent: subprocess.Popen[bytes] | None = None
+        self._control: socket.socket
+
+    def start(self) -> subprocess.Popen[bytes]:
+        """Start the parent of helpers, if it was not started yet. The first task would wait for it."""
+        if self._parent is None:
+            self._parent = self._start_parent()
+        return self._parent
 
     async def converse(
         self,
@@ -122,11 +130,13 @@ class Helpers:
 
     def close(self) -> None:
         """End all helpers and their parent."""
-        self._control.close()
-        self._parent.wait()
+        if self._parent:
+            self._control.close()
+            self._parent.wait()
 
     def _start(self, kind: bytes, number: int, file: int | None) -> socket.socket:
         """Start a helper; return the socket on which it talks."""
+        parent = self.start()
         ours, theirs = socket.socketpair()
         with theirs:
             order = ORDER.pack(kind, number)
@@ -134,23 +144,23 @@ class Helpers:
             try:
                 socket.send_fds(self._control, [order], descriptors)
             except ConnectionError:
-                self._parent.kill()
+                parent.kill()
                 self.close()
                 log.error(  # noqa: TRY400 - a traceback tells the operator nothing
                     "the parent of helpers ended with code %s; another one is started",
-                    self._parent.returncode,
+                    parent.returncode,
                 )
-                self._start_parent()
+                self._parent = self._start_parent()
                 socket.send_fds(self._control, [order], descriptors)
         ours.setblocking(False)  # noqa: FBT003 - its only parameter
         return ours
 
-    def _start_parent(self) -> None:
+    def _start_parent(self) -> subprocess.Popen[bytes]:
         self._control, theirs = socket.socketpair()
         # -P: take no module from the directory in which the service was started.
         command = (sys.executable, "-P", "-m", "mahasiswa.helper")
         with theirs:
-            self._parent = subprocess.Popen(  # noqa: S603 - our own module
+            parent = subprocess.Popen(  # noqa: S603 - our own module
                 (*command, str(theirs.fileno()), str(os.getpid())),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
@@ -159,6 +169,7 @@ class Helpers:
                 pass_fds=[theirs.fileno()],
             )
         self._control.setblocking(False)  # noqa: FBT003 - as above
+        return parent
 
 
 class _Conversation(NamedTuple):
