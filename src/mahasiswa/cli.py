@@ -6,7 +6,7 @@ import shlex
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, NoReturn, cast
 
@@ -283,9 +283,9 @@ def show(who: str | None, since: datetime | None, until: datetime | None) -> Non
         lines = bulk.show_person(url, who, timezone)
     else:
         begin, end = (moment and moment.replace(tzinfo=timezone) for moment in (since, until))
-        lines = bulk.show_changes(
-            url, (cast("datetime", begin), end or datetime.now(timezone)), timezone
-        )
+        # Days are read to the second.
+        end = end or datetime.now(timezone) + timedelta(seconds=1)
+        lines = bulk.show_changes(url, (cast("datetime", begin), end), timezone)
     if not lines:
         _fail(f"{who or 'In that time'}: no record and no history")
     click.echo("\n".join(lines))

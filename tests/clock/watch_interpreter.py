@@ -63,14 +63,15 @@ def _watch(report: int) -> None:
 
     main = threading.main_thread().ident or 0
     ticks = _Ticks(report, _running_loop(main))
-    queued, clocks = _queued_seconds(), _clocks()
+    queued, clocks, now = _queued_seconds(), _clocks(), time.monotonic()
 
     while True:
-        expected = time.monotonic() + SAMPLE_SECONDS
         time.sleep(SAMPLE_SECONDS)
-        late = time.monotonic() - expected
         queued, queued_before = _queued_seconds(), queued
         clocks, clocks_before = _clocks(), clocks
+        # This thread may wait for the lock anywhere, also after it has read a file.
+        now, before = time.monotonic(), now
+        late = now - before - SAMPLE_SECONDS
 
         frames = sys._current_frames()
         ticks.look(clocks.pop(main), frames[main])

@@ -211,6 +211,8 @@ class _Conversation(NamedTuple):
                 self.writer.write(piece)
                 async with asyncio.timeout(self.silent_seconds):
                     await self.writer.drain()
+            # A helper that reads fast never lets `drain` wait, and others must be answered meanwhile.
+            await asyncio.sleep(0)
         self.writer.writelines(in_pieces(END, b""))
 
     async def _receive(self) -> tuple[bytes, bytes]:
