@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from harness import Service
 from operators import TWO, Operator, overwrite, records_of
+from processes import until
 from spreadsheets import HEADER, Record, csv
 from stores import ask, run_script
 
@@ -92,7 +93,7 @@ def test_a_running_service_shows_the_restored_list_and_its_line_of_the_history(
         assert site.add("4", "Dewi", "Solo").status_code == 302
         assert [row[1:] for row in site.list().rows] == [*TWO, ("4", "Dewi", "Solo")]
         assert history_of(changed.database)[-1][5] == "4"
-        assert service.stderr().count("\n") == 1
+        until(lambda: service.stderr().count("\n") == 1)
 
 
 def test_a_restore_of_an_equal_list_writes_nothing(changed: Operator) -> None:

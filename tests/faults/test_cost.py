@@ -103,7 +103,7 @@ def test_bodies_that_stop_before_their_last_byte_take_bounded_memory(service: Se
     with attacked(service), ExitStack() as stack:
         for _ in range(100):
             connected(service, stack, body)
-    assert "busy: request bodies" in service.stderr()
+    until(lambda: "busy: request bodies" in service.stderr())
 
 
 @pytest.mark.torture
@@ -200,6 +200,7 @@ def test_clients_that_abort_in_any_phase_leave_nothing_behind(tmp_path: Path) ->
         fill(tmp_path / "a.db", 30_000)
         (worker,) = children(service.pid)
         assert line.get("/").status == 200
+        until(lambda: children(worker))  # the parent of helpers, which has a socket of the worker
         files = client_files(worker)
 
         def held() -> list[str]:

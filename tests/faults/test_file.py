@@ -72,7 +72,7 @@ def test_a_file_that_is_gone_under_load_is_unavailable_until_the_next_start(
             until(lambda: all(nim.encode() in database.read_bytes() for nim in added))
             service.kill()
         service.restart()
-        assert service.stderr().count(GONE) == workers
+        until(lambda: service.stderr().count(GONE) == workers)
         assert_log_is_sound(service.stderr(), allowed=["was replaced"])
         with Line(service.port) as line:
             assert line.add("sesudah", *TEXTS).status == 302

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from attack import assert_log_is_sound, holds
 from harness import Service
-from processes import children
+from processes import children, until
 from sockets import CLOSE, FORM, HOST, Line, post, statuses, upload
 
 END = CLOSE + b"\r\n"
@@ -195,5 +195,5 @@ def test_malformed_http_changes_nothing_and_ends_no_worker(service: Service) -> 
     with Line(service.port) as line:
         assert line.add("1", "Siti", "Solo").status == line.delete("1").status == 302
     assert children(service.pid) == before
-    assert service.stderr().count("\n") > 40
+    until(lambda: service.stderr().count("\n") > 40)
     assert_log_is_sound(service.stderr())
