@@ -15,7 +15,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import mahasiswa
-from mahasiswa.cli import main
+from mahasiswa.commands.cli import main
 from mahasiswa.settings import Settings
 from mahasiswa.store.backup_folder import Outcome, write_outcome
 from mahasiswa.web.monitoring import Metrics

@@ -55,10 +55,13 @@ SQL_CHANGES = {
 }
 
 TOPICS = {
-    "sheets": "tests/sheets tests/web/test_import.py tests/web/test_import_preview.py tests/web/test_bulk_delete.py",
-    "store": "tests/store tests/web/test_undo.py tests/cli/test_backups.py tests/cli/test_cli_restore.py",
+    "sheets": "tests/sheets tests/web/imports/test_import.py tests/web/imports/test_import_preview.py tests/web/imports/test_bulk_delete.py",
+    "store": "tests/store tests/web/history/test_undo.py tests/cli/test_backups.py tests/cli/test_cli_restore.py",
     "web": "tests/spec tests/web --ignore-glob=*browser* --ignore-glob=*every_page* --ignore-glob=*panduan*",
-    "": "tests/spec tests/test_work.py tests/cli tests/web/test_raw.py tests/web/test_metrics.py",
+    "server": "tests/cli tests/web/service",
+    "commands": "tests/cli tests/store",
+    "system": "tests/cli tests/store",
+    "": "tests/spec tests/test_work.py tests/cli tests/web/service/test_raw.py tests/web/service/test_metrics.py",
 }
 """For each folder of the source, and for the modules outside these folders, the tests that are tried first."""
 

@@ -98,7 +98,7 @@ def run(*command: str | Path, **options: Any) -> str:  # noqa: ANN401 - those of
 FORKS = """
 import gc, json, os, sys
 import mahasiswa.store.postgres.engine, mahasiswa.store.sqlite.engine
-from mahasiswa.cli import main
+from mahasiswa.commands.cli import main
 gc.freeze()  # a collection would copy each page of the memory
 for line in sys.stdin:
     *arguments, folder, environment, output, errors = json.loads(line)

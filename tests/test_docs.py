@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mahasiswa.cli import main
+from mahasiswa.commands.cli import main
 from mahasiswa.web.app import ROUTES
 from mahasiswa.work import DATABASE_CONNECTIONS
 
@@ -20,7 +20,7 @@ DOCUMENTS = [
     ROOT / "bench" / "README.md",
 ]
 SPECIFICATION = ROOT / "docs" / "specification.md"
-TEST_FILE = r"(?:[a-z]+/)?test_\w+\.py"
+TEST_FILE = r"(?:[a-z]+/)*test_\w+\.py"
 
 
 def name_of(document: Path) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from mahasiswa.cli import main
+from mahasiswa.commands.cli import main
 from mahasiswa.settings import Settings
 
 PREFORMATTED = "\b\n"

@@ -1,5 +1,5 @@
 """Runs the command line as `python -m mahasiswa`."""
 
-from mahasiswa.cli import main
+from mahasiswa.commands.cli import main
 
 main()

@@ -407,7 +407,7 @@ def test_the_service_makes_a_backup_at_its_start_if_the_newest_one_is_old(kept: 
 # The service, whose third child process makes a back-up and gets SIGTERM before it runs anything of ours.
 TERMINATED = """
 import os, signal
-from mahasiswa.cli import main
+from mahasiswa.commands.cli import main
 forks = []
 os.register_at_fork(
     after_in_parent=lambda: forks.append(print("forked", flush=True)),

@@ -20,11 +20,11 @@ from processes import needs_namespaces, run, started, working
 from spreadsheets import HEADER, Database, by_openpyxl, csv
 from stores import ask, other_program
 
-from mahasiswa.administrator import process_user
-from mahasiswa.cli import main
+from mahasiswa.commands.cli import main
 from mahasiswa.settings import SQLiteURL
 from mahasiswa.store.engines import engine_of
 from mahasiswa.store.history_items import UNDOABLE_ROWS_MAX
+from mahasiswa.system.administrator import process_user
 
 ELSEWHERE = "Back-ups, replicas, archives and logs elsewhere keep what they have. Remove it from them yourself."
 

@@ -15,9 +15,9 @@ from processes import until
 from spreadsheets import HEADER, Record, csv
 from stores import ask, run_script
 
-from mahasiswa.administrator import command_name
 from mahasiswa.settings import SQLiteURL
 from mahasiswa.store.engines import engine_of
+from mahasiswa.system.administrator import command_name
 
 NOW: list[Record] = [("1", "Ani", "Solo"), ("3", "Citra", "Bantul")]
 RESTART = "Start or restart the service now: systemctl restart mahasiswa"

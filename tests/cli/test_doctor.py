@@ -23,9 +23,9 @@ from postgres import execute, own_schema
 from processes import cannot, until
 from stores import ask, other_program, run_script
 
-from mahasiswa.administrator import process_user
 from mahasiswa.settings import PostgresURL
 from mahasiswa.store.engines import engine_of
+from mahasiswa.system.administrator import process_user
 
 
 def problems(operator: Operator, before: Sequence[str] = (), **environment: str) -> list[str]:

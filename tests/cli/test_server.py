@@ -208,7 +208,7 @@ IMPORTS = """
 import sys
 log = open(sys.argv.pop(), "a", buffering=1)
 sys.addaudithook(lambda event, about: event == "import" and print(about[0], file=log))
-from mahasiswa.cli import main
+from mahasiswa.commands.cli import main
 main()
 """
 
@@ -229,7 +229,7 @@ def test_the_first_requests_of_a_worker_import_no_modules(tmp_path: Path) -> Non
         ):
             assert site.get(path).status_code == 200
         later = names.read_text().split()[len(at_start) :]
-    assert "mahasiswa.worker" in at_start
+    assert "mahasiswa.server.worker" in at_start
     assert [name for name in later if not name.startswith("encodings.")] == []
 
 
@@ -246,7 +246,7 @@ def step(db):
         time.sleep(0.01)
 
 schema.UPGRADES = (*schema.UPGRADES, step)
-from mahasiswa.cli import main
+from mahasiswa.commands.cli import main
 main()
 """
 

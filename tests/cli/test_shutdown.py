@@ -16,7 +16,7 @@ from operators import COMMAND
 from processes import children, is_running, started, until
 from stores import other_program
 
-from mahasiswa.server import SHUTDOWN_SECONDS, SILENT_SECONDS
+from mahasiswa.server.supervisor import SHUTDOWN_SECONDS, SILENT_SECONDS
 
 END_SECONDS = 5.0
 """The service promises to end within this time after SIGTERM or Ctrl-C."""

@@ -34,7 +34,7 @@ def fails_at_times():
         raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
     return fork()
 os.fork = fails_at_times
-from mahasiswa.cli import main
+from mahasiswa.commands.cli import main
 main()
 """
 

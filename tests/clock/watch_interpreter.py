@@ -91,7 +91,7 @@ class _Ticks:
         self._loop = loop
         self._ticked: float | None = None  # the clock of the event loop's thread at the last tick
         self._stack: list[str] = []
-        if module := sys.modules.get("mahasiswa.http_protocol"):
+        if module := sys.modules.get("mahasiswa.server.http_protocol"):
             for name in STEPS:
                 self._tick_around(module.HttpProtocol, name)
         loop.call_soon_threadsafe(self._tick_again)

@@ -16,7 +16,7 @@ from processes import allow_files, children, client_files, until
 from sockets import FORM, HOST, Line
 from stores import other_program
 
-from mahasiswa.http_protocol import WRITE_TIMEOUT_SECONDS
+from mahasiswa.server.http_protocol import WRITE_TIMEOUT_SECONDS
 
 LIST = b"GET / HTTP/1.1\r\n" + HOST + b"\r\n"
 ADD_FORM = b"GET /mahasiswa/add HTTP/1.1\r\n" + HOST + b"\r\n"

@@ -29,7 +29,7 @@ from spreadsheets import (
 )
 
 from mahasiswa import wording
-from mahasiswa.helper import PREVIEW_MEMORY_BYTES
+from mahasiswa.server.helper import PREVIEW_MEMORY_BYTES
 from mahasiswa.web.helpers import PREVIEW_SILENT_SECONDS
 
 TOO_HEAVY = wording.TOO_HEAVY[:40].encode()

@@ -14,7 +14,7 @@ from attack import Bystander, assert_log_is_sound, fill, holds
 from harness import Service
 from processes import allow_files, children, memory, open_files, until, working
 from sockets import FORM, HOST, Line, upload
-from web.test_raw import CORPUS
+from web.service.test_raw import CORPUS
 
 from mahasiswa.web.list_cache import PAGE_MAX_RECORDS
 

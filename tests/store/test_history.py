@@ -12,7 +12,6 @@ import pytest
 from engines import run_elsewhere
 from stores import BUDI, SITI, age_history, attempt, attempt_all, fill, leap, opened, read_all
 
-from mahasiswa.administrator import command_name
 from mahasiswa.record import Mahasiswa, Write, digest
 from mahasiswa.settings import DatabaseURL, SQLiteURL
 from mahasiswa.store import Query, Store
@@ -27,6 +26,7 @@ from mahasiswa.store.history_items import (
     Entry,
 )
 from mahasiswa.store.store_errors import Changed, EditConflict, NotInHistory, Refused
+from mahasiswa.system.administrator import command_name
 from mahasiswa.work import LIST, SEARCH
 
 AGE_NEWEST = """

@@ -6,12 +6,12 @@ from collections.abc import Awaitable
 from engines import run_elsewhere
 from stores import SITI, attempt, read_all
 
-from mahasiswa.administrator import command_name
 from mahasiswa.record import Mahasiswa, Write
 from mahasiswa.settings import DatabaseURL
 from mahasiswa.store import Store
 from mahasiswa.store.engines import engine_of
 from mahasiswa.store.history_items import OLEH, Batch
+from mahasiswa.system.administrator import command_name
 from mahasiswa.work import RECORD, SEARCH
 
 

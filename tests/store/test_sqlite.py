@@ -22,8 +22,8 @@ from stores import (
     run_script,
 )
 
-from mahasiswa import worker
 from mahasiswa.record import Mahasiswa, Write
+from mahasiswa.server import worker
 from mahasiswa.settings import SQLiteURL
 from mahasiswa.store.engines import engine_of
 from mahasiswa.store.history_items import Entry

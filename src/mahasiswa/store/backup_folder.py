@@ -12,7 +12,7 @@ from itertools import count, islice
 from pathlib import Path
 from typing import NamedTuple
 
-from mahasiswa.lookout import listed
+from mahasiswa.system.lookout import listed
 
 ALL_KEPT_DAYS = 2  # newest days that have a back-up and keep all of theirs
 DAILY_KEPT_DAYS = 60  # newest days that have a back-up and keep their last one

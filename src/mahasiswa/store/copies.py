@@ -13,10 +13,10 @@ from xml.sax.saxutils import escape
 
 import apsw
 
-from mahasiswa.lookout import listed
 from mahasiswa.store.sqlite import sqlite_sql as sql
 from mahasiswa.store.sqlite.backup import open_to_read
-from mahasiswa.unfinished import leftovers
+from mahasiswa.system.lookout import listed
+from mahasiswa.system.unfinished import leftovers
 
 # What the program and its documents call a copy. A restore leaves `mahasiswa.db.before-20261120T101700Z`, for example,
 # and the log of a file that was missing.

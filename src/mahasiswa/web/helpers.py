@@ -1,7 +1,7 @@
 """Helper processes: they read the files and the forms of strangers for a worker, which only talks with them.
 
 Who starts, ends and replaces whom: some seconds after its start, or for its first task, each worker starts a parent of
-helpers (`python -m mahasiswa.helper`), which forks one helper for each task. The worker ends a conversation by an order
+helpers (`python -m mahasiswa.server.helper`), which forks one helper for each task. The worker ends a conversation by an order
 to its parent of helpers, which kills the helper and waits for it. The parent of helpers ends, with all helpers, when the
 worker has closed their socket, and the kernel kills it when the worker is killed, and the helpers when their parent is.
 The next task then starts another parent.
@@ -158,7 +158,7 @@ class Helpers:
     def _start_parent(self) -> subprocess.Popen[bytes]:
         self._control, theirs = socket.socketpair()
         # -P: take no module from the directory in which the service was started.
-        command = (sys.executable, "-P", "-m", "mahasiswa.helper")
+        command = (sys.executable, "-P", "-m", "mahasiswa.server.helper")
         with theirs:
             parent = subprocess.Popen(  # noqa: S603 - our own module
                 (*command, str(theirs.fileno()), str(os.getpid())),

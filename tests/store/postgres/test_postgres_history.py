@@ -9,13 +9,13 @@ import pytest
 from postgres import Server, awaited_locks, describe, execute, until
 from stores import BUDI, SITI, age_history, opened, read_all
 
-from mahasiswa.administrator import command_name
 from mahasiswa.settings import PostgresURL
 from mahasiswa.store import Query, Store
 from mahasiswa.store.engines import engine_of
 from mahasiswa.store.history_items import PURGE_ENTRIES, Batch, Entry
 from mahasiswa.store.postgres import engine
 from mahasiswa.store.store_errors import TextsRemain, Unusable
+from mahasiswa.system.administrator import command_name
 from mahasiswa.work import SEARCH
 
 ENTRIES = "SELECT nim, nama_before, alamat_before, nama_after, alamat_after FROM mahasiswa_history ORDER BY id"

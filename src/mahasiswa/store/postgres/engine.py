@@ -9,8 +9,6 @@ from pathlib import Path
 
 import psycopg
 
-from mahasiswa import interrupt
-from mahasiswa.administrator import command_name
 from mahasiswa.record import Incoming
 from mahasiswa.store import commands, refuse_nul, undo
 from mahasiswa.store.backup_folder import (
@@ -33,6 +31,8 @@ from mahasiswa.store.postgres.pool import (
 from mahasiswa.store.postgres.store import PostgresStore
 from mahasiswa.store.shared_sql import SIGNING_KEY
 from mahasiswa.store.store_errors import TextsRemain, Unusable
+from mahasiswa.system import interrupt
+from mahasiswa.system.administrator import command_name
 from mahasiswa.work import Slots
 
 OLDER_TRANSACTIONS_TIMEOUT_SECONDS = 10.0

@@ -15,7 +15,6 @@ from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import TransactionStatus
 from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout
 
-from mahasiswa import interrupt
 from mahasiswa.store.postgres import postgres_sql as sql
 from mahasiswa.store.reader import READ_ROWS, Steps, size_with
 from mahasiswa.store.store_errors import (
@@ -26,6 +25,7 @@ from mahasiswa.store.store_errors import (
     Unavailable,
     Uncertain,
 )
+from mahasiswa.system import interrupt
 from mahasiswa.work import DATABASE_CONNECTIONS, STEP_TIMEOUT_SECONDS, Kind, Slots
 
 REQUEST_TIMEOUT_SECONDS = STEP_TIMEOUT_SECONDS - 0.5

@@ -13,9 +13,6 @@ from urllib.parse import quote
 
 import apsw
 
-from mahasiswa import interrupt
-from mahasiswa.administrator import typed
-from mahasiswa.lookout import listed
 from mahasiswa.store import shared_sql
 from mahasiswa.store.backup_folder import (
     Backup,
@@ -33,7 +30,10 @@ from mahasiswa.store.sqlite import sqlite_sql as sql
 from mahasiswa.store.sqlite.connection import CHECK_STEPS, folder_lock
 from mahasiswa.store.sqlite.sqlite_errors import reason, usable
 from mahasiswa.store.store_errors import NeedsRepair, Unavailable, Unusable
-from mahasiswa.unfinished import unfinished
+from mahasiswa.system import interrupt
+from mahasiswa.system.administrator import typed
+from mahasiswa.system.lookout import listed
+from mahasiswa.system.unfinished import unfinished
 
 RECENT_SECONDS = 30 * 24 * 3600  # a list is compared with its back-ups of this time
 SUFFIX = ".db"  # the end of the name of a back-up that gets its name from the time

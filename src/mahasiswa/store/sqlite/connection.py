@@ -10,9 +10,9 @@ from pathlib import Path
 
 import apsw
 
-from mahasiswa import interrupt
 from mahasiswa.store.sqlite.sqlite_errors import access_problem
 from mahasiswa.store.store_errors import Unavailable
+from mahasiswa.system import interrupt
 
 LOCK_TIMEOUT_SECONDS = 10.0
 """Maximum wait for a lock that another program holds. A change of the service waits until its own deadline."""

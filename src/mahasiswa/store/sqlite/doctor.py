@@ -8,8 +8,6 @@ from pathlib import Path
 
 import apsw
 
-from mahasiswa import interrupt
-from mahasiswa.administrator import typed
 from mahasiswa.store import shared_sql
 from mahasiswa.store.backup_folder import lack_of_room, read_outcome
 from mahasiswa.store.commands import try_changes
@@ -21,7 +19,9 @@ from mahasiswa.store.sqlite.sqlite_errors import access_problem, forbidden, reas
 from mahasiswa.store.sqlite.sqlite_reader import take
 from mahasiswa.store.sqlite.sqlite_schema import known_version
 from mahasiswa.store.store_errors import StoreError, Unusable
-from mahasiswa.unfinished import leftovers
+from mahasiswa.system import interrupt
+from mahasiswa.system.administrator import typed
+from mahasiswa.system.unfinished import leftovers
 
 
 def examine(path: Path, folder: Path | None, *, quick: bool) -> Iterator[Finding]:

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import apsw
 
-from mahasiswa.administrator import typed
 from mahasiswa.record import Incoming
 from mahasiswa.store import commands, undo
 from mahasiswa.store.backup_folder import Backup, lack_of_room, read_outcome
@@ -23,6 +22,7 @@ from mahasiswa.store.sqlite.sqlite_errors import refusal, usable
 from mahasiswa.store.sqlite.sqlite_reader import take, take_named
 from mahasiswa.store.sqlite.store import SQLiteStore
 from mahasiswa.store.store_errors import TextsRemain, Unavailable, Unusable
+from mahasiswa.system.administrator import typed
 from mahasiswa.work import Slots
 
 # Maximum wait for the readers of the write-ahead log after a record was forgotten.

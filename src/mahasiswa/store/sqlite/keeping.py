@@ -21,7 +21,7 @@ from mahasiswa.store.sqlite.backup import (
 )
 from mahasiswa.store.sqlite.restore import restore
 from mahasiswa.store.store_errors import Unusable
-from mahasiswa.unfinished import unfinished
+from mahasiswa.system.unfinished import unfinished
 
 TEST_SECONDS = 30 * 24 * 3600  # time between two tests
 RETRY_SECONDS = 24 * 3600  # time after which a test that failed is repeated

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import apsw
 
-from mahasiswa import interrupt
 from mahasiswa.store import shared_sql
 from mahasiswa.store.backup_folder import free_name
 from mahasiswa.store.commands import recorded
@@ -30,7 +29,8 @@ from mahasiswa.store.sqlite.sqlite_errors import access_problem, reason
 from mahasiswa.store.sqlite.sqlite_reader import take_named
 from mahasiswa.store.sqlite.sqlite_schema import is_newer, migrate
 from mahasiswa.store.store_errors import Unavailable, Unusable
-from mahasiswa.unfinished import unfinished
+from mahasiswa.system import interrupt
+from mahasiswa.system.unfinished import unfinished
 
 
 def restore(path: Path, file: Path) -> Restored:

@@ -10,7 +10,6 @@ from typing import cast
 
 import apsw
 
-from mahasiswa.administrator import process_user, typed, user_name
 from mahasiswa.store.store_errors import (
     NeedsRepair,
     Reason,
@@ -19,6 +18,7 @@ from mahasiswa.store.store_errors import (
     Unavailable,
     Unusable,
 )
+from mahasiswa.system.administrator import process_user, typed, user_name
 
 FULL_BYTES = 1 << 20  # a disk with less free space is full: SQLite needs some room for its log
 

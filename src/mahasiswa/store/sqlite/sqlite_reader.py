@@ -11,7 +11,6 @@ from typing import Any, TypeVar, cast
 
 import apsw
 
-from mahasiswa.administrator import command_name
 from mahasiswa.record import Mahasiswa
 from mahasiswa.store import Query, Snapshot, Version, folding
 from mahasiswa.store.reader import (
@@ -25,6 +24,7 @@ from mahasiswa.store.reader import (
 from mahasiswa.store.sqlite import sqlite_sql as sql
 from mahasiswa.store.sqlite.connection import connect, savepoint
 from mahasiswa.store.store_errors import TookTooLong, Unavailable
+from mahasiswa.system.administrator import command_name
 from mahasiswa.work import STEP_TIMEOUT_SECONDS, Kind, Slots, ended
 
 # Records of a long read that are handed on at a time: the texts of 2,000 could take 480 MB.

@@ -20,7 +20,7 @@ from mahasiswa.store.sqlite import sqlite_sql as sql
 from mahasiswa.store.sqlite.connection import LOCK_TIMEOUT_SECONDS, SECURE_DELETE, folder_lock
 from mahasiswa.store.sqlite.sqlite_errors import access_problem, usable
 from mahasiswa.store.store_errors import NeedsRepair, Unusable
-from mahasiswa.unfinished import remove_leftovers
+from mahasiswa.system.unfinished import remove_leftovers
 
 log = logging.getLogger(__name__)
 

@@ -11,7 +11,6 @@ from typing import NamedTuple, cast
 
 import apsw
 
-from mahasiswa.administrator import typed
 from mahasiswa.store import Snapshot, Store, Version
 from mahasiswa.store.group_commit import GroupCommit, QueuedChange
 from mahasiswa.store.history_items import OLEH
@@ -28,6 +27,7 @@ from mahasiswa.store.sqlite.connection import (
 from mahasiswa.store.sqlite.sqlite_errors import refusal
 from mahasiswa.store.sqlite.sqlite_reader import SQLiteReader, read_snapshot, take
 from mahasiswa.store.store_errors import Locked, StoreError, Unavailable
+from mahasiswa.system.administrator import typed
 from mahasiswa.work import EDIT, IMPORT, KINDS, LIST, Kind, Slots
 
 # Maximum size of a file whose list is read on the event loop: about 4,000 records with their history, which take 2 ms. As

@@ -17,9 +17,9 @@ import pytest
 from attack import assert_log_is_sound
 from harness import Service
 from sockets import CLOSE, FORM, HOST, Line, half_closed, post, statuses
-from web.test_raw import CORPUS
+from web.service.test_raw import CORPUS
 
-from mahasiswa.http_protocol import BODY_TIMEOUT_SECONDS
+from mahasiswa.server.http_protocol import BODY_TIMEOUT_SECONDS
 
 OTHER_SERVER = """
 import asyncio, os, uvicorn

@@ -1,4 +1,4 @@
-"""The parent of helpers, which forks a process for each task of a worker: `python -m mahasiswa.helper DESCRIPTOR PID`.
+"""The parent of helpers, which forks a process for each task of a worker: `python -m mahasiswa.server.helper DESCRIPTOR PID`.
 
 It has imported all that a task needs, so a helper starts in 6 ms; a new Python would take 100. `web.helpers` has the
 other end of its conversations, and says who ends whom.
@@ -18,8 +18,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from mahasiswa.parent import end_with
 from mahasiswa.settings import Settings
+from mahasiswa.system.parent import end_with
 from mahasiswa.web.forms import BodyRefused
 from mahasiswa.web.helper_tasks import Task, do
 from mahasiswa.web.helpers import (

@@ -10,7 +10,7 @@ from engines import empty_list, service_on_each_engine  # noqa: F401 - fixtures
 from harness import Form, Page, Service, Site
 from spreadsheets import HEADER, Importer, csv
 from stores import age_history
-from web.test_history import HISTORY, MOMENT
+from web.history.test_history import HISTORY, MOMENT
 
 from mahasiswa.settings import DatabaseURL, SQLiteURL, parse_database_url
 

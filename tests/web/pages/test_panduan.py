@@ -14,7 +14,7 @@ from spreadsheets import students
 
 from mahasiswa.wording import PROBLEMS, ProblemName
 
-GUIDE = Path(__file__).parents[2] / "docs" / "panduan.md"
+GUIDE = Path(__file__).parents[3] / "docs" / "panduan.md"
 PICTURES = GUIDE.with_suffix("")
 PICTURE_MAX_BYTES = 60_000
 WINDOW = (960, 640)

@@ -8,7 +8,7 @@ from every_page import choose, press
 from harness import Site
 from playwright.sync_api import expect
 from spreadsheets import KEPT, Database
-from web.test_browser import follow
+from web.pages.test_browser import follow
 
 
 def test_a_confirmation_carries_every_text_unchanged(window: Window) -> None:

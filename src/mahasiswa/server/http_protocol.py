@@ -17,7 +17,7 @@ import httptools
 from starlette.requests import ClientDisconnect
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
-from mahasiswa.pace import Pace
+from mahasiswa.server.pace import Pace
 from mahasiswa.web.connection import KEY, Connection
 from mahasiswa.work import Busy
 

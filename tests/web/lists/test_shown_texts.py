@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import pytest
 from engines import run_elsewhere, service_on_each_engine  # noqa: F401 - a fixture
 from harness import Page, Service, Site
-from web.test_history import HISTORY
-from web.test_undo import buttons, nevertheless
+from web.history.test_history import HISTORY
+from web.history.test_undo import buttons, nevertheless
 
 # 60,000 letters, most of which take five bytes in HTML.
 LONG = "\"'&é" * 15_000

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 import uvicorn
 from starlette.concurrency import run_in_threadpool
 
-from mahasiswa.http_protocol import HttpProtocol
 from mahasiswa.logs import configure_logging, lines
-from mahasiswa.parent import end_with
+from mahasiswa.server.http_protocol import HttpProtocol
 from mahasiswa.settings import Settings
 from mahasiswa.store import Store
 from mahasiswa.store.engines import engine_of
 from mahasiswa.store.history_items import PURGE_SECONDS
 from mahasiswa.store.store_errors import StoreError
+from mahasiswa.system.parent import end_with
 from mahasiswa.web.app import create_app
 from mahasiswa.web.helpers import Helpers
 from mahasiswa.work import Busy, Limits

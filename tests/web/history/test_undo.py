@@ -7,8 +7,8 @@ from form_answers import assert_error
 from harness import Form, Page, Service, Site, led_to
 from selectolax.lexbor import LexborNode
 from spreadsheets import HEADER, Importer, csv
-from web.test_history import HISTORY
-from web.test_one_record import refused
+from web.history.test_history import HISTORY
+from web.records.test_one_record import refused
 
 SITI = ("2300018001", "Siti Aminah", "Sleman")
 FORMER = ("00", "Nama", "Bantul")

@@ -23,10 +23,10 @@ from mahasiswa.logs import (
     priority,
     write_now,
 )
-from mahasiswa.parent import end_with
 from mahasiswa.settings import Settings, SQLiteURL
 from mahasiswa.store.engines import engine_of
 from mahasiswa.store.store_errors import NeedsRepair, StoreError
+from mahasiswa.system.parent import end_with
 
 # Maximum time for the workers after SIGTERM; the service promises to end within 5 seconds.
 SHUTDOWN_SECONDS = 4.5
@@ -171,7 +171,7 @@ class _Worker:
             self._beat_at = now
 
     def _start(self, now: float) -> None:
-        from mahasiswa import worker  # noqa: PLC0415 - slow to import, and not needed if the service cannot start
+        from mahasiswa.server import worker  # noqa: PLC0415 - slow to import, and not needed if the service cannot start
 
         self._start_at, self._beat_at = now + RESTART_SECONDS, now
         try:

@@ -16,7 +16,7 @@ from typing import BinaryIO, TypeVar, cast
 
 import click
 
-from mahasiswa import interrupt, wording
+from mahasiswa import wording
 from mahasiswa.record import Incoming, Mahasiswa
 from mahasiswa.settings import DatabaseURL
 from mahasiswa.sheets import public as sheets
@@ -26,7 +26,8 @@ from mahasiswa.store.history_items import UNDOABLE_ROWS_MAX, Batch, Days, Entry
 from mahasiswa.store.reader import Biography
 from mahasiswa.store.store_errors import Refused, Unusable
 from mahasiswa.store.threads import in_thread
-from mahasiswa.unfinished import unfinished
+from mahasiswa.system import interrupt
+from mahasiswa.system.unfinished import unfinished
 from mahasiswa.work import EXPORT, Slots
 
 T = TypeVar("T")

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from mahasiswa.lookout import listed
+from mahasiswa.system.lookout import listed
 
 NAME = re.compile(r"\.mahasiswa-[0-9a-f]{32}")  # so long that no folder of a person has such a name
 LOCK = "lock"  # the file in the folder that is locked while the folder is in use

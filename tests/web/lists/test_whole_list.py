@@ -3,8 +3,8 @@
 import pytest
 from engines import empty_list, run_elsewhere, service_on_each_engine  # noqa: F401 - fixtures
 from harness import Form, Page, Service, Site
-from web.test_find import follow
-from web.test_history import import_all
+from web.history.test_history import import_all
+from web.lists.test_find import follow
 
 STUDENTS = [
     ("2300180001", "Siti Aminah", "Jl. Kaliurang No. 5, Sleman"),

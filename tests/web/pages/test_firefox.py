@@ -25,7 +25,7 @@ def test_a_days_tasks_work_in_firefox(service: Service, node_modules: Path, tmp_
         pytest.skip("Firefox is not installed (Debian: firefox-esr)")
     spreadsheet, pdf = tmp_path / "daftar.csv", tmp_path / "daftar.pdf"
     spreadsheet.write_bytes(csv(("NIM", "Nama", "Alamat"), ANI))
-    script = Path(__file__).parents[1] / "npm" / "firefox.cjs"
+    script = Path(__file__).parents[2] / "npm" / "firefox.cjs"
     environment = {**os.environ, "NODE_PATH": str(node_modules), "HOME": str(tmp_path)}
     said = json.loads(run("node", script, firefox, service.url, spreadsheet, pdf, env=environment))
     assert said["shown"] == {

@@ -12,10 +12,10 @@ from typing import Any, NoReturn, cast
 
 import click
 
-from mahasiswa import bulk, interrupt, server
-from mahasiswa.administrator import note, process_user
-from mahasiswa.doctor import diagnose
+from mahasiswa.commands import bulk
+from mahasiswa.commands.doctor import diagnose
 from mahasiswa.logs import configure_logging, priority
+from mahasiswa.server import supervisor
 from mahasiswa.settings import (
     DatabaseURL,
     SettingError,
@@ -26,6 +26,8 @@ from mahasiswa.settings import (
 from mahasiswa.store.copies import copies_that_hold, list_id, remove_copy
 from mahasiswa.store.engines import engine_of
 from mahasiswa.store.store_errors import NotInHistory, StoreError, UndoConflict
+from mahasiswa.system import interrupt
+from mahasiswa.system.administrator import note, process_user
 
 MOMENT = click.DateTime(["%Y-%m-%d %H:%M", "%Y-%m-%d %H:%M:%S", "%Y-%m-%d"])
 STANDARD_STREAM = Path("-")
@@ -87,10 +89,10 @@ def main(context: click.Context) -> None:
 def serve() -> None:
     """Start the service. SIGTERM or Ctrl-C stops it."""
     try:
-        server.serve(Settings.from_environment(os.environ))
+        supervisor.serve(Settings.from_environment(os.environ))
     except SettingError as error:
-        _fail(f"mahasiswa: {error}", server.IN_VAIN)
-    except server.CannotStart as error:
+        _fail(f"mahasiswa: {error}", supervisor.IN_VAIN)
+    except supervisor.CannotStart as error:
         _fail(f"mahasiswa: {error}", error.exit_code)
 
 

@@ -189,7 +189,7 @@ def test_prometheus_reads_the_counters_and_each_alert_fires_if_its_fault_is_ther
     """
     if not (shutil.which("prometheus") and shutil.which("promtool")):
         pytest.skip("prometheus is not installed")
-    folder = Path(__file__).parents[2] / "packaging" / "prometheus"
+    folder = Path(__file__).parents[3] / "packaging" / "prometheus"
     run("promtool", "test", "rules", "mahasiswa.test.yml", cwd=folder)
     named = set(re.findall(r"mahasiswa_\w+", (folder / "mahasiswa.rules.yml").read_text("utf-8")))
     closed = {

@@ -10,7 +10,7 @@ from operators import COMMAND
 from processes import run, started, until
 from visitor import client
 
-NGINX_CONF = Path(__file__).parents[2] / "packaging" / "nginx" / "mahasiswa.conf"
+NGINX_CONF = Path(__file__).parents[3] / "packaging" / "nginx" / "mahasiswa.conf"
 HISTORY = "/mahasiswa/riwayat"
 ANI = {"nama": "Ani", "alamat": "Solo"}
 NAMED = {"USER_HEADER": "X-Remote-User"}

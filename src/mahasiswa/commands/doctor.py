@@ -12,12 +12,12 @@ from datetime import datetime, tzinfo
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from mahasiswa.administrator import process_user
-from mahasiswa.server import CannotStart, bind
+from mahasiswa.server.supervisor import CannotStart, bind
 from mahasiswa.settings import Settings, SQLiteURL
 from mahasiswa.store.backup_folder import read_outcome
 from mahasiswa.store.engines import Finding, engine_of, good, wrong
 from mahasiswa.store.store_errors import StoreError
+from mahasiswa.system.administrator import process_user
 from mahasiswa.web.routes import HEALTH_PATH
 
 # Maximum time for a back-up after the newest one has the age of BACKUP_HOURS.

@@ -1,0 +1,1 @@
+"""What the program asks of the operating system: signals, slow folders, the parent process, the administrator."""
