@@ -24,6 +24,7 @@ from processes import cannot, until
 from stores import ask, other_program, run_script
 
 from mahasiswa.settings import PostgresURL
+from mahasiswa.store.backup_folder import free_name
 from mahasiswa.store.engines import engine_of
 from mahasiswa.system.administrator import process_user
 
@@ -352,7 +353,7 @@ def test_a_sound_list_that_looks_unusual_is_no_fault(kept: Operator) -> None:
 
 
 def test_a_backup_of_the_other_engine_is_named_as_such(owner: Operator) -> None:
-    """And PostgreSQL without a dump gets its own command."""
+    """PostgreSQL without a dump gets its own command. A torn dump is found without its programs too."""
     owner.database.write_bytes(b"SQLite format 3\0")
     (line,) = owner.failed("restore", str(owner.database))
     assert line.endswith(f": mahasiswa copy --from sqlite:///{owner.database}")
@@ -364,10 +365,11 @@ def test_a_backup_of_the_other_engine_is_named_as_such(owner: Operator) -> None:
     owner.environment["BACKUP_DIR"] = str(owner.folder / "cadangan")
     remedy = "Make one now: systemctl start mahasiswa-pgdump"
     assert f"{owner.folder}/cadangan holds no back-up. {remedy}" in problems(owner)
-    torn = owner.folder / "cadangan" / "mahasiswa-20261120T101700Z.dump"
+    torn = free_name(owner.folder / "cadangan", "mahasiswa-", ".dump")
     torn.touch(mode=0o600)
-    (line,) = (line for line in problems(owner) if str(torn) in line)
-    assert re.fullmatch(f"{torn} cannot be restored: pg_restore: .*\\. {remedy}", line)
+    for programs in (owner.environment["PATH"], "/nonexistent"):
+        (line,) = (line for line in problems(owner, PATH=programs) if str(torn) in line)
+        assert line == f"{torn} cannot be restored: it is torn, or no dump. {remedy}"
 
 
 def test_an_old_a_missing_and_a_future_backup_are_found(kept: Operator) -> None:

@@ -38,6 +38,8 @@ from mahasiswa.work import Slots
 OLDER_TRANSACTIONS_TIMEOUT_SECONDS = 10.0
 """Maximum time to wait for older transactions, because a table keeps the rows that they can still see."""
 
+DUMP_START = b"PGDMP"  # of a dump in the custom format of pg_dump
+
 REMAIN = "the record and its history are removed, but the files of the tables still hold the texts"
 
 
@@ -149,15 +151,19 @@ class PostgresEngine(Engine):
         return "systemctl start mahasiswa-pgdump"
 
     def examine_backup(self, file: Path) -> Finding:
-        """See Engine. pg_restore reads the whole file, and writes nothing."""
+        """See Engine. pg_restore reads the whole file, and writes nothing. It may not be installed."""
         command = ["pg_restore", "--file=/dev/null", str(file)]
+        remedy = f"Make one now: {self.backup_command()}"
         try:
+            with file.open("rb") as dump:
+                if dump.read(len(DUMP_START)) != DUMP_START:
+                    return wrong(f"{file} cannot be restored: it is torn, or no dump. {remedy}")
             reading = subprocess.run(command, capture_output=True, encoding="utf-8", timeout=60)  # noqa: S603, PLW1510
         except (OSError, subprocess.TimeoutExpired) as error:
             return good(f"Its contents were not checked: {error}.")
         if reading.returncode:
             why = reading.stderr.partition("\n")[0]
-            return wrong(f"{file} cannot be restored: {why}. Make one now: {self.backup_command()}")
+            return wrong(f"{file} cannot be restored: {why}. {remedy}")
         return good(f"{file} can be restored.")
 
 
