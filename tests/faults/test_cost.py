@@ -510,7 +510,8 @@ def test_each_part_that_the_code_reads_is_in_the_table() -> None:
     """A part of a request that is read in a new place fails this test until it has a row."""
     folder = Path(mahasiswa.web.__file__).parent
     source = "".join(
-        file.read_text() for file in [folder.parent / "http_protocol.py", *folder.glob("*.py")]
+        file.read_text()
+        for file in [folder.parent / "server" / "http_protocol.py", *folder.glob("*.py")]
     )
     for pattern, names in READS.items():
         assert (

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 from itertools import product
 from threading import Event
@@ -71,6 +72,7 @@ BYSTANDERS = {
 }
 # That attack at once; a request for one record takes less of a client.
 CLIENTS, SMALL_CLIENTS = 4, 64
+ATTEMPTS = 3
 # Each with the number of its dearest attack.
 SAMPLE = [
     ("entries of long texts", 10),
@@ -152,12 +154,22 @@ def waits(service: Service, attack: str, seconds: float) -> dict[str, tuple[floa
 def assert_others_wait_for_none(
     data: str, database: str, attacks: Sequence[str], seconds: float
 ) -> None:
+    """Try each attack up to ATTEMPTS times, because another program may take the processors."""
     prepare(data, database)
     with Service(database, {"LOG_LEVEL": "error"}) as service:
         for attack in attacks:
-            for kind, (usual, worst) in waits(service, attack, seconds).items():
-                print(f"{data} | {attack} | {kind} | {usual * 1000:.0f} ms | {worst * 1000:.0f} ms")  # noqa: T201 - the table of `-s`
-                assert_waits_not_long(worst, usual)
+            for attempt in range(ATTEMPTS):
+                is_last = attempt == ATTEMPTS - 1
+                with suppress(*() if is_last else (AssertionError,)):
+                    assert_waits(data, attack, waits(service, attack, seconds))
+                    break
+
+
+def assert_waits(data: str, attack: str, found: dict[str, tuple[float, float]]) -> None:
+    for kind, (usual, worst) in found.items():
+        row = f"{data} | {attack} | {kind} | {usual * 1000:.0f} ms | {worst * 1000:.0f} ms"
+        print(row)  # noqa: T201 - the table of `-s`
+        assert_waits_not_long(worst, usual)
 
 
 @pytest.mark.parametrize(("data", "attack"), SAMPLE)

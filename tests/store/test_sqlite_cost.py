@@ -106,10 +106,11 @@ async def test_a_stream_of_long_records_takes_linear_time(path: Path, store: Sto
         return time.process_time() - began
 
     seconds = []
-    for count in (150, 600):
+    for count in (100, 800):
         fill(SQLiteURL(path), [(f"{count}-{n}", "x" * 60_000, "Solo") for n in range(count)])
-        seconds.append(await stream())
-    assert seconds[1] < 8 * seconds[0], seconds
+        seconds.append(min([await stream() for _ in range(3)]))
+    # Quadratic time would be 64 times as long.
+    assert seconds[1] < 24 * seconds[0], seconds
 
 
 async def test_a_query_that_takes_too_long_is_interrupted(store: Store, slots: Slots) -> None:

@@ -23,7 +23,7 @@ SUSPECTS_MAX = 50  # records that a check shows for each suspicion
 TIDIED_MAX = 1000  # records that are tidied at once, so that long texts cannot fill the memory
 
 
-async def recap(_request: Request, store: Store, pages: Pages) -> Response:
+async def recap(request: Request, store: Store, pages: Pages) -> Response:
     """GET /mahasiswa/rekap: the number of records by the first characters of the NIM."""
     reader = store.reader(SEARCH)
     counts = {length: await reader.prefixes(length, PREFIXES_MAX + 1) for length in PREFIX_LENGTHS}
@@ -34,7 +34,8 @@ async def recap(_request: Request, store: Store, pages: Pages) -> Response:
         ]
         for length, prefixes in counts.items()
     }
-    return pages.page("recap.html", groups=groups, most=PREFIXES_MAX)
+    show = partial(pages.page, "recap.html", groups=groups, most=PREFIXES_MAX)
+    return await rendered_in_thread(request, SEARCH, show)
 
 
 async def check(
