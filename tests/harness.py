@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 import httpx
 from clocks import clocked
-from processes import Closing, finished, forked
+from processes import Closing, Forked, finished, forked
 from visitor import URL_ENCODED, Form, Page, Row, Site, client, led_to
 
 from mahasiswa.settings import Settings
@@ -55,7 +55,7 @@ class StartError(Exception):
 
 
 class Service(Closing):
-    """`python -m mahasiswa`, or another command, on a free port of 127.0.0.1, in a process group of its own.
+    """The program, or another command, on a free port of 127.0.0.1, in a process group of its own.
 
     `database` is the path of an SQLite file or a whole DATABASE_URL. `environment` sets further variables; the value
     None removes a variable, so that the service uses its default. Raises `StartError` if the process ends before it
@@ -68,7 +68,7 @@ class Service(Closing):
         environment: Mapping[str, str | None] | None = None,
         *,
         cwd: Path | None = None,
-        command: Sequence[str] = (sys.executable, "-m", "mahasiswa"),
+        command: Sequence[str] = (),
     ) -> None:
         self.database = database
         url = f"sqlite:///{database.absolute()}" if isinstance(database, Path) else database
@@ -88,7 +88,8 @@ class Service(Closing):
         self._cwd = cwd
         self._command = command
         # Files, because a pipe that is not read fills up and blocks the process that writes to it.
-        self._stdout, self._stderr = tempfile.TemporaryFile(), tempfile.TemporaryFile()  # noqa: SIM115 - until `close`
+        self._stdout = tempfile.NamedTemporaryFile()  # noqa: SIM115 - until `close`
+        self._stderr = tempfile.NamedTemporaryFile()  # noqa: SIM115 - until `close`
         self._start()
 
     @property
@@ -148,7 +149,23 @@ class Service(Closing):
 
     def _start(self) -> None:
         taken = not self._wait_for_the_port(PROBE_SECONDS)
-        self.process = subprocess.Popen(
+        self.process: Forked | subprocess.Popen[bytes] = (
+            self._run() if self._command else self._forked()
+        )
+        try:
+            # If another program has the port, its answer would look like ours. Then wait for our process to end.
+            self._wait_for_an_answer(START_SECONDS if taken else 0.02)
+        except BaseException:
+            self.close()
+            raise
+
+    def _forked(self) -> Forked:
+        output, errors = self._stdout.name, self._stderr.name
+        folder = self._cwd or Path.cwd()
+        return Forked(cwd=folder, env=self.environment, output=output, errors=errors)
+
+    def _run(self) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
             self._command,
             cwd=self._cwd,
             env=self.environment,
@@ -157,12 +174,6 @@ class Service(Closing):
             stderr=self._stderr,
             start_new_session=True,
         )
-        try:
-            # If another program has the port, its answer would look like ours. Then wait for our process to end.
-            self._wait_for_an_answer(START_SECONDS if taken else 0.02)
-        except BaseException:
-            self.close()
-            raise
 
     def _wait_for_an_answer(self, pause: float) -> None:
         request = f"GET {urlsplit(self.url).path}/ HTTP/1.0\r\nHost: 127.0.0.1:{self.port}\r\n\r\n".encode()

@@ -5,6 +5,7 @@ import json
 import os
 import re
 import resource
+import select
 import signal
 import subprocess
 import sys
@@ -14,13 +15,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from functools import cache
 from pathlib import Path
 from threading import Event, Timer
 from typing import Any, NoReturn, Self, TypeVar
 
 import psutil  # type: ignore[import-untyped]
 import pytest
+from clocks import CLOCK
 
 T = TypeVar("T")
 
@@ -94,51 +95,84 @@ def run(*command: str | Path, **options: Any) -> str:  # noqa: ANN401 - those of
     return done.stdout
 
 
-# Imports the command line once, then runs each command in a fork, as Python would start it: a start takes 0.25 s.
-FORKS = """
+# Imports the program once, then runs it in a fork for each line, as Python would start it: a start takes 0.5 s.
+FORKS = f"""
 import gc, json, os, sys
+sys.path.append({str(CLOCK)!r})
+import watch_interpreter
+import mahasiswa.server.supervisor, mahasiswa.server.worker
 import mahasiswa.store.postgres.engine, mahasiswa.store.sqlite.engine
 from mahasiswa.commands.cli import main
 gc.freeze()  # a collection would copy each page of the memory
 for line in sys.stdin:
     *arguments, folder, environment, output, errors = json.loads(line)
     if (pid := os.fork()) == 0:
+        gc.unfreeze()
+        os.setsid()
         os.chdir(folder)
         os.environ.clear()
         os.environ.update(environment)
         for number, name in enumerate((os.devnull, output, errors)):
-            os.dup2(os.open(name, os.O_RDWR), number)
-        sys.stdin, sys.stdout, sys.stderr = open(0), open(1, "w"), open(2, "w", errors="backslashreplace")
+            os.dup2(os.open(name, os.O_RDWR | os.O_APPEND), number)
+        sys.stdin, sys.stdout = open(0), open(1, "w")
+        sys.stderr = open(2, "w", buffering=1, errors="backslashreplace")
         sys.argv = ["mahasiswa", *arguments]
+        watch_interpreter.watch_workers()
         main()
+    print(pid, flush=True)
     print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)
 """
+IDLE_FORKS: list[subprocess.Popen[bytes]] = []
 
 
-@cache
-def forks() -> subprocess.Popen[str]:
-    """Start the program that forks. It ends with this process, because its standard input ends."""
-    pipe = subprocess.PIPE
-    return subprocess.Popen(
-        [sys.executable, "-c", FORKS], stdin=pipe, stdout=pipe, text=True, start_new_session=True
-    )
+class Forked:
+    """`mahasiswa` with these arguments as a process of its own, used like `Popen`."""
+
+    def __init__(
+        self, *arguments: str, cwd: Path, env: Mapping[str, str], output: str, errors: str
+    ) -> None:
+        try:
+            self._forks = IDLE_FORKS.pop()
+        except IndexError:  # it ends with this process, because its standard input ends
+            command, pipe = [sys.executable, "-c", FORKS], subprocess.PIPE
+            self._forks = subprocess.Popen(
+                command, bufsize=0, stdin=pipe, stdout=pipe, start_new_session=True
+            )
+        assert self._forks.stdin
+        assert self._forks.stdout
+        order = json.dumps([*arguments, str(cwd), dict(env), output, errors])
+        self._forks.stdin.write(f"{order}\n".encode())
+        self._said = self._forks.stdout
+        self.pid = int(self._said.readline())
+        self.returncode: int | None = None
+
+    def wait(self, seconds: float | None = None) -> int:
+        if self.returncode is None:
+            if not select.select([self._said], [], [], seconds)[0]:
+                raise subprocess.TimeoutExpired("mahasiswa", seconds or 0)
+            self.returncode = int(self._said.readline())
+            IDLE_FORKS.append(self._forks)
+        return self.returncode
+
+    def poll(self) -> int | None:
+        with suppress(subprocess.TimeoutExpired):
+            return self.wait(0)
+        return None
+
+    def terminate(self) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, signal.SIGTERM)
 
 
 def forked(*arguments: str, cwd: Path, env: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
-    process = forks()
-    assert process.stdin
-    assert process.stdout
     with tempfile.NamedTemporaryFile() as output, tempfile.NamedTemporaryFile() as errors:
-        process.stdin.write(
-            json.dumps([*arguments, str(cwd), dict(env), output.name, errors.name]) + "\n"
-        )
-        process.stdin.flush()
-        timer = Timer(FORK_SECONDS, os.killpg, (process.pid, signal.SIGKILL))
-        timer.start()
+        process = Forked(*arguments, cwd=cwd, env=env, output=output.name, errors=errors.name)
         try:
-            code = int(process.stdout.readline())
-        finally:
-            timer.cancel()
+            code = process.wait(FORK_SECONDS)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            raise
         return subprocess.CompletedProcess(
             arguments, code, os.fsdecode(output.read()), errors.read().decode()
         )

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from harness import Service, free_port
-from operators import TWO, Operator
+from operators import COMMAND, TWO, Operator
 from processes import finished
 from units import ROOT, RUN, pretend_other_unit, pretend_unit
 
@@ -60,7 +60,7 @@ def answering(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     operator.fill(TWO)
     backups = {"BACKUP_DIR": str(operator.folder / "cadangan")}
     assert operator.run("backup", **backups).returncode == 0
-    with Service(operator.database, backups) as service:
+    with Service(operator.database, backups, command=COMMAND) as service:
         yield service
 
 

@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 from harness import Service
-from operators import TWO, Operator
+from operators import COMMAND, TWO, Operator
 from processes import finished
 from units import RUN, pretend_unit
 
@@ -40,7 +40,8 @@ def test_a_command_uses_the_database_and_the_folder_of_the_service(
     """Not those of the shell. While the service runs, the settings of its main process count, otherwise those of its unit."""
     folder = kept.database.parent
     changed = {"DATABASE_URL": "sqlite:///lain.db"}
-    with Service(KAMPUS["DATABASE_URL"], KAMPUS, cwd=folder) as service:
+    # Its environment is read from /proc, so it is no fork.
+    with Service(KAMPUS["DATABASE_URL"], KAMPUS, cwd=folder, command=COMMAND) as service:
         unit = pretend_unit(folder, service.environment | changed, pid=service.pid)
         if not is_running:
             service.stop()

@@ -440,7 +440,11 @@ def measured(tmp_path: Path) -> Iterator[Measured]:
     costs.touch()
     settings = {"USER_HEADER": "X-Remote-User", "TRUSTED_PROXIES": "127.0.0.1"}
     environment = {"PYTHONPATH": str(tmp_path), "COSTS": str(costs), **settings}
-    with Service(tmp_path / "a.db", environment) as service, service.site() as site:
+    command = (sys.executable, "-m", "mahasiswa")
+    with (
+        Service(tmp_path / "a.db", environment, command=command) as service,
+        service.site() as site,
+    ):
         fill(tmp_path / "a.db", 300)
         data = Importer(site).paste("NIM\tNama\tAlamat\n1\tSiti\tSolo").data
         yield Measured(service, costs, urlencode({"data": data}).encode())
