@@ -10,7 +10,6 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
-from hashlib import sha256
 from pathlib import Path
 from threading import Event
 
@@ -76,6 +75,20 @@ def renamed(file: Path, days: float) -> Path:
     return older
 
 
+# Today's month, 202506 and 202505 are the first three of 12 months.
+MONTH_ENDS = [
+    "20250430",
+    "20250331",
+    "20250228",
+    "20250131",
+    "20241231",
+    "20241130",
+    "20241031",
+    "20240930",
+    "20240831",
+]
+
+
 def test_old_backups_are_removed_by_the_times_in_their_names_and_never_if_they_hold_much_more(
     kept: Operator,
 ) -> None:
@@ -83,69 +96,37 @@ def test_old_backups_are_removed_by_the_times_in_their_names_and_never_if_they_h
 
     The files' own times say nothing: all files are as new as if they were copied without them.
     """
-    folder = kept.folder / "cadangan"
-    folder.mkdir(0o700)
     larger, small = kept.folder / "besar", kept.folder / "kecil"
-    kept.fill(TWO)
     kept.done("backup", str(small))
-    run_script(
-        kept.database, "INSERT INTO mahasiswa VALUES ('3','A','B'),('4','A','B'),('5','A','B')"
-    )
+    more = "INSERT INTO mahasiswa VALUES ('3','A','B'),('4','A','B'),('5','A','B')"
+    run_script(kept.database, more)
     kept.done("backup", str(larger))
     run_script(kept.database, "DELETE FROM mahasiswa WHERE nim > '2'")
-    ((key,),) = ask(kept.database, KEY)
-    own = sha256(str(key).encode()).hexdigest()[:8]
+    kept.done("backup")
+    own = backups(kept)[0].name.split("-")[1]
 
-    def put(name: str, day: str, hour: int, *, is_larger: bool = False) -> Path:
-        file = kept.folder / name.format(f"{day}T{hour:02}0000Z")
-        shutil.copy(larger if is_larger else small, file)
-        return file
+    def put(name: str, hour: int, *days: str, of: Path = small) -> set[Path]:
+        """Copy a back-up to the names of an hour of these days."""
+        files = {kept.folder / name.format(f"{day}T{hour:02}0000Z") for day in days}
+        for file in files:
+            shutil.copy(of, file)
+        return files
 
-    def days(of: int, *, until: str) -> list[str]:
-        last = datetime.strptime(until, "%Y%m%d").replace(tzinfo=UTC)
-        return [f"{last - timedelta(days=number):%Y%m%d}" for number in range(of)]
-
-    daily, old, before = (
-        f"cadangan/mahasiswa-{own}-{{}}.db",
-        "cadangan/mahasiswa-{}.db",
-        "mahasiswa.db.before-{}",
-    )
+    daily, old = f"cadangan/mahasiswa-{own}-{{}}.db", "cadangan/mahasiswa-{}.db"
+    before = "mahasiswa.db.before-{}"
+    last = datetime(2025, 6, 29, tzinfo=UTC)
+    days = [f"{last - timedelta(days=number):%Y%m%d}" for number in range(58)]
     # Today has the back-up of this test. Then 20250630 is the second day, and 20250503 the 60th.
-    stays = {put(daily, "20250630", hour) for hour in (1, 2)}
-    stays |= {put(old, day, 2) for day in days(58, until="20250629")}
-    goes = {put(daily, day, 1) for day in days(58, until="20250629")}
-    # Today's month, 202506 and 202505 are the first three of 12 months.
-    months = (
-        "20250430",
-        "20250331",
-        "20250228",
-        "20250131",
-        "20241231",
-        "20241130",
-        "20241031",
-        "20240930",
-        "20240831",
-    )
-    stays |= {put(daily, day, 2) for day in months}
-    goes |= {put(daily, day, 1) for day in months} | {
-        put(daily, "20240731", 1),
-        put(daily, "20250429", 2),
-    }
-    stays |= {put(daily, day, 0, is_larger=True) for day in ("20250601", "20240101", "20230101")}
-    goes |= {put(daily, day, 0, is_larger=True) for day in ("20220101", "20210101")}
-    stays |= {put(before, day, 2) for day in ("20250101", "20240101", "20230101")}
-    stays |= {put(before, "20240101", 1)}
-    goes |= {put(before, "20230101", 1)}
+    stays = put(daily, 1, "20250630") | put(daily, 2, "20250630", *MONTH_ENDS) | put(old, 2, *days)
+    goes = put(daily, 1, *days, *MONTH_ENDS, "20240731") | put(daily, 2, "20250429")
+    stays |= put(daily, 0, "20250601", "20240101", "20230101", of=larger)
+    goes |= put(daily, 0, "20220101", "20210101", of=larger)
+    stays |= put(before, 2, "20250101", "20240101", "20230101") | put(before, 1, "20240101")
+    goes |= put(before, 1, "20230101")
     # Cannot be read: they stay, and the others of their day stay too.
-    for name, day, hour in (
-        (daily, "20250602", 3),
-        (daily, "20250606", 3),
-        (daily, "20200101", 3),
-        (old, "20200101", 3),
-    ):
-        damaged = put(name, day, hour)
-        damaged.write_bytes(b"SQLite format 3" + bytes(9000))
-        stays.add(damaged)
+    damaged = put(daily, 3, "20250602", "20250606", "20200101") | put(old, 3, "20200101")
+    for file in damaged:
+        file.write_bytes(b"SQLite format 3" + bytes(9000))
     # From the future, of another list, and of no list.
     for name in (
         f"mahasiswa-{own}-{moment(-2)}.db",
@@ -154,11 +135,11 @@ def test_old_backups_are_removed_by_the_times_in_their_names_and_never_if_they_h
         "mahasiswa-akhir-tahun.db",
         "lain-20260101T000000Z.db",
     ):
-        stays.add(put(f"cadangan/{name}", "", 1))
+        stays |= put(f"cadangan/{name}", 1, "")
+    stays |= damaged
     answer = kept.run("backup")
     assert answer.returncode == 0
-    assert not {file for file in stays if not file.exists()}
-    assert not {file for file in goes if file.exists()}
+    assert all(file.exists() for file in stays)
     removed = re.findall("INFO removed the old back-up (.*)", answer.stderr)
     assert sorted(removed) == sorted(map(str, goes))
     assert len(removed) == len(answer.stderr.splitlines())

@@ -4,6 +4,7 @@ import asyncio
 import time
 import tracemalloc
 from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 
 import psycopg
@@ -27,62 +28,60 @@ READS: dict[str, Read] = {
 }
 
 
-@pytest.fixture
+@contextmanager
 def locked(url: PostgresURL) -> Iterator[None]:
-    """Keep the tables locked by another program, so that every read waits for it until the end of the test."""
+    """Keep the tables locked by another program, so that every read waits for it until the end of the block."""
     with psycopg.connect(url.address) as other:
         other.execute("LOCK TABLE mahasiswa IN ACCESS EXCLUSIVE MODE")
         yield
 
 
-@pytest.mark.usefixtures("locked")
-@pytest.mark.parametrize("read", READS.values(), ids=READS)
 async def test_a_read_that_takes_too_long_is_interrupted_on_the_server(
-    server: Server, store: Store, read: Read
+    server: Server, url: PostgresURL, store: Store
 ) -> None:
     """It raises TookTooLong within 5 seconds, and the server does not go on with it."""
-    began = time.monotonic()
-    with pytest.raises(TookTooLong):
-        await read(store)
-    assert time.monotonic() - began < STEP_TIMEOUT_SECONDS
-    assert not awaited_locks(server.url())
+    with locked(url):
+        began = time.monotonic()
+        reads = (read(store) for read in READS.values())
+        ended = await asyncio.gather(*reads, return_exceptions=True)
+        assert [type(error) for error in ended] == [TookTooLong] * len(READS)
+        assert time.monotonic() - began < STEP_TIMEOUT_SECONDS
+        assert not awaited_locks(server.url())
 
 
-@pytest.mark.usefixtures("locked")
 async def test_a_read_whose_client_has_gone_stops_on_the_server_within_a_second(
-    server: Server, store: Store
+    server: Server, url: PostgresURL, store: Store
 ) -> None:
     """The cancelled task cancels its statement, and its connection and its slot are free again."""
-    for read in [*READS.values()] * 3:  # more often than any kind of work has slots
-        reading = asyncio.ensure_future(read(store))
-        await until(lambda: awaited_locks(server.url()))
-        reading.cancel()
-        began = time.monotonic()
-        with pytest.raises(asyncio.CancelledError):
-            await reading
-        await until(lambda: not awaited_locks(server.url()))
-        assert time.monotonic() - began < 3
+    with locked(url):
+        for read in [*READS.values()] * 3:  # more often than any kind of work has slots
+            reading = asyncio.ensure_future(read(store))
+            await until(lambda: awaited_locks(server.url()))
+            reading.cancel()
+            began = time.monotonic()
+            with pytest.raises(asyncio.CancelledError):
+                await reading
+            await until(lambda: not awaited_locks(server.url()))
+            assert time.monotonic() - began < 3
 
 
-@pytest.mark.usefixtures("locked")
 async def test_slow_searches_keep_no_single_record_from_its_connection(
-    server: Server, store: Store
+    server: Server, url: PostgresURL, store: Store
 ) -> None:
     """Searches beyond the queue are refused at once; waiting ones hold no connection of another kind."""
-    searches = [
-        asyncio.ensure_future(READS["search"](store))
-        for _ in range(SEARCH.running + SEARCH.waiting)
-    ]
-    await until(lambda: awaited_locks(server.url()) == SEARCH.running)
-    with pytest.raises(Busy, match="searches"):
-        await READS["search"](store)
-    began = time.monotonic()
-    assert await store.version()
-    assert time.monotonic() - began < 3
-    assert awaited_locks(server.url()) == SEARCH.running
-    ended = await asyncio.gather(*searches, return_exceptions=True)
-    assert {type(error) for error in ended} == {TookTooLong, Busy}
-    assert time.monotonic() - began < STEP_TIMEOUT_SECONDS
+    with locked(url):
+        count = SEARCH.running + SEARCH.waiting
+        searches = [asyncio.ensure_future(READS["search"](store)) for _ in range(count)]
+        await until(lambda: awaited_locks(server.url()) == SEARCH.running)
+        with pytest.raises(Busy, match="searches"):
+            await READS["search"](store)
+        began = time.monotonic()
+        assert await store.version()
+        assert time.monotonic() - began < 3
+        assert awaited_locks(server.url()) == SEARCH.running
+        ended = await asyncio.gather(*searches, return_exceptions=True)
+        assert {type(error) for error in ended} == {TookTooLong, Busy}
+        assert time.monotonic() - began < STEP_TIMEOUT_SECONDS
 
 
 async def test_a_hundred_additions_need_one_slot(url: PostgresURL, store: Store) -> None:
