@@ -104,6 +104,35 @@ async def test_the_history_is_searched_in_the_same_way(people: Store) -> None:
             assert (await people.reader(SEARCH).history(cari, 0, 10)).total == 2 * bool(found), cari
 
 
+# Addresses by nim. The others differ in one number, or only look like an RT or an RW.
+ADDRESSES = dict(enumerate(
+    ["RT 3 RW 7", "RT.003/RW.007", "rt03/rw07", "RT 03/07", "RT/RW 003/007", "RT 3, RW 07, Gg. Melati", "RT 007 RW 003", "RT 30 RW 7", "RT 3 RW 70", "RT 13/7", "RT/RW 7/3", "Mart 3 Drw 7", "RT 1/2 Blok C 3/7", "Gang Melati No.5", "Kec.Depok Kab. Sleman", "Kecamatan Depok, Kabupaten Sleman", "Ds. Sari Dsn.Krajan", "Desa Sari, dusun Krajan", "Perum Griya", "Perumahan Griya", "Kel. Wates Nomor 5", "Kelurahan Wates", "Windsor", "Jalan Gang Tujuh, Jl. Mawar"]
+))  # fmt: skip
+BOTH = {0, 1, 2, 3, 4, 5}
+FOUND = {
+    "rt 3 rw 7|RW 07 RT 03|rt3 rw7|RT.003/RW.007|rt 03/07|rt/rw 3/7|RT 003 / RW 007|rt: 3, rw: 7": BOTH,
+    "rt 3|RT003|rt-03": BOTH | {8},
+    "rw 7|RW.007": BOTH | {7, 9},
+    "rt 7 rw 3|rt7/3": {6, 10}, "rt 7 rw 3 gang": set(),
+    "3/7": BOTH | {12}, "1/2": {12}, "rt 3/7 gang melati|gg melati rt 3": {5},
+    "gg|gang": {5, 13, 23}, "kec depok|KECAMATAN depok|kab sleman|kabupaten sleman": {14, 15},
+    "ds sari|desa sari|dsn krajan|dusun krajan": {16, 17}, "perum griya|perumahan griya": {18, 19},
+    "kel wates|kelurahan wates": {20, 21}, "no 5|nomor 5": {13, 20}, "desa": {16, 17},
+    '"rt 3"|"RT 3"|“rt 3”': {0, 5, 7, 8, 11}, '"jl mawar"': {23}, '"gang melati"': {13}, '"gang sari"|"jalan mawar"': set(),
+}  # fmt: skip
+
+
+async def test_an_address_is_found_however_it_is_written(store: Store, url: DatabaseURL) -> None:
+    """RT and RW are found with their number only. A word is found by its abbreviation. A text in quotes stands as it is."""
+    fill(url, [(f"N{at:02}", "Siti", address) for at, address in ADDRESSES.items()])
+    for caris, expected in FOUND.items():
+        for cari in caris.split("|"):
+            for di in ("", "alamat"):
+                found = {int(nim[1:]) for nim in await nims(store, cari, di)}
+                assert found == expected, (cari, di)
+            assert (await store.reader(SEARCH).history(cari, 0, 10)).total == bool(expected)
+
+
 OFFERED = {
     "nuraeni": "Nur\u2019Aini", "siti nuraeni": "Siti Nur\u2019Aini", "stii bandung": "Siti Bandung",
     "sitinuraini": "Siti Nur\u2019Aini", "yogyakata": "Yogyakarta", "sitibandung": "Siti Bandung", "kafe": "Café",

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import chain, zip_longest
+from itertools import zip_longest
 from typing import Literal
 
 from mahasiswa.record import NEAR_FROM, NEAR_TO, SHOWN_MAX_CHARACTERS, Field, Mahasiswa
@@ -44,6 +44,7 @@ class SharedSQL:
     lock: str  # locks the records that are found; blank if there is only one writer at a time
 
     position: str  # the function that finds a text in another one
+    matches: str  # whether a pattern of a `Spelling` matches `folded_text` with a space around it
     fold: str  # the text `t` folded, if it is not ASCII
     split: str  # the words of `folded_text`
     # Whether a text has two spaces together, or a character that `tidy` replaces.
@@ -328,11 +329,17 @@ SELECT EXISTS (SELECT 1 FROM mahasiswa WHERE nim {is_any}) OR EXISTS (SELECT 1 F
 
     def condition(self, cari: str, di: Field | Literal[""]) -> tuple[str, Sequence[str]]:
         """The condition that finds every term of a search in the folded text `folded_text`, and its parameters."""
-        terms = folding.terms(cari, is_prefix=di == "nim")
         finds = f"{self.position}(folded_text, {self.p}) {'= 1' if di == 'nim' else '> 0'}"
-        return " AND ".join(f"({' OR '.join([finds] * len(term))})" for term in terms) or "false", [
-            *chain(*terms)
-        ]
+        conditions, parameters = [], []
+        for term in folding.terms(cari, is_prefix=di == "nim"):
+            spellings = []
+            for text, patterns in term:
+                # The search for a text is the faster one.
+                matches = " OR ".join([self.matches] * len(patterns)) or "true"
+                spellings.append(f"{finds} AND ({matches})")
+                parameters += [text, *patterns]
+            conditions.append(f"({' OR '.join(spellings)})")
+        return " AND ".join(conditions) or "false", parameters
 
     def select_found(self, where: str, query: Query, *, is_shown: bool) -> str:
         """Every record that a clause finds, or every record, in order; with `is_shown` as a page of our own shows it."""

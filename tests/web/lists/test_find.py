@@ -142,7 +142,7 @@ def test_a_search_without_a_match_shows_its_text_and_offers_the_nearest_names(
 
 
 OFFERED = {
-    "RT03": "rt 03 (1)", "km5 kaliurang": "km 5 kaliurang (1)", "NIM 2300180001": "2300180001 (1)",
+    "km5 kaliurang": "km 5 kaliurang (1)", "NIM 2300180001": "2300180001 (1)",
     "nama riski": "riski (1)", "siti tambakbayan": "siti (2)", "djoko": "Joko (1)", "mohamad": "Muhammad (1)",
     "2300180010": "2300180001 (1)", "230018001": "2300180001 (1)", "999": "",
 }  # fmt: skip

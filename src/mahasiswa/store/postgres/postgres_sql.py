@@ -153,6 +153,7 @@ SHARED = SharedSQL(
     # In order, so that two transactions which lock the same records cannot deadlock.
     lock="ORDER BY nim FOR UPDATE",
     position="strpos",
+    matches="' ' || folded_text || ' ' ~ replace(%s, '*', '.*')",
     # Letter by letter: 10,000 rows take 0.2 s, and translate() with the same letters takes 1.2 s.
     fold=f"""(
   SELECT string_agg(CASE WHEN c > '~' THEN coalesce(jsonb '{json.dumps(folding.REPLACEMENTS, ensure_ascii=False)}' ->> c, c)

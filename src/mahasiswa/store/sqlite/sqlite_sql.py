@@ -158,6 +158,7 @@ SHARED = SharedSQL(
     lock="",
     # It takes linear time for any word; LIKE and GLOB take a minute for 300 records of 64 KB.
     position="instr",
+    matches="' ' || folded_text || ' ' GLOB '*' || ? || '*'",
     fold="fold(CAST(t AS BLOB))",
     split="""json_each('[' || replace(json_quote(folded_text), ' ', '","') || ']')""",
     # GLOB takes long, so it reads only texts beyond ASCII.
