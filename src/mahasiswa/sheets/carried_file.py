@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, groupby, starmap, zip_longest
 from typing import Any, NamedTuple, TypeAlias
 
-from mahasiswa.sheets.cells import FieldColumns, Sheet, from_json
+from mahasiswa.sheets.cells import Doubt, FieldColumns, Sheet, from_json
 from mahasiswa.sheets.columns import Columns
 from mahasiswa.sheets.signed_field import Signer, pack, too_large, unpack
 
@@ -60,11 +60,12 @@ def dump(versions: Iterable[CarriedFile], signer: Signer) -> tuple[CarriedFile, 
                 name,
                 ranges_of(number for number, _ in rows),
                 list(zip_longest(*(cells for _, cells in rows))),
+                doubts,
             )
-            for name, rows in file.sheets
+            for name, rows, doubts in file.sheets
         ]
         shown = map(ranges_of, (sorted(file.accepted), file.new, file.changed))
-        field = pack([*file[:2], columns, *file[3:7], *shown, *file[10:]], "import 3", signer)
+        field = pack([*file[:2], columns, *file[3:7], *shown, *file[10:]], "import 4", signer)
         if not file.has_all_cells or len(field) <= FIELD_MAX_CHARACTERS:
             return file, field
     raise too_large()
@@ -72,7 +73,7 @@ def dump(versions: Iterable[CarriedFile], signer: Signer) -> tuple[CarriedFile, 
 
 def load(field: str, signer: Signer) -> CarriedFile:
     """The file of a form field. Raises SheetError for a field that `dump` has not made."""
-    file = CarriedFile(*unpack(field, "import 3", signer))
+    file = CarriedFile(*unpack(field, "import 4", signer))
     sheets: Sequence[Any] = file.sheets
     (nim, nama, alamat), titles = file.columns
     chosen = file.chosen_columns
@@ -83,8 +84,9 @@ def load(field: str, signer: Signer) -> CarriedFile:
                 list(
                     zip(_numbers(ranges), zip(*map(from_json, columns), strict=True), strict=True)
                 ),
+                tuple(Doubt(*doubt) for doubt in doubts),
             )
-            for name, ranges, columns in sheets
+            for name, ranges, columns, doubts in sheets
         ],
         columns=Columns((nim, nama, alamat), titles),
         typed={int(number): tuple(texts) for number, texts in file.typed.items()},

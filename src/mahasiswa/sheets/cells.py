@@ -1,7 +1,7 @@
 """The cells of a sheet: their kinds, the text by which a person recognises one, and their form in JSON."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from mahasiswa import wording
@@ -33,11 +33,32 @@ SheetRow: TypeAlias = tuple[int, Sequence[Cell]]
 FieldColumns: TypeAlias = tuple[int | None, int | None, int | None]
 
 
+class Doubt(NamedTuple):
+    """A way in which a sheet was read that a person must confirm: the name of the question, its sentence, and its rows.
+
+    `without` is the text of a button that leaves these rows out, if there is one.
+    """
+
+    name: str
+    sentence: str
+    rows: Sequence[tuple[int, int]] = ()  # the first row of a range, and the first one after it
+    without: str = ""
+
+
+class OpenSheet(NamedTuple):
+    """A sheet whose rows are read one by one."""
+
+    name: str
+    rows: Iterator[SheetRow]
+    doubts: Sequence[Doubt] = ()
+
+
 class Sheet(NamedTuple):
     """A sheet and the rows of it that were kept."""
 
     name: str
     rows: list[SheetRow]
+    doubts: Sequence[Doubt] = ()
 
 
 has_digit = re.compile("[0-9]").search

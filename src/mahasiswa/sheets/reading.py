@@ -6,13 +6,13 @@ from itertools import chain, islice
 from typing import BinaryIO
 
 from mahasiswa import wording
-from mahasiswa.sheets.cells import SHEET_ROWS, Sheet, SheetRow, is_blank
+from mahasiswa.sheets.cells import SHEET_ROWS, OpenSheet, Sheet, SheetRow, is_blank
 from mahasiswa.sheets.columns import Columns, Table, select_columns
 from mahasiswa.sheets.delimited import read_csv, read_pasted, rejoined
 from mahasiswa.sheets.file_kind import kind_of
 from mahasiswa.sheets.limits import NO_CHOICE, WEB, Choice, ReadLimits
 from mahasiswa.sheets.sheet_errors import ColumnsUnclear, SheetError, TooBig
-from mahasiswa.sheets.workbook import Rows, Workbook, read_workbook
+from mahasiswa.sheets.workbook import Workbook, read_workbook
 
 # Of all sheets that are kept; 3,000 rows of 20 columns fit.
 KEPT_MAX_CELLS, KEPT_MAX_CHARACTERS = 150_000, 600_000
@@ -34,13 +34,13 @@ def read(file: BinaryIO, limits: ReadLimits = WEB, choice: Choice = NO_CHOICE) -
         yield _table(workbook, limits, choice)
     else:
         with read_csv(file) as rows:
-            yield _table(([""], [], iter([("", rows)])), limits, choice)
+            yield _table(([""], [], iter([OpenSheet("", rows)])), limits, choice)
 
 
 def read_text(data: bytes, limits: ReadLimits = WEB, choice: Choice = NO_CHOICE) -> Table:
     """The rows of cells that were pasted from a spreadsheet, in valid UTF-8. Raises as `read` does."""
     rows = read_pasted(data, nim_only=choice.nim_only)
-    return _table(([""], [], iter([("", rows)])), limits, choice)
+    return _table(([""], [], iter([OpenSheet("", rows)])), limits, choice)
 
 
 def table_of(
@@ -78,18 +78,18 @@ def _at_most(most: int | None, rows: Iterator[SheetRow]) -> Iterator[SheetRow]:
 
 def _table(workbook: Workbook, limits: ReadLimits, choice: Choice) -> Table:
     names, others, all_sheets = workbook
-    sheets = ((name, _at_most(limits.lines, rows)) for name, rows in all_sheets)
+    sheets = (sheet._replace(rows=_at_most(limits.lines, sheet.rows)) for sheet in all_sheets)
     kept, unfinished = _kept_sheets(sheets if limits.keeps_all_cells else ())
     if len(kept) >= len(names):
         others = [name for name in others if name not in {sheet.name for sheet in kept}]
     return table_of((names, others, chain(unfinished, sheets)), kept, choice, limits)
 
 
-def _kept_sheets(sheets: Iterable[Rows]) -> tuple[list[Sheet], list[Rows]]:
+def _kept_sheets(sheets: Iterable[OpenSheet]) -> tuple[list[Sheet], list[OpenSheet]]:
     """The sheets that fit, without their blank rows, and in a second list the first sheet that does not fit, if any."""
     cells, characters = KEPT_MAX_CELLS, KEPT_MAX_CHARACTERS
     kept: list[Sheet] = []
-    for name, rows in sheets:
+    for name, rows, doubts in sheets:
         taken: list[SheetRow] = []
         width = 0
         for number, row in rows:
@@ -99,18 +99,16 @@ def _kept_sheets(sheets: Iterable[Rows]) -> tuple[list[Sheet], list[Rows]]:
             width = max(width, len(row))
             characters -= sum([len(cell) for cell in row if isinstance(cell, str)])
             if characters < 0 or width * len(taken) > cells:
-                return kept, [(name, chain(taken, rows))]
+                return kept, [OpenSheet(name, chain(taken, rows), doubts)]
         cells -= width * len(taken)
-        kept.append(Sheet(name, taken))
+        kept.append(Sheet(name, taken, doubts))
     return kept, []
 
 
-def _selections(
-    sheets: Iterable[tuple[str, Iterable[SheetRow]]], choice: Choice
-) -> Iterator[Table]:
+def _selections(sheets: Iterable[OpenSheet | Sheet], choice: Choice) -> Iterator[Table]:
     """The columns and the rows of each sheet. A sheet with the titles of the first one, or without any, has its columns."""
     first: Columns | None = None
-    for name, cells in sheets:
+    for name, cells, _ in sheets:
         rows, remarks = rejoined(cells)
         try:
             selection = select_columns(rows, choice, first)

@@ -16,6 +16,7 @@ from mahasiswa.sheets.cells import (
     FIRST_INEXACT,
     BadCell,
     Cell,
+    OpenSheet,
     SheetRow,
     is_blank,
 )
@@ -27,9 +28,8 @@ from mahasiswa.sheets.titles import HEADER_WITHIN_ROWS, find_titles, is_header
 
 T = TypeVar("T")
 
-Rows: TypeAlias = tuple[str, Iterator[SheetRow]]  # the name of a sheet and its rows
 # The names of the sheets that are to be read, and of the others; and the sheets, each of which must be read before the next.
-Workbook: TypeAlias = tuple[Sequence[str], Sequence[str], Iterator[Rows]]
+Workbook: TypeAlias = tuple[Sequence[str], Sequence[str], Iterator[OpenSheet]]
 
 # In a workbook, even if it is damaged.
 _PARTS = (b"xl/", b"opendocument.spreadsheet", "Workbook".encode("utf-16-le"))
@@ -39,7 +39,11 @@ def read_workbook(file: BinaryIO, choice: Choice, *, all_sheets: bool) -> Workbo
     """The rows of an xlsx, xls, ods or HTML file. Raises SheetError, at once or while the rows are read."""
     (workbook,) = _undamaged(map(_opened, [file], [choice], [all_sheets]))
     names, others, sheets = workbook
-    return names, others, ((name, _undamaged(rows)) for name, rows in _undamaged(sheets))
+    return (
+        names,
+        others,
+        (OpenSheet(name, _undamaged(rows), doubts) for name, rows, doubts in _undamaged(sheets)),
+    )
 
 
 def _undamaged(items: Iterator[T]) -> Iterator[T]:
@@ -59,7 +63,7 @@ def _opened(file: BinaryIO, choice: Choice, all_sheets: bool) -> Workbook:  # no
         rows = html_rows(file)
         if not rows:
             raise SheetError(wording.WEB_PAGE)
-        return [""], [], iter([("", iter(enumerate(rows, 1)))])
+        return [""], [], iter([OpenSheet("", iter(enumerate(rows, 1)))])
     workbook = _open(file)
     # This reads the XML of a sheet, which takes most of the time.
     sheet_of = cache(workbook.get_sheet_by_name)
@@ -79,7 +83,7 @@ def _opened(file: BinaryIO, choice: Choice, all_sheets: bool) -> Workbook:  # no
     return (
         names,
         others,
-        ((name, _numbered(sheet_of(name), cell_marks(file, name))) for name in read),
+        (OpenSheet(name, _numbered(sheet_of(name), cell_marks(file, name))) for name in read),
     )
 
 
