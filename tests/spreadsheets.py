@@ -97,7 +97,8 @@ class Preview(Page):
     """The page of a preview, as a person reads it.
 
     `counts` are those that are not zero. `wrong` are the rows to correct, `skipped` those that were set aside, `noticed`
-    those to check: the row numbers, the reason, and the cells. `new` add a record, `same` do not change one. `buttons`
+    those to check: the row numbers, the reason, and the cells. `questions` are the sentences of those that a person must
+    answer, `answers` the values of their ticks. `new` add a record, `same` do not change one. `buttons`
     are those that write.
     """
 
@@ -119,6 +120,10 @@ class Preview(Page):
             for group in self.tree.css("#perbaiki li")
         ]
         self.skipped = [" ".join(text.split()) for text in self.texts("#dilewati li")]
+        self.questions = [" ".join(text.split()) for text in self.texts(".question > p")]
+        self.answers = [
+            str(node.attributes["value"]) for node in self.tree.css(".question [name='benar[]']")
+        ]
         self.noticed = [" ".join(text.split()) for text in self.texts("#periksa li")]
         attributes = [
             (node.text(), node.attributes) for node in self.tree.css("main form button[name=ada]")

@@ -148,6 +148,7 @@ MORE_CELLS = (
     "Baris ini punya lebih banyak sel daripada judul kolom. Periksa apakah isinya bergeser."
 )
 OTHER_NAME = "Nama lain: nama di berkas berbeda sama sekali dari nama di daftar. Mungkin NIM atau namanya bergeser."
+OTHER_NAMES = "{others} dari {changed} nama berbeda sama sekali dari yang tersimpan. Periksa apakah barisnya bergeser."
 JOINED_COLUMNS = "{field} digabung dari kolom {columns}."
 SECOND_TABLE = "Ada tabel lain mulai kolom {column} yang tidak dibaca. Pindahkan isinya ke bawah tabel pertama, lalu unggah lagi."
 NAMA_NO_LETTER = "Nama ini tidak berisi huruf."

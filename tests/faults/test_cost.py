@@ -330,7 +330,7 @@ FIELDS = {  # the fields of forms that the code reads, and a path that reads the
     "versi": "/mahasiswa/edit/1",
     "sebagian": "/mahasiswa/riwayat/kelompok/1",
     **dict.fromkeys(
-        ("periksa", "ada", "yakin", "semua", "isi", "lembar", "pakai[]", "lewati[]"), CONFIRM
+        ("periksa", "ada", "perbaiki[]", "semua", "isi", "lembar", "pakai[]", "lewati[]"), CONFIRM
     ),
     **dict.fromkeys(("baris[]", "nim[]", "nama[]", "alamat[]", "kolom[]", "benar[]"), CONFIRM),
 }

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from mahasiswa.sheets.cells import Doubt, FieldColumns, Sheet, from_json
 from mahasiswa.sheets.columns import Columns
+from mahasiswa.sheets.questions import Question
 from mahasiswa.sheets.signed_field import Signer, pack, too_large, unpack
 
 # Of a field with all cells of a file; a phone at 400 kbit/s loads as much in a second.
@@ -41,6 +42,8 @@ class CarriedFile(NamedTuple):
     chosen_columns: FieldColumns | None = None
     # One of all additions that the preview has shown or counted, and one of all updates.
     shown_digests: Sequence[str] = ()
+    repairs: Sequence[str] = ()  # the names of the questions whose repair was pressed, ascending
+    asked: Sequence[Question] = ()  # by the reader of the file, which sees more than the cells here
 
     def with_nims(self, nims: Mapping[int, str]) -> "CarriedFile":
         """The file with these NIMs, by the number of the row, as if a person had typed them."""
@@ -94,6 +97,8 @@ def load(field: str, signer: Signer) -> CarriedFile:
         new=list(_numbers(file.new)),
         changed=list(_numbers(file.changed)),
         chosen_columns=chosen and (chosen[0], chosen[1], chosen[2]),
+        repairs=tuple(file.repairs),
+        asked=tuple(Question(*question) for question in file.asked),
     )
 
 

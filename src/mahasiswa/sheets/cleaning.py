@@ -26,6 +26,7 @@ from mahasiswa.sheets.cells import (
 )
 from mahasiswa.sheets.columns import NOT_FOUND, Table
 from mahasiswa.sheets.limits import Choice
+from mahasiswa.sheets.questions import Question
 from mahasiswa.sheets.reading import table_of
 from mahasiswa.sheets.sheet_errors import SheetError
 from mahasiswa.sheets.signed_field import MAX_CONFIRMED_BYTES, too_large
@@ -208,6 +209,7 @@ class CleanedFile(NamedTuple):
     results: list[RowResult]
     columns_problem: str = ""
     remarks: Sequence[str] = ()  # sentences about the file
+    questions: Sequence[Question] = ()
 
     def versions(self, file: CarriedFile) -> Iterator[CarriedFile]:
         """The parts of the file that a preview can carry: all of it, or only NIM, Nama and Alamat. Raise SheetError."""
@@ -251,23 +253,24 @@ def clean_table(table: Table, name: str, chosen: FieldColumns | None) -> Cleaned
         table.columns,
         has_all_cells=bool(table.kept_sheets),
         chosen_columns=chosen,
+        asked=table.questions,
     )
-    return CleanedFile(
-        file, rows, clean_all(rows, table.sheets), table.columns_problem, table.remarks
-    )
+    return _cleaned_file(file, rows, table)
 
 
 def clean_again(file: CarriedFile) -> CleanedFile:
     """Select the rows of a file as it is now, with its repairs, and clean them. Raises SheetError."""
-    table = Table(file.columns, iter(file.sheets[0].rows))
+    table = Table(file.columns, iter(file.sheets[0].rows), questions=file.asked)
     if file.has_all_cells:
-        choice = Choice(columns=file.chosen_columns)
+        choice = Choice(columns=file.chosen_columns, repairs=file.repairs)
         table = table_of((file.read_sheets, file.other_sheets, iter(())), file.sheets, choice)
     rows = list(_with_typed(table.rows, file.typed))
+    return _cleaned_file(file._replace(columns=table.columns, asked=table.questions), rows, table)
+
+
+def _cleaned_file(file: CarriedFile, rows: list[SheetRow], table: Table) -> CleanedFile:
     results = clean_all(rows, file.read_sheets)
-    return CleanedFile(
-        file._replace(columns=table.columns), rows, results, table.columns_problem, table.remarks
-    )
+    return CleanedFile(file, rows, results, table.columns_problem, table.remarks, table.questions)
 
 
 def repaired(
@@ -300,7 +303,10 @@ def repaired(
             changes[number] = LEFT_OUT if typed[number] == LEFT_OUT else new
     fills_alamat = fills_alamat or file.fills_alamat
     return file._replace(
-        typed=changes, accepted=file.accepted | (rows.keys() & accepted), fills_alamat=fills_alamat
+        typed=changes,
+        accepted=file.accepted | (rows.keys() & accepted),
+        fills_alamat=fills_alamat,
+        repairs=tuple(sorted({*file.repairs, *choice.repairs})),
     )
 
 

@@ -19,6 +19,7 @@ from mahasiswa.sheets.cells import (
     is_blank,
 )
 from mahasiswa.sheets.limits import MAX_TITLES, Choice
+from mahasiswa.sheets.questions import Question
 from mahasiswa.sheets.sheet_errors import ColumnsUnclear, SheetError
 from mahasiswa.sheets.titles import is_total
 
@@ -48,7 +49,7 @@ class Table(NamedTuple):
     A row of the sheet `sheets[n]` has the number that Excel shows, plus n times SHEET_ROWS. `kept_sheets` has all cells
     of a small file; the sheets that are read come first. `other_sheets` are the names of the sheets that are neither read
     nor kept. If the columns could not be found, `columns_problem` is the reason, and there are no rows. `remarks` are
-    sentences that tell a person how the columns were found.
+    sentences that tell a person how the columns were found, `questions` those that a person must answer.
     """
 
     columns: Columns
@@ -58,6 +59,7 @@ class Table(NamedTuple):
     other_sheets: Sequence[str] = ()
     kept_sheets: Sequence[Sheet] = ()
     columns_problem: str = ""
+    questions: Sequence[Question] = ()
 
 
 class _Top(NamedTuple):

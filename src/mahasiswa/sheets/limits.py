@@ -1,6 +1,6 @@
 """The limits for reading a file, and the choice of a person who reads it again."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from mahasiswa.sheets.cells import FieldColumns
@@ -28,11 +28,15 @@ COMMAND_LINE = ReadLimits(None, None, None, keeps_all_cells=False)
 
 
 class Choice(NamedTuple):
-    """The sheets and the columns that a person has chosen, if any. With `nim_only` no other column is needed."""
+    """The sheets and the columns that a person has chosen, if any, and the questions whose repair was pressed.
+
+    With `nim_only` no other column is needed.
+    """
 
     sheets: Sequence[str] = ()
     columns: FieldColumns | None = None
     nim_only: bool = False
+    repairs: Collection[str] = ()  # the names of questions
 
 
 NO_CHOICE = Choice()

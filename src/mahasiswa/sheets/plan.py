@@ -13,6 +13,7 @@ from mahasiswa.sheets.carried_file import CarriedFile
 from mahasiswa.sheets.cells import has_digit, row_name
 from mahasiswa.sheets.cleaning import CleanedFile, CleanedRow, RejectedRow
 from mahasiswa.sheets.columns import Columns
+from mahasiswa.sheets.questions import Question
 
 untidy = re.compile(r"[\r\n]|  |^ | \Z")
 
@@ -27,7 +28,7 @@ class PlannedRow(NamedTuple):
     near: Mahasiswa | None = None  # the stored record whose NIM is probably meant
 
 
-# Changed rows with another name, and one in so many, that need a tick.
+# Changed rows with another name, and one in so many, that are a question.
 OTHER_NAMES_MIN, OTHER_NAMES_PART = 3, 10
 
 
@@ -43,10 +44,15 @@ class ImportPlan(NamedTuple):
     skipped: list[RejectedRow]
 
     @property
-    def needs_tick(self) -> bool:
-        """Whether so many names belong to others that a person must tick that they are right."""
-        others = sum(wording.OTHER_NAME in row.notices for row in self.changed)
-        return others >= OTHER_NAMES_MIN and others * OTHER_NAMES_PART >= len(self.changed)
+    def questions(self) -> list[Question]:
+        """The questions that only the stored records raise: so many names belong to others."""
+        rows = [row.number for row in self.changed if wording.OTHER_NAME in row.notices]
+        if len(rows) < OTHER_NAMES_MIN or len(rows) * OTHER_NAMES_PART < len(self.changed):
+            return []
+        sentence = wording.OTHER_NAMES.format(
+            others=wording.number(len(rows)), changed=wording.number(len(self.changed))
+        )
+        return [Question("nama", sentence, rows)]
 
 
 def compare(

@@ -30,6 +30,7 @@ from mahasiswa.sheets.plan import (
     nims_meant,
     with_shown_changes,
 )
+from mahasiswa.sheets.questions import Question, unanswered
 from mahasiswa.sheets.reading import read, read_text
 from mahasiswa.sheets.sheet_errors import NotCarried, SheetError, TooBig
 from mahasiswa.sheets.signed_field import MAX_CONFIRMED_BYTES, KeySigner, Signer

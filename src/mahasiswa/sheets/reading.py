@@ -65,7 +65,9 @@ def table_of(
     )
     rows = _at_most(limits.rows, numbered)
     remarks = tuple(dict.fromkeys(remark for selection in first for remark in selection.remarks))
-    return Table(first[0].columns, rows, remarks, names, others, kept if is_kept else [])
+    questions = [question for selection in first for question in selection.questions]
+    kept = kept if is_kept else []
+    return Table(first[0].columns, rows, remarks, names, others, kept, "", questions)
 
 
 def _at_most(most: int | None, rows: Iterator[SheetRow]) -> Iterator[SheetRow]:

@@ -159,16 +159,20 @@ def confirm_import(task: Task) -> Led:
     sent = _confirmation(task)
     alert, cleaned = _repaired(sent, task)
     opened = sent["periksa"][-1] if sent["periksa"] else ""
+    ticks = sent["benar[]"]
     if alert or opened or cleaned.columns_problem or sent["pakai[]"]:
         alert = alert or ("chosen" if sent["pakai[]"] or not opened else "")
-        return _import_preview(task, cleaned, opened=opened, alert=alert, meant=sent["pakai[]"])
+        return _import_preview(
+            task, cleaned, opened=opened, alert=alert, meant=sent["pakai[]"], ticks=ticks
+        )
     plan = sheets.compare(cleaned, task.find(cleaned.nims()))
     update = sent["ada"][-1:] == ["perbarui"]
-    if update and plan.needs_tick and not sent["yakin"]:
-        return _import_preview(task, cleaned, alert="names")
     writes = sheets.confirmed_writes(cleaned.file, plan, update=update)
     if writes is None or task.head["has_changed"]:
-        return _import_preview(task, cleaned, alert="changed")
+        return _import_preview(task, cleaned, alert="changed", ticks=ticks)
+    written = {row.number for row in (*plan.new, *(plan.changed if update else ()))}
+    if writes and sheets.unanswered([*cleaned.questions, *plan.questions], written, ticks):
+        return _import_preview(task, cleaned, alert="asked", ticks=ticks)
     rows = ((*record, expected) for record, expected in writes)
     return {"kind": "writes"}, in_messages(rows)
 
@@ -244,6 +248,7 @@ def _import_preview(
     opened: str = "",
     alert: Alert = "",
     meant: Sequence[str] = (),
+    ticks: Collection[str] = (),
 ) -> Led:
     """The preview of these rows. `opened` is a part to show with its rows; `baru-500` shows those from index 500 on.
 
@@ -261,8 +266,9 @@ def _import_preview(
     (total,) = task.ask("total")
     absent = total - len(stored.keys() & cleaned.nims())
     file, data = sheets.dump(cleaned.versions(sheets.with_shown_changes(cleaned.file, plan)), task)
+    first = whole_number(start) or 0
     preview = PreviewPage(
-        file, cleaned, plan, data, absent, total, others, part, whole_number(start) or 0, alert
+        file, cleaned, plan, data, absent, total, others, part, first, alert, ticks
     )
     return task.shown(_import_page(task.pages, preview))
 
@@ -312,12 +318,17 @@ def _repaired(
     cleaned = sheets.clean_again(sheets.load("".join(sent["data"]), signer))
     file = cleaned.file
     names = [sheet.name for sheet in file.sheets] if sent["semua"] else sent["lembar"]
-    choice, accepted = _chosen(names, sent["kolom[]"]), _numbers(sent["benar[]"])
+    choice = _chosen(names, sent["kolom[]"])._replace(repairs=sent["perbaiki[]"])
+    accepted = _numbers(sent["benar[]"])
     typed = _typed(sent)
     repaired = sheets.repaired(cleaned, choice, typed, accepted, fills_alamat=bool(sent["isi"]))
     if repaired == file:
         return "", cleaned
-    is_typed = (repaired.typed, repaired.accepted) != (file.typed, file.accepted)
+    is_typed = (repaired.typed, repaired.accepted, repaired.repairs) != (
+        file.typed,
+        file.accepted,
+        file.repairs,
+    )
     return "repaired" if is_typed else "chosen", sheets.clean_again(repaired)
 
 

@@ -1,6 +1,6 @@
 """Arranges previews for their pages, which are bounded by their rows and by the length of each text."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, chain, groupby, islice
@@ -13,8 +13,8 @@ from mahasiswa.sheets.deletion import Deletion
 
 Row = TypeVar("Row", sheets.PlannedRow, sheets.RejectedRow)
 
-Alert = Literal["", "changed", "names", "repaired", "chosen"]
-"""The reason to show a preview again: records have changed since, or a repair or a choice was not previewed yet."""
+Alert = Literal["", "changed", "asked", "repaired", "chosen"]
+"""The reason to show a preview again: records have changed since, a question is open, or a repair or a choice is new."""
 
 FIRST_ROWS = 10  # of a table, which are visible at first; the others are folded
 PAGE_ROWS = 500  # of one part, also if they are folded; more rows come when a person asks for them
@@ -63,6 +63,12 @@ class PreviewPage:
     opened: str
     start: int
     alert: Alert
+    ticks: Collection[str]  # the answers of the questions that are ticked
+
+    @property
+    def questions(self) -> list[sheets.Question]:
+        """The questions, in the order of the page."""
+        return [*self.cleaned.questions, *self.plan.questions]
 
     @property
     def problem(self) -> str:
@@ -203,7 +209,7 @@ class PreviewPage:
             shown = rows[: most or (MAX_REPAIRED_ROWS if has_ticks else EXAMPLES)]
             found.append(
                 Group(
-                    self._rows_named(row.number for row in rows),
+                    self.rows_named(row.number for row in rows),
                     message,
                     shown,
                     len(rows) - len(shown),
@@ -211,7 +217,7 @@ class PreviewPage:
             )
         return found
 
-    def _rows_named(self, numbers: Iterable[int]) -> str:
+    def rows_named(self, numbers: Iterable[int]) -> str:
         """Ascending numbers of rows, as a person would write them. Only MAX_SPANS of them stand in it."""
         spans = sheets.ranges_of(numbers)
         names = self.file.read_sheets

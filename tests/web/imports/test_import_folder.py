@@ -84,7 +84,7 @@ def fields_of(form: LexborNode, *, ticks: bool) -> Iterator[tuple[str, str]]:
             yield from ((name, str(option.attributes.get("value") or "")) for option in options)
         elif kind != "checkbox":
             yield name, of.get("value") or ""
-        elif "checked" in of or (ticks and name in {"benar[]", "yakin"}):
+        elif "checked" in of or (ticks and name == "benar[]"):
             yield name, of.get("value") or "on"
 
 

@@ -450,20 +450,41 @@ def test_names_that_belong_to_others_are_written_only_after_a_tick(
     preview = importer.upload(table(*shifted))
     assert preview.noticed[0].startswith("Baris 2–6: Nama lain: nama di berkas berbeda sama sekali")
     refused = importer.shown(importer.press(preview, "perbarui"))
-    assert refused.alert.startswith("Banyak nama di berkas berbeda sama sekali")
+    assert refused.alert.startswith("Belum ada yang disimpan. Jawab dahulu pertanyaan")
+    assert refused.questions == [
+        "Baris 2–6: 5 dari 5 nama berbeda sama sekali dari yang tersimpan. Periksa apakah barisnya bergeser."
+    ]
+    assert refused.tree.css("[autofocus]")[0].attributes["name"] == "benar[]"
     assert importer.records() == people
     few = importer.upload(table(*shifted[:2], "2303|dewi K|Solo"))
     importer.save(few, "perbarui")
-    answer = importer.site.post(SAVE, {"data": preview.data, "ada": "perbarui", "yakin": "nama"})
+    ticked = {"data": preview.data, "ada": "perbarui", "benar[]": preview.answers[0]}
+    answer = importer.site.post(SAVE, ticked)
     assert importer.shown(answer, 409).alert.startswith("Sebagian data sudah diubah")
     other.fill(people)
-    assert (
-        importer.site.post(
-            SAVE, {"data": preview.data, "ada": "perbarui", "yakin": "nama"}
-        ).status_code
-        == 302
-    )
+    assert importer.site.post(SAVE, ticked).status_code == 302
     assert importer.records()[1] == ("2301", "Ani Sari", "Solo")
+
+
+def test_a_tick_answers_only_the_question_beside_it(importer: Importer, other: Database) -> None:
+    """If another name is typed, the question is about other rows, so it is asked again."""
+    other.fill([(f"230{n}", f"Nama{n}", "Solo") for n in range(5)])
+    shifted = [f"230{n}|Nama{n + 1}|Solo" for n in range(5)]
+    preview = importer.upload(table(*shifted))
+    (answer,) = preview.answers
+    typed = [("baris[]", "2"), ("nim[]", "2300"), ("nama[]", "Nama0"), ("alamat[]", "Solo")]
+    again = importer.check_again(preview, benar=answer)
+    assert [node.attributes["value"] for node in again.tree.css(".question [checked]")] == [answer]
+    fewer = importer.shown(
+        importer.site.post(
+            SAVE, [("data", preview.data), ("periksa", "1"), *typed, ("benar[]", answer)]
+        )
+    )
+    assert not fewer.tree.css(".question [checked]")
+    sent = {"data": fewer.data, "ada": "perbarui", "benar[]": answer}
+    assert importer.shown(importer.site.post(SAVE, sent)).questions == fewer.questions
+    importer.shown(importer.site.post(SAVE, sent), 200)
+    assert importer.records()[0] == ("2300", "Nama0", "Solo")
 
 
 def test_a_row_is_left_out_by_a_tick_or_by_emptying_its_inputs(importer: Importer) -> None:
