@@ -13,7 +13,7 @@ from collections.abc import (
 )
 from datetime import datetime
 from functools import wraps
-from itertools import chain
+from itertools import chain, takewhile
 from sys import getsizeof
 from typing import Any, Concatenate, Literal, NamedTuple, ParamSpec, TypeAlias, TypeVar, cast
 
@@ -213,6 +213,12 @@ class Reader(ABC):
             (prefix, count)
             for prefix, count in await self._rows(self.sql.prefixes, (length, limit))
         ]
+
+    async def common_length(self) -> int:
+        """The number of first characters that all nims share, folded. A nim without letters and digits does not count."""
+        ((first, last),) = await self._rows(self.sql.first_and_last_nim, ())
+        pairs = zip(first or "", last or "", strict=False)
+        return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
     async def suspects(self, suspicion: Suspicion, limit: int) -> Hits:
         """At most `limit` records that may be wrong, similar ones together, and the number of all of them."""

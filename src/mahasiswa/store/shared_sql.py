@@ -137,6 +137,9 @@ WHERE nim {is_any} {self.lock} RETURNING 1"""
         self.prefixes = f"""
 SELECT substr(folded_text, 1, {p}) AS prefix, count(*) FROM {self.folded["nim"]} GROUP BY prefix ORDER BY prefix LIMIT {p}
 """
+        self.first_and_last_nim = f"""
+SELECT min(folded_text), max(folded_text) FROM {self.folded["nim"]} WHERE folded_text <> ''
+"""
         # The words of the newest 100,000 names and 20,000 addresses, the most frequent first. Each bound keeps the time
         # below 0.3 s.
         self.words = f"""

@@ -16,8 +16,6 @@ from mahasiswa.web.request import Request
 from mahasiswa.web.responses import rendered_in_thread
 from mahasiswa.work import SEARCH
 
-# Characters that a recap counts by, usually those of the year, and of the year and a programme.
-PREFIX_LENGTHS = (2, 4)
 PREFIXES_MAX = 500  # beginnings of NIMs of one length that a recap shows
 SUSPECTS_MAX = 50  # records that a check shows for each suspicion
 TIDIED_MAX = 1000  # records that are tidied at once, so that long texts cannot fill the memory
@@ -26,7 +24,12 @@ TIDIED_MAX = 1000  # records that are tidied at once, so that long texts cannot 
 async def recap(request: Request, store: Store, pages: Pages) -> Response:
     """GET /mahasiswa/rekap: the number of records by the first characters of the NIM."""
     reader = store.reader(SEARCH)
-    counts = {length: await reader.prefixes(length, PREFIXES_MAX + 1) for length in PREFIX_LENGTHS}
+    # The shortest lengths that give several groups: the first differing character, and one more.
+    shortest = await reader.common_length() + 1
+    counts = {
+        length: await reader.prefixes(length, PREFIXES_MAX + 1)
+        for length in (shortest, shortest + 1)
+    }
     groups = {
         length: [
             (prefix.upper(), count, ListQuery(Query(prefix, di="nim")))

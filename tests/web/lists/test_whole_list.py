@@ -66,17 +66,42 @@ def test_a_recap_counts_by_the_beginning_of_the_nim(students: Site) -> None:
     students.add(".-", "Tanpa NIM", "Solo")
     page = follow(students, students.page("/?halaman=1"), "Rekap NIM")
     none = ("tanpa huruf dan angka", "1")
-    by_two, by_four = (
-        [("23", "2"), ("24", "3"), ("A1", "1")],
-        [("2300", "2"), ("2400", "3"), ("A1/7", "1")],
-    )
-    assert [row.cells[:2] for row in page.table] == [none, *by_two, none, *by_four]
+    by_one, by_two = [("2", "5"), ("A", "1")], [("23", "2"), ("24", "3"), ("A1", "1")]
+    assert [row.cells[:2] for row in page.table] == [none, *by_one, none, *by_two]
     for row in page.table:
         uses = ["Lihat", "Unduh Excel", "Siapkan cetakan", "Hapus"] if row.cells[:2] != none else []
         assert [link.text for link in row.links] == uses
         if uses:
             assert len(students.page(row.links[0].target).nims) == int(row.cells[1])
             assert f"Hapus {row.cells[1]} mahasiswa" in students.get(row.links[3].target).text
+
+
+@pytest.mark.parametrize(
+    ("nims", "counts"),
+    [
+        (["2300018001", "2300018002", "23.00018010"], {9: ["230001800", "230001801"], 10: None}),
+        (["7", "7a", "7B"], {2: ["7", "7A", "7B"], 3: ["7", "7A", "7B"]}),
+        (["2300018001"], {11: ["2300018001"], 12: ["2300018001"]}),
+        ([], {1: [], 2: []}),
+    ],
+)
+def test_a_recap_counts_by_the_shortest_beginnings_that_differ(
+    site: Site, nims: list[str], counts: dict[int, list[str] | None]
+) -> None:
+    """It has the two shortest lengths that give at least two groups, whatever all NIMs have in common."""
+    for nim in nims:
+        site.add(nim, "Nama", "Solo")
+    page = site.page("/mahasiswa/rekap")
+    assert page.headings[1:] == [f"{length} karakter pertama" for length in counts]
+    shown = [row.cells[0] for row in page.table]
+    expected = [
+        group for groups in counts.values() for group in groups or sorted(map(digits, nims))
+    ]
+    assert shown == expected
+
+
+def digits(nim: str) -> str:
+    return nim.replace(".", "")
 
 
 def test_ticked_rows_are_removed_through_the_preview(students: Site) -> None:

@@ -45,6 +45,36 @@ def test_a_phone_shows_all_cells_and_large_buttons(open_window: OpenWindow, site
     expect(window.rows).to_have_count(0)
 
 
+COLOUR = "element => getComputedStyle(element).color"
+ADDRESSES = (
+    "Perum Griya Asri Blok C4, RT 03/RW 11, Kasihan, Bantul",
+    "Jl. Kaliurang KM 5 No. 12, Caturtunggal, Depok, Sleman",
+)
+
+
+def test_a_laptop_shows_thirteen_students_with_quiet_buttons(
+    open_window: OpenWindow, other: Database
+) -> None:
+    """Thirteen rows are in a window of 1366 x 768. Only under the pointer or in focus a deletion is red."""
+    other.fill(
+        [(f"23000180{n:02}", f"Siti Nur Rahmawati {n}", ADDRESSES[n % 2]) for n in range(60)]
+    )
+    window = open_window("answers", LAPTOP)
+    for path in ("/", "/?halaman=1", "/?cari=siti&urut=nama"):
+        window.open(path)
+        for look in each_look(window):
+            assert all(map(in_window, window.rows.all()[:13])), (path, look)
+            delete = window.rows.first.get_by_role("button", name="Delete")
+            quiet = delete.evaluate(COLOUR)
+            for attend in (delete.hover, delete.focus):
+                attend()
+                red, green, _ = map(int, re.findall("[0-9]+", str(delete.evaluate(COLOUR))))
+                assert red > 2 * green, (path, look)
+                window.page.mouse.move(0, 0)
+            delete.blur()
+            assert delete.evaluate(COLOUR) == quiet
+
+
 def test_a_phone_shows_the_first_hit_of_a_search_in_the_upper_half(
     open_window: OpenWindow, site: Site
 ) -> None:
