@@ -73,6 +73,7 @@ class Outcome(NamedTuple):
     headers: Sequence[tuple[str, str]] = ()
     pieces: Sequence[bytes] = ()
     rows: Sequence[Sequence[Any]] = ()
+    rows_bytes: int = 0
 
     def page(self) -> Response:
         """The page, which needs no compression any more."""
@@ -198,12 +199,14 @@ class _Conversation(NamedTuple):
             raise BodyRefused(head["problem"], head["limit"])
         pieces: list[bytes] = []
         rows: list[Sequence[Any]] = []
+        rows_bytes = 0
         while (received := await self._receive())[0] == PART:
             if head["kind"] == "page":
                 pieces.append(received[1])
             else:
                 rows += json.loads(received[1])
-        return Outcome(**head, pieces=pieces, rows=rows)
+                rows_bytes += len(received[1])
+        return Outcome(**head, pieces=pieces, rows=rows, rows_bytes=rows_bytes)
 
     async def _send(self, kind: bytes, messages: Iterable[bytes]) -> None:
         for message in messages:

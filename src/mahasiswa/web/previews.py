@@ -107,15 +107,20 @@ async def _preview(request: Request, store: Store, task: str) -> Response:
 async def _converse(
     request: Request, store: Store, task: str, given: bytearray | Iterable[bytes], **head: object
 ) -> Outcome:
-    """Let a helper do a task with a body, or with messages; raise what `Helpers.converse` raises."""
+    """Let a helper do a task with a body, or with messages; raise what `Helpers.converse` raises, and Busy.
+
+    The changes to write count in the budget of answers, because they wait for the database when the helper has ended.
+    """
     key = await store.signing_key()
     if isinstance(given, bytearray):
         given = _pieces(given)
     answer = partial(_answer, store, sheets.KeySigner(key))
     async with request.limits.slots.slot(PREVIEW, PREVIEW_SILENT_SECONDS):
-        return await request.service.helpers.converse(
+        outcome = await request.service.helpers.converse(
             helper_task(request, task, **head), given, answer
         )
+    request.count_answer(outcome.rows_bytes)
+    return outcome
 
 
 def _pieces(body: bytearray) -> Iterable[bytes]:

@@ -228,6 +228,23 @@ def test_the_slowest_readers_of_files_are_cut_off(tmp_path: Path) -> None:
             until(lambda: service.stderr().count("was cut off") == 14)
 
 
+def test_a_confirmation_without_room_for_its_changes_is_busy(tmp_path: Path) -> None:
+    """They count in the budget of answers, which slow readers of long pages hold. Nothing is saved until they have gone."""
+    with Service(tmp_path / "a.db") as service, service.site() as site:
+        quotes = "SELECT 'a' || i, replace(hex(zeroblob(500)), '0', '\"'), 'Solo' FROM n"
+        ask(tmp_path / "a.db", RECORDS.format(count=1000) + quotes)
+        rows = [(str(nim), "Ani", "x" * 60_000) for nim in range(100)]
+        preview = Importer(site).upload(csv(HEADER, *rows))
+        form = ("/mahasiswa/impor/simpan", {"data": preview.data})
+        with ExitStack() as stack:
+            page = get("/?halaman=1&per=200")
+            while connected(service, stack, page).recv(12) == b"HTTP/1.1 200":
+                pass
+            said = site.post(*form).text
+            assert "Layanan sedang sibuk. Cobalah beberapa saat lagi. Belum ada" in said
+        until(lambda: site.post(*form).status_code == 302)
+
+
 def test_an_answer_that_its_client_has_not_taken_counts_as_499(tmp_path: Path) -> None:
     """The client reads the first bytes of a long page and is gone."""
     with Service(tmp_path / "a.db", {"METRICS": "1"}) as service, Line(service.port) as line:
