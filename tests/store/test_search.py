@@ -164,6 +164,29 @@ async def test_a_name_is_found_by_its_sound(store: Store, url: DatabaseURL) -> N
         assert offered[:1] == [(name, 1)], spelling
 
 
+WRITTEN = (
+    "Rizky Jogja", "Rizky Yogya", "Riski Jogja", "Riski Yogyakarta", "Risky Jogja",
+    "Any Solo", "Ani Bandung", "Anita Solo", "Riskiana Jogjakarta", "Siti Jogja", "Ny. Yo Sari", "Nugraha", "Nugroho",
+)  # fmt: skip
+ALSO_WRITTEN = {
+    "jogja": [("Yogya", 2), ("Yogyakarta", 1)], "riski": [("Rizky", 2), ("Risky", 1)], "rizky": [("Riski", 3), ("Risky", 1), ("Riskiana", 1)],
+    "riski jogja": [("Rizky jogja", 1), ("Risky jogja", 1), ("riski Yogya", 1), ("riski Yogyakarta", 1)],
+    "ani": [("Any", 1)], "any": [("Ani", 2)], "Siti": [], '"jogja"': [], "jo": [], "nugraha": [],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("cari", ALSO_WRITTEN)
+async def test_other_spellings_of_a_word_that_is_found_are_counted(
+    store: Store, url: DatabaseURL, cari: str
+) -> None:
+    """They have the same sound, or from four letters on a sound that goes on. They are not found, and not merely similar."""
+    fill(url, [(str(number), text, "Solo") for number, text in enumerate(WRITTEN)])
+    assert await nims(store, cari) or cari == "jo"
+    also = await store.reader(SEARCH).same_sound(Query(cari, di="nama"), 5)
+    assert sorted(also) == sorted(ALSO_WRITTEN[cari])
+    assert await store.reader(SEARCH).same_sound(Query("20", di="nim"), 5) == []
+
+
 @pytest.mark.parametrize(
     "name",
     ["ab" * 32_000, "ab " * 21_000, "abcdefgh" * 4 + " " + "hgfedcba" * 4, '"\\" [] \\\\ {"a":'],

@@ -14,6 +14,7 @@ from collections.abc import (
 from datetime import datetime
 from functools import wraps
 from itertools import chain, takewhile
+from operator import itemgetter
 from sys import getsizeof
 from typing import Any, Concatenate, Literal, NamedTuple, ParamSpec, TypeAlias, TypeVar, cast
 
@@ -31,7 +32,7 @@ from mahasiswa.store.history_items import (
 )
 from mahasiswa.store.queries import Query, Suspicion
 from mahasiswa.store.shared_sql import DAYS, SIGNING_KEY, SharedSQL
-from mahasiswa.store.spelling import corrections
+from mahasiswa.store.spelling import corrections, same_sound
 from mahasiswa.store.store_errors import Unavailable
 from mahasiswa.work import PAGE_MAX_BYTES
 
@@ -45,6 +46,10 @@ AFTER_MAX_BYTES = 64 * 1024  # bytes of texts after which `after` reads no furth
 READ_MAX_BYTES = 32 * 1024 * 1024
 # Nims whose records one statement reads, because psycopg holds its whole answer: up to 32 MB.
 FIND_NIMS = 500
+# Names and addresses whose words correct a search that has found nothing; they are read in 0.3 s.
+CORRECTING_TEXTS = (100_000, 20_000)
+# The same to look for other spellings of words that were found, in 25 ms.
+SOUNDING_TEXTS = (5000, 5000)
 READ_ROWS = 20  # rows of a read whose memory is counted at a time
 
 
@@ -181,9 +186,22 @@ class Reader(ABC):
             return await self._counted(list(nims)[:limit], query.di)
         if query.di == "nim" or not words:
             return []
-        spellings = [spelling for (spelling,) in await self._rows(self.sql.words, ())]
+        spellings = await self._words(CORRECTING_TEXTS)
         likely = await asyncio.to_thread(corrections, words, spellings)
         return (await self._counted(likely, query.di))[:limit]
+
+    async def same_sound(self, query: Query, limit: int) -> Sequence[tuple[str, int]]:
+        """At most `limit` searches with a word of the same sound, each with the number of records that it finds."""
+        words = folding.words(query.cari)
+        if query.di == "nim" or folding.quoted.search(query.cari):
+            return []
+        likely = same_sound(words, await self._words(SOUNDING_TEXTS))
+        counted = await self._counted(likely, query.di)
+        return sorted(counted, key=itemgetter(1), reverse=True)[:limit]
+
+    async def _words(self, texts: tuple[int, int]) -> Sequence[str]:
+        """The words of so many names and addresses, the most frequent first."""
+        return [word for (word,) in await self._rows(self.sql.words, texts)]
 
     async def _counted(
         self, searches: Sequence[str], di: Field | Literal[""]

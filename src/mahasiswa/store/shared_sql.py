@@ -140,12 +140,11 @@ SELECT substr(folded_text, 1, {p}) AS prefix, count(*) FROM {self.folded["nim"]}
         self.first_and_last_nim = f"""
 SELECT min(folded_text), max(folded_text) FROM {self.folded["nim"]} WHERE folded_text <> ''
 """
-        # The words of the newest 100,000 names and 20,000 addresses, the most frequent first. Each bound keeps the time
-        # below 0.3 s.
+        # The words of the newest names and addresses, the most frequent first. It takes 2 us for each text.
         self.words = f"""
 SELECT value FROM (
-  SELECT substr(nama, 1, 100) AS folded_text FROM (SELECT nama FROM mahasiswa ORDER BY nim DESC LIMIT 100000) AS names
-  UNION ALL SELECT substr(alamat, 1, 100) FROM (SELECT alamat FROM mahasiswa ORDER BY nim DESC LIMIT 20000) AS addresses
+  SELECT substr(nama, 1, 100) AS folded_text FROM (SELECT nama FROM mahasiswa ORDER BY nim DESC LIMIT {p}) AS names
+  UNION ALL SELECT substr(alamat, 1, 100) FROM (SELECT alamat FROM mahasiswa ORDER BY nim DESC LIMIT {p}) AS addresses
 ) AS newest CROSS JOIN {self.split}
 GROUP BY value ORDER BY count(*) DESC, value DESC LIMIT 10000"""
 

@@ -20,7 +20,10 @@ letters_or_digits = re.compile("[0-9]+|[^0-9]+").findall
 doubled = re.compile(r"(.)\1+")
 # The similarity of two words of the list to the word of a search that joins them.
 JOINED_SIMILARITY = 0.95
+MIN_SOUND_CHARACTERS = 3  # of a sound that other words may have; shorter ones say too little
 MAX_WORD_CHARACTERS = 32  # maximum length of a word that is compared, because difflib is quadratic
+# Minimum length of a word, so that the sound of another one may go on.
+GOES_ON_FROM_CHARACTERS = 4
 # Maximum words of a search that are corrected; the others are left out, to find more.
 MAX_CORRECTED_WORDS = 4
 # Maximum corrections of one search, because each may cost a search that finds nothing.
@@ -47,6 +50,20 @@ def corrections(words: Sequence[str], spellings: Iterable[str]) -> Sequence[str]
 
     texts = dict.fromkeys(map(" ".join, searches))
     return [text for text in texts if text != " ".join(words)]
+
+
+def same_sound(words: Sequence[str], spellings: Iterable[str]) -> Sequence[str]:
+    """Searches that have another word of the same sound in place of one word, the most frequent first.
+
+    The sound of a longer word may go on. A word that contains the one of the search is left out, because it is found.
+    """
+    vocabulary = _Vocabulary(spellings)
+    searches = []
+    for at, word in enumerate(words):
+        for other in vocabulary.going_on(word):
+            parts = [*words[:at], vocabulary.usual(other), *words[at + 1 :]]
+            searches.append(" ".join(parts))
+    return searches[:MAX_CORRECTIONS]
 
 
 def sound(word: str) -> str:
@@ -100,6 +117,16 @@ class _Vocabulary:
         ]
         nearest = [pair for pair in self._nearest(word) if (1.0, pair[1]) not in alike]
         return [itself, *alike[:3], *self._joined(word)[:2], *nearest[:3]]
+
+    def going_on(self, word: str) -> Iterator[str]:
+        """Other words that have the sound of this word. If it has four letters, their sound may go on."""
+        key = sound(word)
+        if len(key) < MIN_SOUND_CHARACTERS:
+            return
+        for other, its_sound in self._sounds.items():
+            goes_on = len(word) >= GOES_ON_FROM_CHARACTERS and its_sound.startswith(key)
+            if (its_sound == key or goes_on) and word not in other:
+                yield other
 
     def _joined(self, word: str) -> Sequence[tuple[float, str]]:
         """Two words of the list that are this word if they are written together."""

@@ -4,6 +4,7 @@ import asyncio
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
 from contextlib import aclosing, suppress
 from functools import cache, partial
@@ -37,6 +38,8 @@ from mahasiswa.work import EXPORT, LIST, PAGE, SEARCH, Busy
 # Maximum rows that are read and sent at a time; fewer if texts are long (reader.AFTER_MAX_BYTES).
 STREAM_ROWS = 1000
 EXPORT_RECORDS = 500  # minimum records that a helper gets at a time, unless there are no more
+# Maximum time that other spellings of words that were found may add to a search.
+SAME_SOUND_TIMEOUT_SECONDS = 0.05
 SPELLINGS_OFFERED = 5  # maximum other spellings that a page offers
 
 XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
@@ -93,13 +96,18 @@ async def export_csv(request: Request, store: Store, pages: Pages) -> Response:
 
 async def _page(request: Request, page: ListQuery, store: Store, pages: Pages) -> Response:
     kind = SEARCH if page.query.cari else PAGE
+    began = time.monotonic()
     found = await store.reader(kind).search(page.query, page.offset, page.per, page.change)
     at_end = page.with_total(found.total)
     if at_end.halaman != page.halaman:  # past the end: show the last page
         return await _page(request, at_end, store, pages)
     size = list_html.size_of(found.records)
     request.count_answer(size)
-    shown = await _with_spellings(at_end, store)
+    # To count other spellings takes as long as the search itself.
+    if found.total and page.query.cari and time.monotonic() - began < SAME_SOUND_TIMEOUT_SECONDS:
+        shown = await _with_same_sound(at_end, store)
+    else:
+        shown = await _with_spellings(at_end, store)
 
     def render() -> Response:
         before, after = pages.list_frame(len(found.records), found.last, shown)
@@ -120,6 +128,15 @@ async def _with_spellings(page: ListQuery, store: Store) -> ListQuery:
     if page.query.cari and not page.total and not page.change:
         with suppress(Busy, TookTooLong):
             found = await store.reader(SEARCH).spellings(page.query, SPELLINGS_OFFERED)
+            return page._replace(spellings=found)
+    return page
+
+
+async def _with_same_sound(page: ListQuery, store: Store) -> ListQuery:
+    """A search with other spellings that it does not find. It has none if they take too long."""
+    with suppress(Busy, TookTooLong, TimeoutError):
+        async with asyncio.timeout(SAME_SOUND_TIMEOUT_SECONDS):
+            found = await store.reader(SEARCH).same_sound(page.query, SPELLINGS_OFFERED)
             return page._replace(spellings=found)
     return page
 

@@ -5,6 +5,7 @@ from urllib.parse import quote, urlencode
 
 import pytest
 from harness import Page, Site
+from processes import until
 from spreadsheets import Database, Record
 
 PEOPLE = [
@@ -162,6 +163,22 @@ def test_a_search_without_a_match_offers_searches_that_find_something(
     offered = empty.partition("Mungkin maksud Anda: ")[2]
     assert offered.startswith(OFFERED[cari]) if OFFERED[cari] else not offered
     assert ("ejaan" in empty, "Periksa angkanya." in empty) == (not cari.isdigit(), cari.isdigit())
+
+
+def test_a_search_with_hits_counts_other_spellings_above_the_table(
+    site: Site, other: Database
+) -> None:
+    """They are links to searches in the same order, if they do not take too long: then the page is as before."""
+    other.fill([("1", "Riski", "Jogja"), ("2", "Ani", "Yogya"), ("3", "<Rizky>", "Yogyakarta")])
+    page = until(
+        lambda: [page for page in [find(site, cari="jogja", urut="nama")] if "Juga" in page.html]
+    )[0]
+    assert page.nims == ["1"]
+    (line,) = page.texts("p.count")
+    assert "· Juga ditulis: Yogya (2), Yogyakarta (1) ·" in " ".join(line.split())
+    assert page.target("Yogya") == "/?cari=Yogya&urut=nama"
+    assert len(follow(site, page, "Yogya").nims) == 2
+    assert "Juga ditulis" not in find(site, cari="ani").html
 
 
 def test_the_search_form_keeps_the_query(people: Site) -> None:

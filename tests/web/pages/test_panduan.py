@@ -10,6 +10,7 @@ from browser import OpenWindow, Window
 from every_page import PAGES
 from harness import Service, Site
 from playwright.sync_api import FilePayload, FloatRect, expect
+from processes import until
 from spreadsheets import students
 
 from mahasiswa.wording import PROBLEMS, ProblemName
@@ -204,6 +205,13 @@ def find(reader: Reader) -> None:
         reader.page.get_by_role("searchbox").fill(text)
         reader.click("Cari")
         reader.sees(*found)
+    reader.page.get_by_role("searchbox").fill("wibowo")
+
+    def has_others() -> bool:
+        reader.click("Cari")
+        return reader.has_seen("Juga ditulis:")
+
+    until(has_others)
     reader.page.get_by_label("Cari di").select_option("NIM berawalan")
     reader.click("Cari")
     reader.sees()
