@@ -4,12 +4,11 @@ import itertools
 import os
 import random
 import re
-import select
 import socket
 import struct
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from functools import partial
@@ -149,22 +148,6 @@ def test_forms_that_stop_before_their_last_byte_take_bounded_memory(service: Ser
         until(lambda: line.add("sesudah", "Siti", "Solo").status == 302)
 
 
-@pytest.mark.torture
-def test_a_hundred_trickling_uploads_do_not_delay_others(service: Service) -> None:
-    """Uploads that send a few bytes now and then are ended, and others are answered meanwhile."""
-    begin = upload(b"1" * 9_000_000)[:300]
-    with attacked(service), ExitStack() as stack:
-        trickling = [connected(service, stack, begin) for _ in range(100)]
-
-        def are_answered() -> bool:
-            for connection in trickling:
-                with suppress(OSError):  # it is closed
-                    connection.send(b"0123456789")
-            return len(select.select(trickling, [], [], 0.5)[0]) == len(trickling)
-
-        until(are_answered, 90)
-
-
 @pytest.mark.parametrize(
     ("kind", "target", "other"),
     [
@@ -220,7 +203,6 @@ def test_clients_that_abort_in_any_phase_leave_nothing_behind(tmp_path: Path) ->
         fill(tmp_path / "a.db", 30_000)
         (worker,) = children(service.pid)
         assert line.get("/").status == 200
-        until(lambda: children(worker))  # the parent of helpers, which has a socket of the worker
         files = client_files(worker)
 
         def held() -> list[str]:
@@ -470,14 +452,18 @@ def measured(tmp_path: Path) -> Iterator[Measured]:
         yield Measured(service, costs, urlencode({"data": data}).encode())
 
 
-def assert_cheap(
-    measured: Measured, combinations: Iterable[tuple[str, bytes]], seconds: float
+@pytest.mark.parametrize(
+    ("count", "seconds"), [(200, 10), pytest.param(10_000, 300, marks=pytest.mark.torture)]
+)
+def test_no_part_of_a_request_is_dear_for_the_event_loop(
+    measured: Measured, count: int, seconds: float
 ) -> None:
-    """Check as many of these combinations as fit into the time, beside a bystander."""
+    """Each part with each filler, at the largest size, beside a bystander: as many as fit into the time."""
+    table = [*itertools.product(PARTS, FILLERS)]
     dearest: dict[tuple[str, bytes], float] = {}
     deadline = time.monotonic() + seconds
     with attacked(measured.service, releases=False):
-        for part, filler in combinations:
+        for part, filler in random.sample(table, min(count, len(table))):
             dearest[part, filler] = measured.cost(part, filler)
             if time.monotonic() > deadline:
                 break
@@ -485,21 +471,6 @@ def assert_cheap(
     # Shown by pytest -rP, or if the test fails.
     sys.stdout.write("\n".join(map(str, [len(ranked), *ranked[:10]])))
     assert ranked[0][1] <= CALLBACK_MAX_MS, ranked[:10]
-
-
-def test_no_part_of_a_request_is_dear_for_the_event_loop(measured: Measured) -> None:
-    """A sample of all parts with all fillers; the long test has the whole table."""
-    assert_cheap(measured, random.sample([*itertools.product(PARTS, FILLERS)], 200), 10)
-
-
-@pytest.mark.torture
-def test_no_part_with_any_filler_is_dear_for_the_event_loop(measured: Measured) -> None:
-    """Each part of a request, with each filler, at the largest size."""
-    assert_cheap(
-        measured,
-        random.sample([*itertools.product(PARTS, FILLERS)], len(PARTS) * len(FILLERS)),
-        300,
-    )
 
 
 def test_a_head_that_comes_byte_by_byte_is_searched_once(measured: Measured) -> None:

@@ -405,28 +405,6 @@ def test_a_folder_on_another_disk_is_prepared_and_its_loss_does_not_stop_the_ser
         kept.run("systemctl restart mahasiswa; umount /mnt/usb")
 
 
-def test_relative_paths_mean_the_folder_of_the_service(kept: Machine) -> None:
-    """Also those of a drop-in file, and also when the service does not run."""
-    drop_in = kept.in_root("/etc/systemd/system/mahasiswa.service.d/folder.conf")
-    drop_in.parent.mkdir()
-    drop_in.write_text(
-        "[Service]\nEnvironment=DATABASE_URL=sqlite:///kampus.db BACKUP_DIR=salinan\n"
-    )
-    folder = "/var/lib/mahasiswa"
-    backup = "cd /tmp; mahasiswa-run backup 2>&1"
-    try:
-        kept.run("systemctl daemon-reload; systemctl restart mahasiswa")
-        for _ in range(2):
-            database, made = kept.run(backup).splitlines()
-            assert database == f"database: {folder}/kampus.db"
-            assert made.startswith(f"{folder}/salinan/kampus-")
-            kept.run("systemctl stop mahasiswa")
-    finally:
-        shutil.rmtree(drop_in.parent)
-        kept.run(f"rm -r {folder}/salinan {folder}/kampus*; systemctl daemon-reload")
-        kept.run("systemctl restart mahasiswa")
-
-
 def test_the_manual_and_the_completion_are_found_and_a_fault_that_doctor_finds_is_an_alert(
     kept: Machine,
 ) -> None:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import pytest
 from engines import run_elsewhere
-from stores import BUDI, SITI, fill, opened, read_all
+from stores import BUDI, SITI, age_history, fill, opened, read_all
 
 from mahasiswa.commands.bulk import copy_records
 from mahasiswa.record import Mahasiswa, Write, digest
@@ -199,18 +199,26 @@ async def test_needless_spaces_are_seen_in_each_field(
 
 
 @pytest.mark.parametrize(("hours", "is_left"), [(-1, True), (1, False)])
-async def test_a_change_can_be_undone_until_the_days_of_the_history_are_over(
+async def test_a_change_can_be_undone_and_is_kept_until_the_days_of_the_history_are_over(
     store: Store, url: DatabaseURL, hours: int, *, is_left: bool
 ) -> None:
-    """Neither an hour less nor an hour more."""
+    """Neither an hour less nor an hour more. If a purge removes nothing, the list is not rendered again."""
     await store.add(*SITI)
-    entry = (await store.reader(SEARCH).history("", 0, 1)).items[0]
+    history = store.reader(SEARCH).history
+    entry = (await history("", 0, 1)).items[0]
     moment = datetime.now(UTC) - timedelta(days=30, hours=hours)
     text = moment.strftime("%Y-%m-%dT%H:%M:%S.000Z")
     await asyncio.to_thread(run_elsewhere, url, f"UPDATE mahasiswa_history SET moment = '{text}'")
+    await asyncio.to_thread(age_history, url, 0)  # the last purge was minutes ago
+    undo = store.undo(entry.id, is_batch=False)
     if is_left:
-        await store.undo(entry.id, is_batch=False)
+        before = await store.version()
+        await store.purge()
+        assert await store.version() == before
+        await undo
     else:
         with pytest.raises(NotInHistory):
-            await store.undo(entry.id, is_batch=False)
+            await undo
+        await store.purge()
+        assert (await history("", 0, 1)).total == 0
     assert len(await read_all(store)) == 1 - is_left

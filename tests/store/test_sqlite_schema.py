@@ -3,7 +3,6 @@
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
-from textwrap import dedent
 
 import apsw
 import pytest
@@ -157,30 +156,6 @@ def test_a_file_that_is_not_of_this_release_is_refused(path: Path, script: str, 
     assert "\n" not in str(refused.value)
     assert path.read_bytes() == before
     assert [file.name for file in path.parent.iterdir()] == ["mahasiswa.db"]
-
-
-# ---- Debian's sqlite3 shell, whose SQLite 3.40 is older than the service's
-def test_the_sqlite3_shell_reads_and_writes_a_file_of_the_service(path: Path) -> None:
-    """It imports CSV, inserts, updates and deletes while the service runs, and the service shows every change."""
-    path.with_name("baru.csv").write_text("0003,Ani,Klaten\n0004,Ina,Sleman\n")
-    with Service(path) as service, service.site() as site:
-        site.add("0001", "Siti", "Solo")
-        site.add("0002", "Budi", "Bantul")
-        script = f"""
-            .import --csv {path.with_name("baru.csv")} mahasiswa
-            INSERT INTO mahasiswa VALUES ('0005', 'Eka', 'Bogor');
-            UPDATE mahasiswa SET nama = 'Siti Baru' WHERE nim = '0001';
-            DELETE FROM mahasiswa WHERE nim = '0002';
-            PRAGMA integrity_check;
-        """
-        ended = in_shell(path, dedent(script))
-        assert (ended.returncode, ended.stdout) == (0, "ok\n")
-        assert [row[1:] for row in site.list().rows] == [
-            ("0001", "Siti Baru", "Solo"),
-            ("0003", "Ani", "Klaten"),
-            ("0004", "Ina", "Sleman"),
-            ("0005", "Eka", "Bogor"),
-        ]
 
 
 BROKEN_RULES = {

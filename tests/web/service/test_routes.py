@@ -56,15 +56,6 @@ def test_a_path_without_a_record_redirects_a_post_and_is_404_for_a_get(
     )
 
 
-def test_the_nim_in_a_path_is_decoded_once(site: Site) -> None:
-    """All percent-encodings of a nim select the same record, and `%25` is a percent sign."""
-    for segment in ("20%2F2", "20%2f2", "%32%30%2F%32"):
-        assert site.page(f"/mahasiswa/edit/{segment}").record_form.values["nim"] == "20/2"
-    site.add("20%2F2", "Ani", "Klaten")
-    assert site.page("/mahasiswa/edit/20%252F2").record_form.values["nim"] == "20%2F2"
-    assert site.post("/mahasiswa/delete/20%252F2").status_code == 302
-
-
 @pytest.mark.parametrize(
     "method", ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "QUERY", "get"]
 )
