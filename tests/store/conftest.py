@@ -25,9 +25,9 @@ def url(database: str) -> DatabaseURL:
 
 def one_change(store: Store) -> Steps[None]:
     """Make a single change of each kind, and roll it back."""
-    yield store.sql.add, SITI
-    yield store.sql.update, ("", "", SITI.nim)
-    yield store.sql.delete, (store.sql.array([SITI.nim]),)
+    yield store.sql.add, SITI._asdict()
+    yield store.sql.update, {"nim": SITI.nim, "nama": "", "alamat": ""}
+    yield store.sql.delete, {"nims": store.sql.array([SITI.nim])}
     raise StoreError
 
 

@@ -59,8 +59,9 @@ async def nims(store: Store, cari: str, di: str = "") -> list[str]:
     query = Query(cari, di=di)  # type: ignore[arg-type]
     page = await store.reader(SEARCH).search(query, 0, 100)
     assert page.total == (await store.reader(SEARCH).search(query, 0, 0)).total
-    chunks = store.reader(EXPORT).chunks(query._replace(urut="nama"), is_shown=True)
-    assert sorted([record async for chunk in chunks for record in chunk]) == page.records
+    chunks = store.reader(EXPORT).chunks(query._replace(urut="nama"))
+    exported = sorted([record.nim async for chunk in chunks for record in chunk])
+    assert exported == [record.nim for record in page.records]
     assert len(page.records) == page.total
     return [record.nim for record in page.records]
 

@@ -103,9 +103,9 @@ class Store(ABC):
         return cast("ItemKey | None", await self.run(lambda: self._named(steps()), kind))
 
     def _named(self, steps: Steps[object]) -> Steps[ItemKey | None]:
-        ((before,),) = yield self.sql.newest_id, ()
+        ((before,),) = yield self.sql.newest_id, {}
         yield from steps
-        written = yield self.sql.own_item, (before,)
+        written = yield self.sql.own_item, {"id": before}
         return key_of(*written[0]) if written else None
 
     async def signing_key(self) -> bytes:
@@ -120,7 +120,7 @@ class Store(ABC):
     def add(self, nim: str | None, nama: str | None, alamat: str | None) -> Steps[None]:
         """Insert a record without changing its texts (specification 4.4.1)."""
         refuse_nul(nim, nama, alamat)
-        yield self.sql.add, (nim, nama, alamat)
+        yield self.sql.add, {"nim": nim, "nama": nama, "alamat": alamat}
 
     @change
     def update(
@@ -144,7 +144,7 @@ class Store(ABC):
             edited, is_conflict = combine(current, edited, expected) if current else (edited, True)
             if is_conflict:
                 recent = map(
-                    Mahasiswa._make, (yield self.sql.recent_before, (self.sql.array([nim]),))
+                    Mahasiswa._make, (yield self.sql.recent_before, {"nims": self.sql.array([nim])})
                 )
                 raise EditConflict(
                     current, edited, next((old for old in recent if digest(old) == expected), None)
@@ -152,7 +152,7 @@ class Store(ABC):
             texts = edited.nama, edited.alamat
         if current:
             refuse_nul(nim, *texts)
-            yield self.sql.update, (*texts, nim)
+            yield self.sql.update, {"nim": nim, "nama": texts[0], "alamat": texts[1]}
 
     @change
     def rename(self, old: str, nim: str | None) -> Steps[None]:
@@ -160,17 +160,17 @@ class Store(ABC):
         refuse_nul(nim)
         if nim == old:
             return
-        nims = self.sql.array([old])
-        yield self.sql.begin_batch, ("nim",)
-        if not (yield self.sql.add_renamed, (nim, nims)):
+        nims = {"nims": self.sql.array([old])}
+        yield self.sql.begin_batch, {"kind": "nim"}
+        if not (yield self.sql.add_renamed, {"nim": nim, **nims}):
             raise Changed(old)
-        yield self.sql.delete, (nims,)
-        yield self.sql.end_batch, ()
+        yield self.sql.delete, nims
+        yield self.sql.end_batch, {}
 
     @change
     def delete(self, nim: str) -> Steps[None]:
         """Remove the record with that nim, if it exists (specification 4.6)."""
-        yield self.sql.delete, (self.sql.array([nim]),)
+        yield self.sql.delete, {"nims": self.sql.array([nim])}
 
     async def write_all(
         self, batch: BatchKind, writes: Sequence[Write] = (), removals: Collection[str] = ()
@@ -213,15 +213,15 @@ class Store(ABC):
         changed: Sequence[Mahasiswa],
         removed: Sequence[str],
     ) -> Steps[None]:
-        yield self.sql.begin_batch, (batch,)
-        yield self.sql.delete, (self.sql.array(removed),)
+        yield self.sql.begin_batch, {"kind": batch}
+        yield self.sql.delete, {"nims": self.sql.array(removed)}
         new: set[str] = set()
         for records in parts(added):
-            rows = yield self.sql.add_all, (as_json(records),)
+            rows = yield self.sql.add_all, {"records": as_json(records)}
             new |= {nim for (nim,) in rows}
         for records in parts(changed):
-            yield self.sql.update_all, (as_json(records),)
-        yield self.sql.end_batch, ()
+            yield self.sql.update_all, {"records": as_json(records)}
+        yield self.sql.end_batch, {}
 
         # Another transaction added them meanwhile.
         others = [record for record in added if record.nim not in new]
@@ -282,7 +282,7 @@ class Store(ABC):
         self._leapt = noted if has_leapt else None
 
     def _purge(self) -> Steps[None]:
-        yield self.sql.purge, ()
+        yield self.sql.purge, {}
 
 
 def undo(
@@ -299,20 +299,20 @@ def undo(
     kind, rows = yield from _undoable(sql, item, key, is_batch=is_batch)
     if is_batch and rows > UNDO_ROWS_MAX:
         raise BatchTooLong(str(item))
-    yield (sql.lock_all, ()) if kind else (sql.lock_record, (item,))
-    if not (yield f"{sql.undoable} {sql.lock_item}", (item,)):  # it has expired meanwhile
+    of_item = {"item": item}
+    yield (sql.lock_all if kind else sql.lock_record), of_item
+    if not (yield sql.undoable_locked, of_item):  # it has expired meanwhile
         raise NotInHistory(str(item))
     is_divisible = kind != "nim"
     overwrite = False
     if not (only_unchanged and is_divisible):
         overwrite = yield from _refuse_conflicts(sql, item, kind, expected)
     elif rows is not None:
-        ((rows,),) = yield sql.count_unchanged, (item,)
-    yield sql.begin_batch, ("undo" if is_divisible else "nim",)
-    where = sql.of_batch if kind else sql.of_entry
-    for statement in sql.restore(where, overwrite=overwrite):
-        yield statement, (item,)
-    yield sql.end_batch, ()
+        ((rows,),) = yield sql.count_unchanged, of_item
+    yield sql.begin_batch, {"kind": "undo" if is_divisible else "nim"}
+    for statement in (sql.delete_added, sql.restore_changed, sql.restore_deleted):
+        yield statement, {**of_item, "overwrite": overwrite}
+    yield sql.end_batch, {}
     return rows or 1
 
 
@@ -320,7 +320,7 @@ def _undoable(
     sql: SharedSQL, item: int, key: ItemKey | None, *, is_batch: bool | None
 ) -> Steps[tuple[str, Any]]:
     """The kind of a batch, "" for an entry, and its rows; raise NotInHistory."""
-    ((kind, rows, moment),) = (yield sql.undoable, (item,)) or [(None, None, None)]
+    ((kind, rows, moment),) = (yield sql.undoable, {"item": item}) or [(None, None, None)]
     if kind is None or is_batch not in (None, kind != ""):
         raise NotInHistory(str(item))
     if key not in (None, key_of(item, moment)):
@@ -332,15 +332,16 @@ def _refuse_conflicts(sql: SharedSQL, item: int, kind: str, expected: str | None
     """Raise UndoConflict, unless the person has seen the only conflict. Return whether there is that one to overwrite."""
     # Both records of a changed nim must be as the change left them. Otherwise two records would remain, or none.
     is_divisible = kind != "nim"
-    half_undone = "" if is_divisible else sql.half_undone
-    statement = sql.batch_conflicts.format(half_undone=half_undone) if kind else sql.entry_conflicts
-    conflicting = yield statement, (item, UNDO_CONFLICTS_MAX)
+    conflicting = yield (
+        sql.batch_conflicts if kind else sql.entry_conflicts,
+        {"item": item, "is_whole": not is_divisible, "limit": UNDO_CONFLICTS_MAX},
+    )
     conflicts = [conflict_of(row) for _, *row in conflicting]
     if not conflicts:
         return False
     if not kind and expected == digest_or_dash(conflicts[0].current):
         return True
-    ((unchanged,),) = (yield sql.count_unchanged, (item,)) if is_divisible else [(0,)]
+    ((unchanged,),) = (yield sql.count_unchanged, {"item": item}) if is_divisible else [(0,)]
     raise UndoConflict(conflicts, conflicting[0][0], unchanged)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from mahasiswa.store.engines import Finding, Merged, good, wrong
 from mahasiswa.store.history_items import UNDOABLE_ROWS_MAX, BatchKind
 from mahasiswa.store.reader import Steps
-from mahasiswa.store.shared_sql import DAYS, SharedSQL
+from mahasiswa.store.shared_sql import DAYS, Parameters, SharedSQL
 
 # The rows of an imported file are in the temporary table `incoming`.
 INCOMPLETE = """
@@ -28,25 +28,25 @@ WHERE NOT EXISTS (SELECT 1 FROM mahasiswa AS m WHERE m.nim = i.nim) ORDER BY nim
 
 def merge(sql: SharedSQL, *, update: bool, dry_run: bool) -> Steps[Merged]:
     """Merge the rows of the table `incoming` into the records. See `Engine.merge`."""
-    ((total, existing, changed),) = yield COMPARE, ()
-    incomplete = [number for (number,) in (yield INCOMPLETE, ())]
+    ((total, existing, changed),) = yield COMPARE, {}
+    incomplete = [number for (number,) in (yield INCOMPLETE, {})]
     written = total - existing + (changed if update else 0)
     if written and not incomplete and not dry_run:
         statements = (UPDATE, INSERT) if update else (INSERT,)
         yield from recorded(
-            sql, "import", statements, (), written if total > UNDOABLE_ROWS_MAX else None
+            sql, "import", statements, {}, written if total > UNDOABLE_ROWS_MAX else None
         )
     return Merged(total - existing, changed, existing - changed, incomplete)
 
 
 def forget(sql: SharedSQL, nim: str) -> Steps[bool]:
     """Remove the record with that nim and its history; return False if there was neither. A silent batch names who."""
-    nims = sql.array([nim])
-    ((was_known,),) = yield sql.is_known, (nims, nims)
-    records = yield sql.find_raw, (nims,)
-    yield from recorded(sql, "delete", (sql.delete,), (nims,), len(records))
-    yield sql.leave_batches, (nims,)
-    yield sql.delete_entries, (nims,)
+    nims = {"nims": sql.array([nim])}
+    ((was_known,),) = yield sql.is_known, nims
+    records = yield sql.find_raw, nims
+    yield from recorded(sql, "delete", (sql.delete,), nims, len(records))
+    yield sql.leave_batches, nims
+    yield sql.delete_entries, nims
     return bool(was_known)
 
 
@@ -54,26 +54,28 @@ def recorded(
     sql: SharedSQL,
     kind: BatchKind,
     statements: Sequence[str],
-    parameters: Sequence[object],
+    parameters: Parameters,
     silent_rows: int | None,
 ) -> Steps[None]:
     """Make these changes one batch. With `silent_rows` it has no entries, whose writing would double the time."""
-    ((days,),) = yield DAYS, ()
+    ((days,),) = yield DAYS, {}
     is_silent = days and silent_rows is not None
-    yield (sql.begin_silent.format(kind=kind), ()) if is_silent else (sql.begin_batch, (kind,))
+    head = {"kind": kind, "rows": silent_rows}
+    yield (sql.begin_silent if is_silent else sql.begin_batch), head
     for statement in statements:
         yield statement, parameters
-    yield (sql.end_silent.format(kind=kind, rows=silent_rows) if is_silent else sql.end_batch), ()
+    yield (sql.end_silent if is_silent else sql.end_batch), head
 
 
 def try_changes(sql: SharedSQL, name: str) -> Steps[Finding]:
     """Add, edit and delete a record, and count the entries of the history. The caller rolls it back."""
     nim = secrets.token_hex(16)
-    yield sql.add, (nim, "", "")
-    yield sql.update, ("a", "a", nim)
-    yield sql.delete, (sql.array([nim]),)
-    ((entries,),) = yield sql.count_recent, (nim,)
-    ((days,),) = yield DAYS, ()
+    nims = {"nims": sql.array([nim])}
+    yield sql.add, {"nim": nim, "nama": "", "alamat": ""}
+    yield sql.update, {"nim": nim, "nama": "a", "alamat": "a"}
+    yield sql.delete, nims
+    ((entries,),) = yield sql.count_recent, nims
+    ((days,),) = yield DAYS, {}
     if days and entries != 3:
         return wrong(
             "The triggers of the history are missing or disabled. Restart the service: it creates them again."

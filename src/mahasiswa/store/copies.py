@@ -67,8 +67,8 @@ def _may_hold(file: Path, nim: str) -> bool:
         if file.suffix in (".csv", ".dump", ".xlsx"):
             return any(map(is_cell.search, _texts(file)))
         with closing(open_to_read(file)) as db:
-            nims = sql.SHARED.array([nim])
-            return bool(db.execute(sql.SHARED.is_known, (nims, nims)).get)
+            nims = {"nims": sql.SHARED.array([nim])}
+            return bool(db.execute(sql.SHARED.is_known, nims).get)
     except (OSError, apsw.Error, zipfile.BadZipFile, subprocess.CalledProcessError):
         return True
 

@@ -1,5 +1,6 @@
 """Folds texts for a search: letter case, accents and punctuation do not matter. SQL is made from the same table."""
 
+import json
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
@@ -76,6 +77,8 @@ REPLACEMENTS = {letter: _plain(letter) for letter in map(chr, _CODES) if _plain(
 REPLACEMENTS |= dict.fromkeys(APOSTROPHES + HYPHENS + INVISIBLE + COMBINING_MARKS, "")
 """Every character beyond ASCII that folding replaces."""
 
+REPLACEMENTS_JSON = json.dumps(REPLACEMENTS, ensure_ascii=False)
+
 _ASCII = {chr(code): chr(code).lower() for code in range(128)}
 _TABLE = str.maketrans(REPLACEMENTS | _ASCII | dict.fromkeys(REMOVED_ASCII, ""))
 
@@ -128,11 +131,14 @@ def words(cari: str) -> Sequence[str]:
 
 
 def terms(cari: str, *, is_prefix: bool = False) -> Sequence[Term]:
-    """The terms of a search. A prefix is one word without spaces. A text in quotes has one spelling."""
+    """The terms of a search. A text in quotes has one spelling.
+
+    A prefix is one word without spaces, after a line feed: the text of a nim begins with one.
+    """
     if "\0" in cari:
         return []
     if is_prefix:
-        return [[Spelling(word)] for word in words("".join(cari.split()))]
+        return [[Spelling(f"\n{word}")] for word in words("".join(cari.split()))]
 
     phrases = (fold(" ".join(phrase.split())) for phrase in quoted.findall(cari))
     folded = " ".join(map(fold, quoted.sub(" ", cari).split()))

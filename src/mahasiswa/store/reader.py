@@ -31,7 +31,7 @@ from mahasiswa.store.history_items import (
     item_of,
 )
 from mahasiswa.store.queries import Query, Suspicion
-from mahasiswa.store.shared_sql import DAYS, SIGNING_KEY, SharedSQL
+from mahasiswa.store.shared_sql import DAYS, SIGNING_KEY, Parameters, SharedSQL
 from mahasiswa.store.spelling import corrections, same_sound
 from mahasiswa.store.store_errors import Unavailable
 from mahasiswa.work import PAGE_MAX_BYTES
@@ -99,7 +99,7 @@ R = TypeVar("R")
 T = TypeVar("T")
 
 Rows: TypeAlias = Sequence[Sequence[Any]]
-Steps: TypeAlias = Generator[tuple[str, Sequence[object]], Rows, T]
+Steps: TypeAlias = Generator[tuple[str, Parameters], Rows, T]
 """Work on the database. Each step is an SQL statement with its parameters, and gets its rows."""
 
 
@@ -130,9 +130,7 @@ class Reader(ABC):
         """Do the steps in one transaction that only reads. They may be done again if the connection breaks."""
 
     @abstractmethod
-    def chunks(
-        self, query: Query, *, is_shown: bool = False
-    ) -> AsyncGenerator[Sequence[Mahasiswa]]:
+    def chunks(self, query: Query) -> AsyncGenerator[Sequence[Mahasiswa]]:
         """All records that a query finds at one moment. Do not wait for a client between chunks: a transaction is open."""
 
     @in_transaction
@@ -141,21 +139,19 @@ class Reader(ABC):
         return (yield from by_nim(self.sql, self.sql.find, nims))
 
     async def get(self, nim: str) -> Mahasiswa | None:
-        rows = await self._rows(self.sql.find, [self.sql.array([nim])])
+        rows = await self._rows(self.sql.find, {"nims": self.sql.array([nim])})
         return next(map(Mahasiswa._make, rows), None)
 
     async def after(self, nim: str | None, limit: int) -> Sequence[Mahasiswa]:
         """At most `limit` records after `nim` in the order of a snapshot, but no further one after AFTER_MAX_BYTES."""
-        where, start = ("", ()) if nim is None else (self.sql.is_after, (nim,))
-        rows = await self._rows(
-            self.sql.within_bytes.format(where=where), [*start, limit, AFTER_MAX_BYTES]
-        )
+        parameters = {"after": nim, "limit": limit, "bytes": AFTER_MAX_BYTES}
+        rows = await self._rows(self.sql.within_bytes, parameters)
         return list(map(Mahasiswa._make, rows))
 
     @in_transaction
     def near(self, keys: Sequence[str], limit: int) -> Steps[Sequence[str]]:
         """At most `limit` nims that have one of these `near_key`s."""
-        rows = yield self.sql.near, (self.sql.array(keys), limit)
+        rows = yield self.sql.near, {"nims": self.sql.array(keys), "limit": limit}
         return [nim for (nim,) in rows]
 
     @in_transaction
@@ -168,8 +164,9 @@ class Reader(ABC):
         Texts are ordered without regard to the case of ASCII letters; equal texts are ordered by nim.
         With `change`, `last` is that item (see `shown_item`).
         """
-        where, parameters = self._where(query)
-        rows = yield self.sql.search(where, query), [*parameters, limit, offset]
+        page = self.sql.search if query.cari else self.sql.page
+        statement, parameters = self.sql.written(page, query)
+        rows = yield statement, {**parameters, "limit": limit, "offset": offset}
         last = yield from shown_item(self.sql, change)
         return Hits(
             rows[0][0], [Mahasiswa._make(row[1:]) for row in rows if row[1] is not None], last
@@ -201,7 +198,9 @@ class Reader(ABC):
 
     async def _words(self, texts: tuple[int, int]) -> Sequence[str]:
         """The words of so many names and addresses, the most frequent first."""
-        return [word for (word,) in await self._rows(self.sql.words, texts)]
+        names, addresses = texts
+        rows = await self._rows(self.sql.words, {"names": names, "addresses": addresses})
+        return [word for (word,) in rows]
 
     async def _counted(
         self, searches: Sequence[str], di: Field | Literal[""]
@@ -209,43 +208,41 @@ class Reader(ABC):
         """Each search with the number of records that it finds, without those that find none."""
         if not searches:
             return []
-        conditions = [self.sql.condition(cari, di) for cari in searches]
-        statement = self.sql.count_found([condition for condition, _ in conditions], di)
-        (counts,) = await self._rows(
-            statement, [*chain.from_iterable(parameters for _, parameters in conditions)]
-        )
+        conditions, words = self.sql.conditions(searches, di)
+        columns = ", ".join(f"count(*) FILTER (WHERE {condition})" for condition in conditions)
+        statement = self.sql.count_found.replace("/*counts*/ count(*)", columns)
+        (counts,) = await self._rows(statement, {"di": di, **words})
         return [(cari, count) for cari, count in zip(searches, counts, strict=True) if count]
 
     async def signing_key(self) -> bytes:
-        ((key,),) = await self._rows(SIGNING_KEY, ())
+        ((key,),) = await self._rows(SIGNING_KEY, {})
         return bytes.fromhex(key)
 
     async def clock(self) -> tuple[str, bool, bool]:
         """The moment when the clock was noted, whether it had leapt then, and whether to purge now."""
-        ((noted, has_leapt, is_due),) = await self._rows(self.sql.clock, ())
+        ((noted, has_leapt, is_due),) = await self._rows(self.sql.clock, {})
         return noted, has_leapt, is_due
 
     async def prefixes(self, length: int, limit: int) -> Sequence[tuple[str, int]]:
         """The beginnings of nims, folded and of that length, each with the number of its records; at most `limit`."""
-        return [
-            (prefix, count)
-            for prefix, count in await self._rows(self.sql.prefixes, (length, limit))
-        ]
+        rows = await self._rows(self.sql.prefixes, {"length": length, "limit": limit})
+        return [(prefix, count) for prefix, count in rows]
 
     async def common_length(self) -> int:
         """The number of first characters that all nims share, folded. A nim without letters and digits does not count."""
-        ((first, last),) = await self._rows(self.sql.first_and_last_nim, ())
+        ((first, last),) = await self._rows(self.sql.first_and_last_nim, {})
         pairs = zip(first or "", last or "", strict=False)
         return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
     async def suspects(self, suspicion: Suspicion, limit: int) -> Hits:
         """At most `limit` records that may be wrong, similar ones together, and the number of all of them."""
-        rows = await self._rows(self.sql.suspects[suspicion], (limit,))
+        statement: str = getattr(self.sql, f"suspects_{suspicion}")
+        rows = await self._rows(statement, {"limit": limit})
         return Hits(rows[0][0] if rows else 0, [Mahasiswa._make(row[1:]) for row in rows])
 
     async def untidy(self, limit: int) -> Sequence[Mahasiswa]:
         """At most `limit` records whose name or address `tidy` changes."""
-        rows = await self._rows(self.sql.untidy, (limit,))
+        rows = await self._rows(self.sql.untidy, {"limit": limit})
         return [Mahasiswa._make(row[1:]) for row in rows]
 
     @in_transaction
@@ -265,14 +262,14 @@ class Reader(ABC):
         it is a nim, a batch has the entry of that nim. With `change`, `last` is that item.
         """
         sql = self.sql
-        found, words = self._where(Query(cari))
-        where = sql.where_item_has(found) if found else ""
-        where += sql.is_of_kind * bool(kind) + sql.is_of_days * bool(days)
-        parameters = [*words, *([kind] if kind else ()), *map(sql.moment, days or ())]
+        first, end = map(sql.moment, days) if days else (None, None)
+        parameters = {"kind": kind, "first": first, "end": end}
+        counted, terms = sql.written(sql.count_items, Query(cari))
+        ((total,),) = yield counted, parameters | terms
 
-        ((total,),) = yield sql.count_items.format(where=where), parameters
-        shown = [*parameters, limit, offset, cari.replace("\0", "")]
-        rows = yield sql.items.format(where=where), shown
+        items, _ = sql.written(sql.items, Query(cari))
+        page = {"limit": limit, "offset": offset, "nim": cari.replace("\0", "")}
+        rows = yield items, parameters | terms | page
         last = yield from shown_item(sql, change)
         return HistoryPage(total, list(map(item_of, rows)), last=last)
 
@@ -282,14 +279,13 @@ class Reader(ABC):
     ) -> Steps[HistoryPage]:
         """At most `limit` entries of a batch, by nim, from `offset` on. `cari` and `change` are those of `history`."""
         sql = self.sql
-        found, words = self._where(Query(cari))
-        where = sql.where_entry_has(found) if found else ""
-        parameters = [batch, batch, *words] if found else [batch]
+        counted, terms = sql.written(sql.count_entries, Query(cari))
+        ((total,),) = yield counted, {"batch": batch, **terms}
 
-        ((total,),) = yield sql.count_entries.format(where=where), parameters
-        rows = yield sql.entries.format(where=where), [*parameters, limit, offset]
-        heads = yield sql.head, (batch, 1, 0)
-        head = cast("Batch", item_of(heads[0])) if heads else None
+        entries, _ = sql.written(sql.entries, Query(cari))
+        rows = yield entries, {"batch": batch, "limit": limit, "offset": offset, **terms}
+        heads = map(item_of, (yield sql.item, {"id": batch}))
+        head = next((item for item in heads if isinstance(item, Batch)), None)
         last = yield from shown_item(sql, change)
         return HistoryPage(total, list(map(entry_of, rows)), head, last)
 
@@ -298,22 +294,22 @@ class Reader(ABC):
         """All that is known of the record with that nim."""
         record = (yield from by_nim(self.sql, self.sql.find, [nim])).get(nim)
         nims = self.sql.array([nim])
-        entries = list(map(entry_of, (yield self.sql.entries_of, [nims, nims])))
-        silent = [cast("Batch", item_of(row)) for row in (yield self.sql.silent, ())]
-        ((days,),) = yield DAYS, ()
-        ((since,),) = yield self.sql.oldest, ()
+        entries = list(map(entry_of, (yield self.sql.entries_of, {"nims": nims})))
+        silent = [cast("Batch", item_of(row)) for row in (yield self.sql.silent, {})]
+        ((days,),) = yield DAYS, {}
+        ((since,),) = yield self.sql.oldest, {}
         return Biography(
             record, entries, silent, days, datetime.fromisoformat(since) if since else None
         )
 
     async def nims(self, cari: str, limit: int) -> Sequence[str]:
         """At most `limit` nims whose record or history has every word of `cari`, in order."""
-        where, words = self._where(Query(cari))
-        return [nim for (nim,) in await self._rows(self.sql.nims(where), [*words, *words, limit])]
+        statement, terms = self.sql.written(self.sql.nims, Query(cari))
+        return [nim for (nim,) in await self._rows(statement, {"limit": limit, **terms})]
 
     async def new_nim(self, nim: str) -> str | None:
         """The nim that replaced this nim, or None if the newest change of this nim is no replacement."""
-        rows = await self._rows(self.sql.new_nim, [self.sql.array([nim])])
+        rows = await self._rows(self.sql.new_nim, {"nims": self.sql.array([nim])})
         return next((new for (new,) in rows), None)
 
     @in_transaction
@@ -321,24 +317,21 @@ class Reader(ABC):
         """The newest item of the history, or with `change` that item, as in Hits."""
         return (yield from shown_item(self.sql, change))
 
+    def _records_of(self, query: Query) -> tuple[str, Parameters]:
+        """The statement that reads all records of a query."""
+        return self.sql.written(self.sql.found if query.cari else self.sql.all, query)
+
     @in_transaction
-    def _rows(self, statement: str, parameters: Sequence[object]) -> Steps[Rows]:
+    def _rows(self, statement: str, parameters: Parameters) -> Steps[Rows]:
         """The rows of a read that needs one statement only."""
         return (yield statement, parameters)
-
-    def _where(self, query: Query) -> tuple[str, Sequence[str]]:
-        """The WHERE clause of a search, and its parameters; both are empty if nothing is searched."""
-        if not query.cari:
-            return "", ()
-        condition, parameters = self.sql.condition(query.cari, query.di)
-        return f"WHERE {condition}", parameters
 
 
 def shown_item(sql: SharedSQL, change: ItemKey | None) -> Steps[Entry | Batch | None]:
     """The newest item of the history, or with `change` that one, unless it is unknown, expired or undone."""
     if change is None:
         return (yield from last_item(sql))
-    rows = yield sql.item, (change.id, 1, 0)
+    rows = yield sql.item, {"id": change.id}
     item = item_of(rows[0]) if rows else None
     if item is None or item.key != change:
         return None
@@ -352,7 +345,7 @@ def shown_item(sql: SharedSQL, change: ItemKey | None) -> Steps[Entry | Batch | 
 
 def last_item(sql: SharedSQL) -> Steps[Entry | Batch | None]:
     """The newest item of the history, or None if there is none."""
-    rows = yield sql.last_item, (1, 0)
+    rows = yield sql.item, {"id": None}
     return (yield from _with_similar(sql, item_of(rows[0]))) if rows else None
 
 
@@ -362,14 +355,14 @@ def _with_similar(sql: SharedSQL, item: Entry | Batch) -> Steps[Entry | Batch]:
         return item
     nim, nama, alamat = item.after
     nims = near_nims(nim)
-    rows = yield sql.find_shown, [sql.array([*nims, *slips(nim)])]
+    rows = yield sql.find_shown, {"nims": sql.array([*nims, *slips(nim)])}
     found = next(
         (other for other in map(Mahasiswa._make, rows) if other.nim in nims or other.nama == nama),
         None,
     )
     if found:
         return item._replace(near=found)
-    rows = yield sql.twin, (nama, alamat, nim)
+    rows = yield sql.twin, {"nim": nim, "nama": nama, "alamat": alamat}
     return item._replace(twin=next(map(Mahasiswa._make, rows), None))
 
 
@@ -378,7 +371,7 @@ def by_nim(sql: SharedSQL, statement: str, nims: Sequence[str]) -> Steps[Mapping
     records: dict[str, Mahasiswa] = {}
     size = 0
     for at in range(0, len(nims), FIND_NIMS):
-        rows = yield statement, (sql.array(nims[at : at + FIND_NIMS]),)
+        rows = yield statement, {"nims": sql.array(nims[at : at + FIND_NIMS])}
         size = size_with(size, rows)
         records |= {row[0]: Mahasiswa._make(row) for row in rows}
     return records

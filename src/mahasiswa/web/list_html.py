@@ -7,6 +7,7 @@ from itertools import chain
 from markupsafe import Markup, escape
 
 from mahasiswa import wording
+from mahasiswa.record import SHOWN_MAX_CHARACTERS
 from mahasiswa.store.history_items import Batch, Entry
 from mahasiswa.web.list_query import Printout
 
@@ -100,7 +101,7 @@ def size_of(records: Sequence[tuple[str, str, str]]) -> int:
     return sum(map(len, chain.from_iterable(records)))
 
 
-def packed(records: Sequence[tuple[str, str, str]]) -> bytes:
+def packed(records: Sequence[Sequence[str]]) -> bytes:
     """The cells of records with NUL between them, which no record holds."""
     return "\0".join(chain.from_iterable(records)).encode()
 
@@ -216,6 +217,11 @@ def latest_change(item: Entry | Batch, when: Markup, history_url: str, *, is_own
 
 def _isolated(value: str, maximum: int) -> str:
     return f"<bdi>{escaped(cut(value, maximum))}</bdi>"
+
+
+def shown(record: Sequence[str]) -> Sequence[str]:
+    """The texts of a record as a page of our own shows them."""
+    return [cut(text, SHOWN_MAX_CHARACTERS) for text in record]
 
 
 def cut(value: str, maximum: int) -> str:

@@ -155,14 +155,13 @@ async def _long_page(
         total = 0
         while chunk := list(islice(records, list_html.BODY_ROWS)):
             wanted = chunk[max(0, page.offset - total) : max(0, page.offset + page.per - total)]
-            file.writelines(
-                list_html.format_bodies(row, list_html.packed(wanted), max(page.offset, total) + 1)
-            )
+            shown = list_html.packed(list(map(list_html.shown, wanted)))
+            file.writelines(list_html.format_bodies(row, shown, max(page.offset, total) + 1))
             total += len(chunk)
         return page.with_total(total)
 
     with unsent_file() as file:
-        at_end = await in_thread(store.reader(EXPORT).chunks(page.query, is_shown=True), write)
+        at_end = await in_thread(store.reader(EXPORT).chunks(page.query), write)
         file.flush()  # so a full disk is noticed before the answer
         if at_end.halaman != page.halaman:  # past the end: show the last page
             file.close()

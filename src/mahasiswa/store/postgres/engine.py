@@ -173,7 +173,7 @@ def _transaction(conninfo: str) -> Iterator[postgres_schema.Connection]:
     try:
         with connect(conninfo) as db:
             db.execute(sql.BEGIN.format(milliseconds=0))
-            db.execute(sql.NAME, (json.dumps(command_name()),))
+            db.execute(sql.NAME, {"oleh": json.dumps(command_name())})
             yield db
             interrupt.check()
             with commit_checked(db):

@@ -17,6 +17,7 @@ from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout
 
 from mahasiswa.store.postgres import postgres_sql as sql
 from mahasiswa.store.reader import READ_ROWS, Steps, size_with
+from mahasiswa.store.shared_sql import Parameters
 from mahasiswa.store.store_errors import (
     Reason,
     Refused,
@@ -209,7 +210,7 @@ def begin(statement: str, deadline: float) -> str:
 
 
 async def execute(
-    db: Connection, statements: str, *parameters: object
+    db: Connection, statements: str, parameters: Parameters | None = None
 ) -> Sequence[tuple[Any, ...]]:
     """Run several statements in one round trip; return the rows of the last one that has rows. Raise Unavailable."""
     # On the server's side, parameters are possible in a single statement only.

@@ -1,11 +1,9 @@
-"""The SQL that only PostgreSQL understands; `shared_sql` has the rest. `%s` is a parameter of psycopg; `{...}` is filled in with other SQL of this file."""
+"""The SQL of PostgreSQL: the statements of the folder sql, and others, in which `{...}` is filled in with other SQL."""
 
-import json
+import re
+from pathlib import Path
 
-from mahasiswa.record import INVISIBLE
-from mahasiswa.store import folding
-from mahasiswa.store.history_items import PURGE_SECONDS
-from mahasiswa.store.shared_sql import FOLDED_ASCII, SharedSQL
+from mahasiswa.store.shared_sql import SharedSQL, read_statements
 
 # --- Schema ---
 
@@ -94,8 +92,9 @@ SELECT CASE WHEN NOT pg_is_in_recovery() THEN concat_ws(
 
 # Whether there are too many records, or too many bytes in them, for a snapshot. It takes 0.7 ms for 10,000 records.
 IS_LONGER_THAN = """
-SELECT count(*) > %s OR sum(octet_length(nim) + octet_length(nama) + octet_length(alamat) + 3) > %s
-FROM (SELECT nim, nama, alamat FROM mahasiswa LIMIT %s) AS m"""
+SELECT count(*) > %(records)s
+  OR sum(octet_length(nim) + octet_length(nama) + octet_length(alamat) + 3) > %(bytes)s
+FROM (SELECT nim, nama, alamat FROM mahasiswa LIMIT %(records)s + 1) AS m"""
 
 # The texts of 2,000 records could take 480 MB.
 DECLARE_CHUNKS = "DECLARE chunks NO SCROLL CURSOR FOR {found}"
@@ -115,18 +114,8 @@ LOCK_TABLE = "LOCK TABLE mahasiswa IN EXCLUSIVE MODE"
 
 # --- History ---
 
-# A moment as a text, because the driver cannot read each format that DateStyle allows.
-_ISO = """to_char({} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')"""
-
-# The triggers read these until the end of the transaction: its changes are one batch of this kind.
-BEGIN_BATCH = "SELECT set_config('mahasiswa.batch', %s, true)"
 # The name of the person as a JSON text, or an object with the names of several persons by nim.
-NAME = "SELECT set_config('mahasiswa.oleh', %s, true)"
-
-# The entries of records that this transaction has just added.
-NEWEST_ENTRIES = f"""
-SELECT DISTINCT ON (nim) nim, id, {_ISO.format("moment")} FROM mahasiswa_history
-WHERE nim = ANY(%s) ORDER BY nim, id DESC"""
+NAME = "SELECT set_config('mahasiswa.oleh', %(oleh)s, true)"
 
 TRANSACTION_ID = "SELECT pg_current_xact_id()::xid::text"
 # Transactions that still see the rows that a given transaction has deleted. VACUUM keeps these rows until they end.
@@ -141,67 +130,20 @@ REWRITE = (
     "CLUSTER mahasiswa USING nim_duplicate; CLUSTER mahasiswa_history USING mahasiswa_history_pkey"
 )
 
-# --- Shared with SQLite ---
+# --- The statements of the .sql files ---
+
+# psycopg writes a parameter as %(name)s, and %% for %.
+_STATEMENTS = {
+    name: re.sub(r"(?<!:):([a-z_]+)", r"%(\1)s", text.replace("%", "%%"))
+    for name, text in read_statements(Path(__file__).with_name("sql")).items()
+}
+FEW = _STATEMENTS.pop("few")
+NEWEST_ENTRIES = _STATEMENTS.pop("newest_entries")
 
 SHARED = SharedSQL(
-    p="%s",
-    is_any="= ANY(%s)",
-    # An array is computed once. Without statistics, PostgreSQL would fold all texts again for each item of a day.
-    is_any_row="= ANY (ARRAY({}))",
     as_array=list,
-    raw="{}".format,
-    # In order, so that two transactions which lock the same records cannot deadlock.
-    lock="ORDER BY nim FOR UPDATE",
-    position="strpos",
-    matches="' ' || folded_text || ' ' ~ replace(%s, '*', '.*')",
-    # Letter by letter: 10,000 rows take 0.2 s, and translate() with the same letters takes 1.2 s.
-    fold=f"""(
-  SELECT string_agg(CASE WHEN c > '~' THEN coalesce(jsonb '{json.dumps(folding.REPLACEMENTS, ensure_ascii=False)}' ->> c, c)
-    ELSE c END, '') FROM unnest(string_to_array({FOLDED_ASCII}, NULL)) AS c
-)""",
-    split="unnest(string_to_array(folded_text, ' ')) AS value",
-    has_odd_spaces=f"({{}} ~ '  |[{folding.ODD_SPACES}{INVISIBLE}]')".format,
-    begin_batch=BEGIN_BATCH,
-    end_batch="",  # the setting ends with the transaction
-    begin_silent="SET LOCAL mahasiswa.batch = '{kind}'; SET LOCAL mahasiswa.silent = 'on'",
-    end_silent="",
-    # If a nim occurs twice, the first record is added. In order, as `lock` is.
-    add_all="""
-INSERT INTO mahasiswa (nim, nama, alamat)
-SELECT record->>0, record->>1, record->>2 FROM json_array_elements(%s::json) WITH ORDINALITY AS i (record, number)
-ORDER BY (record->>0) COLLATE "C", number
-ON CONFLICT (nim) DO NOTHING
-RETURNING nim""",
-    update_all="""
-UPDATE mahasiswa SET nama = record->>1, alamat = record->>2
-FROM json_array_elements(%s::json) AS i (record) WHERE nim = record->>0""",
-    # No process may purge entries during an undo, and no record may change after the search for conflicts. Changes of
-    # others queue behind this lock, so it must give up soon.
-    lock_all=f"""
-SET LOCAL lock_timeout = '300ms'; LOCK TABLE mahasiswa, mahasiswa_history IN EXCLUSIVE MODE; {LOCK_TIMEOUT}""",
-    lock_item="FOR UPDATE OF i",
     moment=lambda moment: moment,
-    iso=_ISO.format,
-    recent="mahasiswa_history",
-    is_silent="i.is_silent",
-    # An expired change may be purged by the triggers of its own undo, so it is not undone.
-    is_expired="""EXISTS (
-  SELECT FROM mahasiswa_history_state
-  WHERE NOT has_leapt AND i.moment < now() - make_interval(days => days)
-)""",
-    is_own="i.xmin = pg_current_xact_id_if_assigned()::xid",
-    # A standby cannot purge.
-    clock=f"""
-SELECT noted::text, has_leapt, NOT pg_is_in_recovery() AND (
-  noted > now() + interval '1 minute' OR noted <= now() - interval '1 day'
-  OR (
-    NOT has_leapt AND noted <= now() - interval '{PURGE_SECONDS} s' AND (
-      (SELECT moment FROM mahasiswa_history ORDER BY moment, id LIMIT 1)
-        < now() - make_interval(days => days)
-      OR (SELECT moment FROM mahasiswa_history ORDER BY moment DESC, id DESC LIMIT 1)
-        > now() + interval '1 minute'
-    )
-  )
-) FROM mahasiswa_history_state""",
-    purge="SELECT mahasiswa_history_purge(true)",
+    finds="strpos(folded_text, %({})s) > 0",
+    matches="' ' || folded_text || ' ' ~ replace(%({})s, '*', '.*')",
+    **_STATEMENTS,
 )

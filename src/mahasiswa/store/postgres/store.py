@@ -29,6 +29,7 @@ from mahasiswa.store.postgres.pool import (
 )
 from mahasiswa.store.queries import Query
 from mahasiswa.store.reader import SNAPSHOT_MAX_BYTES, Reader, Rows, Snapshot, Steps, last_item
+from mahasiswa.store.shared_sql import Parameters
 from mahasiswa.store.store_errors import Locked, Refused, StoreError, TookTooLong, Unavailable
 from mahasiswa.work import CHANGE, EDIT, IMPORT, KINDS, LIST, Busy, Kind, Slots
 
@@ -74,9 +75,8 @@ class PostgresStore(Store):
         async def read(db: Connection) -> Snapshot:
             last = await _do_steps(db, last_item(sql.SHARED), begin(sql.BEGIN_READING, deadline))
             ((version,),) = await execute(db, sql.VERSION) if is_known else ((None,),)
-            ((is_longer,),) = await execute(
-                db, sql.IS_LONGER_THAN, at_most, SNAPSHOT_MAX_BYTES, at_most + 1
-            )
+            limits = {"records": at_most, "bytes": SNAPSHOT_MAX_BYTES}
+            ((is_longer,),) = await execute(db, sql.IS_LONGER_THAN, limits)
             records = [] if is_longer else await _all_records(db)
             packed = None if is_longer else "\0".join(chain.from_iterable(records)).encode()
             return Snapshot(version, len(records), packed, last)
@@ -94,7 +94,7 @@ class PostgresStore(Store):
 
     async def run(self, steps: Callable[[], Steps[object]], kind: Kind = EDIT) -> object:
         deadline = self.pool.deadline()
-        name = json.dumps(OLEH.get())
+        name = {"oleh": json.dumps(OLEH.get())}
 
         def work(db: Connection) -> Awaitable[object]:
             first = f"{begin(sql.BEGIN, deadline)}{sql.NAME}; "
@@ -177,9 +177,10 @@ async def _add(
     names = {record.nim: oleh for record, oleh, _ in reversed(additions) if record.nim is not None}
     records = as_json([record for record, *_ in additions])
     statements = f"{first}{sql.NAME}; {sql.SHARED.add_all}"
-    added = {nim for (nim,) in await execute(db, statements, json.dumps(names), records)}
+    parameters = {"oleh": json.dumps(names), "records": records}
+    added = {nim for (nim,) in await execute(db, statements, parameters)}
     named = [addition.record.nim for addition in additions if addition.is_named]
-    entries = await execute(db, sql.NEWEST_ENTRIES, named) if named else ()
+    entries = await execute(db, sql.NEWEST_ENTRIES, {"nims": named}) if named else ()
     keys = {nim: key_of(number, moment) for nim, number, moment in entries}
     outcomes: list[Outcome] = []
     for record, *_ in additions:
@@ -200,25 +201,21 @@ class PostgresReader(Reader):
     async def run(self, steps: Callable[[], Steps[T]]) -> T:
         return await self._read(lambda db, begun: _do_steps(db, steps(), begun))
 
-    async def _rows(self, statement: str, parameters: Sequence[object]) -> Rows:
+    async def _rows(self, statement: str, parameters: Parameters) -> Rows:
         # With its COMMIT in the same round trip: the end of a read in steps takes another one.
         return await self._read(
-            lambda db, begun: execute(db, f"{begun}{statement}; {sql.COMMIT}", *parameters)
+            lambda db, begun: execute(db, f"{begun}{statement}; {sql.COMMIT}", parameters)
         )
 
-    async def chunks(
-        self, query: Query, *, is_shown: bool = False
-    ) -> AsyncGenerator[Sequence[Mahasiswa]]:
-        where, parameters = self._where(query)
-        statement = sql.DECLARE_CHUNKS.format(
-            found=self.sql.select_found(where, query, is_shown=is_shown)
-        )
+    async def chunks(self, query: Query) -> AsyncGenerator[Sequence[Mahasiswa]]:
+        found, parameters = self._records_of(query)
+        statement = sql.DECLARE_CHUNKS.format(found=found)
         try:
             deadline = self._pool.deadline()
             async with self._pool.connection(self._kind, deadline) as db:
                 with time_limit(db, deadline):
                     await execute(
-                        db, f"{begin(sql.BEGIN_READING, deadline)}{statement}", *parameters
+                        db, f"{begin(sql.BEGIN_READING, deadline)}{statement}", parameters
                     )
                 while True:
                     with time_limit(db, self._pool.deadline()):
@@ -241,7 +238,8 @@ async def _do_steps(
     db: Connection,
     steps: Steps[T],
     first: str,
-    *first_parameters: object,
+    first_parameters: Parameters | None = None,
+    *,
     in_thread: bool = False,
 ) -> T:
     """Do the steps on a connection. `first` are statements to run before, in the same round trip.
@@ -254,11 +252,11 @@ async def _do_steps(
         if isinstance(step, StopIteration):
             return cast("T", step.value)
         statement, parameters = step
-        rows = await execute(db, first + statement, *first_parameters, *parameters)
-        first, first_parameters = "", ()
+        rows = await execute(db, first + statement, {**(first_parameters or {}), **parameters})
+        first, first_parameters = "", None
 
 
-def _next(steps: Steps[object], rows: Rows | None) -> tuple[str, Sequence[object]] | StopIteration:
+def _next(steps: Steps[object], rows: Rows | None) -> tuple[str, Parameters] | StopIteration:
     """The next step, or the end of the steps, because a future cannot hold StopIteration."""
     try:
         return next(steps) if rows is None else steps.send(rows)
@@ -267,13 +265,17 @@ def _next(steps: Steps[object], rows: Rows | None) -> tuple[str, Sequence[object
 
 
 async def _all_records(db: Connection) -> list[Mahasiswa]:
-    read = found = await _records(db, sql.SHARED.first, SNAPSHOT_ROWS)
-    while len(read) == SNAPSHOT_ROWS:
-        read = await _records(db, sql.SHARED.after, read[-1].nim, SNAPSHOT_ROWS)
+    found: list[Mahasiswa] = []
+    while True:
+        last = found[-1].nim if found else None
+        read = await _records(db, sql.FEW, {"after": last, "limit": SNAPSHOT_ROWS})
         found += read
-    return found
+        if len(read) < SNAPSHOT_ROWS:
+            return found
 
 
-async def _records(db: Connection, statement: str, *parameters: object) -> list[Mahasiswa]:
+async def _records(
+    db: Connection, statement: str, parameters: Parameters | None = None
+) -> list[Mahasiswa]:
     cursor = await db.execute(statement, parameters)
     return list(map(Mahasiswa._make, await cursor.fetchall()))

@@ -11,7 +11,7 @@ from typing import Any, TypeVar, cast
 
 import apsw
 
-from mahasiswa.record import Mahasiswa
+from mahasiswa.record import Mahasiswa, near_key
 from mahasiswa.store import Query, Snapshot, Version, folding
 from mahasiswa.store.reader import (
     READ_ROWS,
@@ -61,11 +61,8 @@ class SQLiteReader(Reader):
 
         return await self.query(read)
 
-    async def chunks(
-        self, query: Query, *, is_shown: bool = False
-    ) -> AsyncGenerator[Sequence[Mahasiswa]]:
-        where, parameters = self._where(query)
-        statement = self.sql.select_found(where, query, is_shown=is_shown)
+    async def chunks(self, query: Query) -> AsyncGenerator[Sequence[Mahasiswa]]:
+        statement, parameters = self._records_of(query)
         async with self._connection() as db:
             cursor = db.cursor()
 
@@ -139,6 +136,7 @@ def _connect_to_read(path: Path) -> apsw.Connection:
     db = connect(path)
     db.execute("PRAGMA query_only = ON")
     db.create_scalar_function("fold", _fold, 1, deterministic=True)  # type: ignore[arg-type]  # declared with any number
+    db.create_scalar_function("near_key", near_key, 1, deterministic=True)  # type: ignore[arg-type]
     return db
 
 
@@ -163,9 +161,9 @@ def take(db: apsw.Connection, steps: Steps[T]) -> T:
 
 def take_named(db: apsw.Connection, steps: Steps[T]) -> T:
     """Do the steps in the name of the command."""
-    db.execute(sql.SET_OLEH, (command_name(),))
+    db.execute(sql.SET_OLEH, {"oleh": command_name()})
     result = take(db, steps)
-    db.execute(sql.SET_OLEH, (None,))
+    db.execute(sql.SET_OLEH, {"oleh": None})
     return result
 
 

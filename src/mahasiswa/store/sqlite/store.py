@@ -176,12 +176,12 @@ class SQLiteStore(Store):
             self._set_oleh(None)
             # Only with a change, because each purge is a new version of the list.
             if db.total_changes() != changes_before and db.execute(sql.IS_PURGE_DUE).get:
-                db.execute(sql.PURGE)
+                db.execute(sql.PURGE_SOME)
         return outcomes
 
     def _set_oleh(self, oleh: str | None) -> None:
         if oleh != self._oleh:
-            self._writer.execute(sql.SET_OLEH, (oleh,))
+            self._writer.execute(sql.SET_OLEH, {"oleh": oleh})
         self._oleh = oleh
 
     def _attempt(self, change: Change) -> object:

@@ -1,0 +1,350 @@
+-- The history. An item is an entry without a batch, or the head of a batch.
+
+-- name: items
+-- The row of an item ends with the columns of one entry: of the item itself, or of the only entry
+-- of the batch. If the batch changed a nim, these columns are those of the addition, and the column
+-- before them is the old nim. Other batches have NULL there, or the entry of the nim that is
+-- searched. The number of records that are as after the change is not counted beyond the rows that
+-- people undo.
+SELECT i.id, i.moment, i.kind, i.rows,
+  i.kind IS NOT NULL
+  AND NOT EXISTS (SELECT 1 FROM mahasiswa_history AS s WHERE s.batch = i.id),
+  CASE WHEN i.rows <= :UNDO_ROWS_MAX THEN (
+    SELECT count(*) FROM mahasiswa_history AS c LEFT JOIN mahasiswa AS m ON m.nim = c.nim
+    WHERE c.batch = i.id
+      AND (m.nama, m.alamat) IS NOT DISTINCT FROM (c.nama_after, c.alamat_after)
+  ) ELSE i.rows END,
+  CAST(i.oleh AS BLOB),
+  CASE WHEN i.kind = 'nim' THEN (
+    SELECT CAST(nim AS BLOB) FROM mahasiswa_history
+    WHERE batch = i.id AND nama_after IS NULL LIMIT 1
+  ) END,
+  e.id, e.moment,
+  CAST(CASE WHEN length(e.oleh) > :SHOWN_MAX_CHARACTERS
+    THEN substr(e.oleh, 1, :SHOWN_MAX_CHARACTERS - 1) || '…' ELSE e.oleh END AS BLOB),
+  CAST(e.nim AS BLOB),
+  CAST(CASE WHEN length(e.nama_before) > :SHOWN_MAX_CHARACTERS
+    THEN substr(e.nama_before, 1, :SHOWN_MAX_CHARACTERS - 1) || '…' ELSE e.nama_before END AS BLOB),
+  CAST(CASE WHEN length(e.alamat_before) > :SHOWN_MAX_CHARACTERS
+    THEN substr(e.alamat_before, 1, :SHOWN_MAX_CHARACTERS - 1) || '…' ELSE e.alamat_before END AS BLOB),
+  CAST(CASE WHEN length(e.nama_after) > :SHOWN_MAX_CHARACTERS
+    THEN substr(e.nama_after, 1, :SHOWN_MAX_CHARACTERS - 1) || '…' ELSE e.nama_after END AS BLOB),
+  CAST(CASE WHEN length(e.alamat_after) > :SHOWN_MAX_CHARACTERS
+    THEN substr(e.alamat_after, 1, :SHOWN_MAX_CHARACTERS - 1) || '…' ELSE e.alamat_after END AS BLOB)
+FROM (
+  SELECT * FROM mahasiswa_history
+  WHERE batch IS NULL
+    AND (:kind IS NULL OR :kind = coalesce(kind, CASE
+      WHEN nama_before IS NULL THEN 'add' WHEN nama_after IS NULL THEN 'delete' ELSE 'edit'
+    END))
+    AND (:first IS NULL OR (moment >= :first AND moment < :end))
+    AND (NOT :is_search OR id IN (
+      SELECT coalesce(batch, id) FROM (
+        SELECT id, batch, nim, CASE WHEN octet_length(t) = length(t)
+          THEN replace(replace(replace(replace(replace(
+            lower(t), '''', ''), '`', ''), '.', ''), ',', ''), '-', '')
+          ELSE fold(CAST(t AS BLOB))
+        END AS folded_text
+        FROM (
+          SELECT id, batch, nim, concat_ws(
+            char(10), substr(oleh, 1, :SEARCHED_CHARACTERS), nim,
+            substr(nama_before, 1, :SEARCHED_CHARACTERS), substr(alamat_before, 1, :SEARCHED_CHARACTERS),
+            substr(nama_after, 1, :SEARCHED_CHARACTERS), substr(alamat_after, 1, :SEARCHED_CHARACTERS)
+          ) AS t
+          FROM mahasiswa_history
+          LIMIT 1000000000000
+        ) AS unfolded
+        LIMIT 1000000000000
+      ) AS folded
+      WHERE true /*terms*/
+    ))
+  ORDER BY id DESC LIMIT :limit OFFSET :offset
+) AS i
+LEFT JOIN mahasiswa_history AS e ON e.id = CASE
+  WHEN i.kind IS NULL THEN i.id
+  WHEN i.kind = 'nim' AND i.rows = 2 THEN (
+    SELECT id FROM mahasiswa_history WHERE batch = i.id AND nama_after IS NOT NULL LIMIT 1
+  )
+  WHEN i.rows = 1 THEN (SELECT id FROM mahasiswa_history WHERE batch = i.id)
+  WHEN i.kind <> 'nim' AND :nim <> '' THEN (
+    SELECT id FROM mahasiswa_history WHERE batch = i.id AND nim = :nim LIMIT 1
+  )
+END
+ORDER BY i.id DESC
+
+-- name: count_items
+SELECT count(*) FROM mahasiswa_history
+WHERE batch IS NULL
+  AND (:kind IS NULL OR :kind = coalesce(kind, CASE
+    WHEN nama_before IS NULL THEN 'add' WHEN nama_after IS NULL THEN 'delete' ELSE 'edit'
+  END))
+  AND (:first IS NULL OR (moment >= :first AND moment < :end))
+  AND (NOT :is_search OR id IN (
+    SELECT coalesce(batch, id) FROM (
+      SELECT id, batch, nim, CASE WHEN octet_length(t) = length(t)
+        THEN replace(replace(replace(replace(replace(
+          lower(t), '''', ''), '`', ''), '.', ''), ',', ''), '-', '')
+        ELSE fold(CAST(t AS BLOB))
+      END AS folded_text
+      FROM (
+        SELECT id, batch, nim, concat_ws(
+          char(10), substr(oleh, 1, :SEARCHED_CHARACTERS), nim,
+          substr(nama_before, 1, :SEARCHED_CHARACTERS), substr(alamat_before, 1, :SEARCHED_CHARACTERS),
+          substr(nama_after, 1, :SEARCHED_CHARACTERS), substr(alamat_after, 1, :SEARCHED_CHARACTERS)
+        ) AS t
+        FROM mahasiswa_history
+        LIMIT 1000000000000
+      ) AS unfolded
+      LIMIT 1000000000000
+    ) AS folded
+    WHERE true /*terms*/
+  ))
+
+-- name: item
+-- The item with this id, or the newest one, as `items` has it. Of the newest one the records that
+-- are as after the change are not counted, because that would delay each page of the list.
+SELECT i.id, i.moment, i.kind, i.rows,
+  i.kind IS NOT NULL
+  AND NOT EXISTS (SELECT 1 FROM mahasiswa_history AS s WHERE s.batch = i.id),
+  CASE WHEN i.rows <= :UNDO_ROWS_MAX AND :id IS NOT NULL THEN (
+    SELECT count(*) FROM mahasiswa_history AS c LEFT JOIN mahasiswa AS m ON m.nim = c.nim
+    WHERE c.batch = i.id
+      AND (m.nama, m.alamat) IS NOT DISTINCT FROM (c.nama_after, c.alamat_after)
+  ) ELSE i.rows END,
+  CAST(i.oleh AS BLOB),
+  CASE WHEN i.kind = 'nim' THEN (
+    SELECT CAST(nim AS BLOB) FROM mahasiswa_history
+    WHERE batch = i.id AND nama_after IS NULL LIMIT 1
+  ) END,
+  e.id, e.moment, CAST(e.oleh AS BLOB), CAST(e.nim AS BLOB),
+  CAST(e.nama_before AS BLOB), CAST(e.alamat_before AS BLOB),
+  CAST(e.nama_after AS BLOB), CAST(e.alamat_after AS BLOB)
+FROM mahasiswa_history AS i
+LEFT JOIN mahasiswa_history AS e ON e.id = CASE
+  WHEN i.kind IS NULL THEN i.id
+  WHEN i.kind = 'nim' AND i.rows = 2 THEN (
+    SELECT id FROM mahasiswa_history WHERE batch = i.id AND nama_after IS NOT NULL LIMIT 1
+  )
+  WHEN i.rows = 1 THEN (SELECT id FROM mahasiswa_history WHERE batch = i.id)
+END
+WHERE i.batch IS NULL AND i.id = coalesce(
+  :id, (SELECT id FROM mahasiswa_history WHERE batch IS NULL ORDER BY id DESC LIMIT 1)
+)
+AND (:id IS NULL OR NOT EXISTS (
+  SELECT 1 FROM mahasiswa_history_state
+  WHERE NOT has_leapt AND i.moment < strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-' || days || ' days')
+))
+
+-- name: newest_id
+SELECT coalesce(max(id), 0) AS id FROM mahasiswa_history
+
+-- name: own_item
+-- The item that this transaction has written. No other program writes meanwhile.
+SELECT id, moment FROM mahasiswa_history
+WHERE id > :id AND batch IS NULL ORDER BY id DESC LIMIT 1
+
+-- name: silent
+-- The batches of imports and restores that keep no entries.
+SELECT i.id, i.moment, i.kind, i.rows, true, true, CAST(i.oleh AS BLOB), NULL, NULL
+FROM mahasiswa_history AS i
+WHERE i.kind IN ('import', 'restore')
+  AND NOT EXISTS (SELECT 1 FROM mahasiswa_history AS s WHERE s.batch = i.id) ORDER BY i.id
+
+-- name: oldest
+SELECT min(moment) FROM mahasiswa_history
+
+-- name: entries
+-- The entries of a batch. If its head was purged, its entries are not shown.
+SELECT e.id, e.moment,
+  CAST(CASE WHEN length(e.oleh) > :SHOWN_MAX_CHARACTERS
+    THEN substr(e.oleh, 1, :SHOWN_MAX_CHARACTERS - 1) || '…' ELSE e.oleh END AS BLOB),
+  CAST(e.nim AS BLOB),
+  CAST(CASE WHEN length(e.nama_before) > :SHOWN_MAX_CHARACTERS
+    THEN substr(e.nama_before, 1, :SHOWN_MAX_CHARACTERS - 1) || '…' ELSE e.nama_before END AS BLOB),
+  CAST(CASE WHEN length(e.alamat_before) > :SHOWN_MAX_CHARACTERS
+    THEN substr(e.alamat_before, 1, :SHOWN_MAX_CHARACTERS - 1) || '…' ELSE e.alamat_before END AS BLOB),
+  CAST(CASE WHEN length(e.nama_after) > :SHOWN_MAX_CHARACTERS
+    THEN substr(e.nama_after, 1, :SHOWN_MAX_CHARACTERS - 1) || '…' ELSE e.nama_after END AS BLOB),
+  CAST(CASE WHEN length(e.alamat_after) > :SHOWN_MAX_CHARACTERS
+    THEN substr(e.alamat_after, 1, :SHOWN_MAX_CHARACTERS - 1) || '…' ELSE e.alamat_after END AS BLOB)
+FROM mahasiswa_history AS e
+WHERE e.batch = (SELECT id FROM mahasiswa_history WHERE id = :batch AND kind IS NOT NULL)
+  AND (NOT :is_search OR e.id IN (
+    SELECT id FROM (
+      SELECT id, batch, nim, CASE WHEN octet_length(t) = length(t)
+        THEN replace(replace(replace(replace(replace(
+          lower(t), '''', ''), '`', ''), '.', ''), ',', ''), '-', '')
+        ELSE fold(CAST(t AS BLOB))
+      END AS folded_text
+      FROM (
+        SELECT id, batch, nim, concat_ws(
+          char(10), substr(oleh, 1, :SEARCHED_CHARACTERS), nim,
+          substr(nama_before, 1, :SEARCHED_CHARACTERS), substr(alamat_before, 1, :SEARCHED_CHARACTERS),
+          substr(nama_after, 1, :SEARCHED_CHARACTERS), substr(alamat_after, 1, :SEARCHED_CHARACTERS)
+        ) AS t
+        FROM mahasiswa_history WHERE batch = :batch
+        LIMIT 1000000000000
+      ) AS unfolded
+      LIMIT 1000000000000
+    ) AS folded
+    WHERE true /*terms*/
+  ))
+ORDER BY e.nim LIMIT :limit OFFSET :offset
+
+-- name: count_entries
+SELECT count(*) FROM mahasiswa_history AS e
+WHERE e.batch = (SELECT id FROM mahasiswa_history WHERE id = :batch AND kind IS NOT NULL)
+  AND (NOT :is_search OR e.id IN (
+    SELECT id FROM (
+      SELECT id, batch, nim, CASE WHEN octet_length(t) = length(t)
+        THEN replace(replace(replace(replace(replace(
+          lower(t), '''', ''), '`', ''), '.', ''), ',', ''), '-', '')
+        ELSE fold(CAST(t AS BLOB))
+      END AS folded_text
+      FROM (
+        SELECT id, batch, nim, concat_ws(
+          char(10), substr(oleh, 1, :SEARCHED_CHARACTERS), nim,
+          substr(nama_before, 1, :SEARCHED_CHARACTERS), substr(alamat_before, 1, :SEARCHED_CHARACTERS),
+          substr(nama_after, 1, :SEARCHED_CHARACTERS), substr(alamat_after, 1, :SEARCHED_CHARACTERS)
+        ) AS t
+        FROM mahasiswa_history WHERE batch = :batch
+        LIMIT 1000000000000
+      ) AS unfolded
+      LIMIT 1000000000000
+    ) AS folded
+    WHERE true /*terms*/
+  ))
+
+-- name: entries_of
+-- The entries of a nim. If its nim was changed, both entries of that change are among them.
+SELECT e.id, e.moment, CAST(e.oleh AS BLOB), CAST(e.nim AS BLOB),
+  CAST(e.nama_before AS BLOB), CAST(e.alamat_before AS BLOB),
+  CAST(e.nama_after AS BLOB), CAST(e.alamat_after AS BLOB)
+FROM mahasiswa_history AS e WHERE e.nim IN (SELECT value FROM json_each(:nims)) OR e.batch IN (
+  SELECT o.batch FROM mahasiswa_history AS o
+  JOIN mahasiswa_history AS head ON head.id = o.batch AND head.kind = 'nim'
+  WHERE o.nim IN (SELECT value FROM json_each(:nims))
+)
+ORDER BY e.id
+
+-- name: recent_before
+-- The texts of a record before its last 20 changes. The ids are chosen first, because an entry may
+-- have long texts. There is no index on nim, so only the newest 1,000 entries are looked at.
+SELECT CAST(nim AS BLOB), CAST(nama_before AS BLOB), CAST(alamat_before AS BLOB)
+FROM mahasiswa_history
+WHERE nama_before IS NOT NULL AND id IN (
+  SELECT id FROM (SELECT id, nim FROM mahasiswa_history ORDER BY id DESC LIMIT 1000) AS recent
+  WHERE nim IN (SELECT value FROM json_each(:nims)) ORDER BY id DESC LIMIT 20
+)
+ORDER BY id DESC
+
+-- name: new_nim
+-- The other nim, if the newest change of a nim replaced it.
+SELECT CAST(added.nim AS BLOB) FROM mahasiswa_history AS removed
+JOIN mahasiswa_history AS head ON head.id = removed.batch AND head.kind = 'nim'
+JOIN mahasiswa_history AS added ON added.batch = head.id AND added.nama_after IS NOT NULL
+WHERE removed.nama_after IS NULL AND removed.id = (
+  SELECT id FROM (SELECT id, nim FROM mahasiswa_history ORDER BY id DESC LIMIT 1000) AS recent
+  WHERE nim IN (SELECT value FROM json_each(:nims)) ORDER BY id DESC LIMIT 1
+)
+
+-- name: leave_batches
+-- A batch that loses an entry has one row less, so that the rest can be undone.
+UPDATE mahasiswa_history SET rows = rows - 1
+WHERE kind IS NOT NULL AND id IN (SELECT batch FROM mahasiswa_history WHERE nim IN (SELECT value FROM json_each(:nims)))
+
+-- name: delete_entries
+DELETE FROM mahasiswa_history WHERE nim IN (SELECT value FROM json_each(:nims)) OR rows = 0
+
+-- name: count_recent
+SELECT count(*) FROM (SELECT id, nim FROM mahasiswa_history ORDER BY id DESC LIMIT 1000) AS recent WHERE nim IN (SELECT value FROM json_each(:nims))
+
+-- name: is_known
+SELECT EXISTS (SELECT 1 FROM mahasiswa WHERE nim IN (SELECT value FROM json_each(:nims)))
+  OR EXISTS (SELECT 1 FROM mahasiswa_history WHERE nim IN (SELECT value FROM json_each(:nims)))
+
+-- name: begin_batch
+-- The triggers read the batch from the table of the state. end_batch removes a batch without changes.
+INSERT INTO mahasiswa_history (moment, kind, rows, oleh)
+SELECT strftime('%Y-%m-%dT%H:%M:%fZ', 'now'), :kind, 0, oleh
+FROM mahasiswa_history_state WHERE days > 0;
+UPDATE mahasiswa_history_state SET batch = last_insert_rowid() WHERE days > 0
+
+-- name: end_batch
+UPDATE mahasiswa_history SET rows = (
+  SELECT count(*) FROM mahasiswa_history AS e WHERE e.batch = mahasiswa_history.id
+) WHERE id = (SELECT batch FROM mahasiswa_history_state);
+DELETE FROM mahasiswa_history
+WHERE id = (SELECT batch FROM mahasiswa_history_state) AND rows = 0;
+UPDATE mahasiswa_history_state SET batch = NULL
+
+-- name: begin_silent
+-- A batch that keeps no entries: the triggers of the history are away meanwhile. To write the
+-- entries would double the time.
+DROP TRIGGER IF EXISTS mahasiswa_history_insert;
+DROP TRIGGER IF EXISTS mahasiswa_history_update;
+DROP TRIGGER IF EXISTS mahasiswa_history_delete
+
+-- name: end_silent
+-- The triggers are created before it.
+INSERT INTO mahasiswa_history (moment, kind, rows, oleh)
+SELECT strftime('%Y-%m-%dT%H:%M:%fZ', 'now'), :kind, :rows, oleh FROM mahasiswa_history_state
+
+-- name: set_oleh
+-- It adds 2 us to a change of a group. To write the name into the new entries afterwards would add
+-- 4 us.
+UPDATE mahasiswa_history_state SET oleh = :oleh
+
+-- name: clock
+-- See Reader.clock. It is time to purge if something is to be noted or purged, and no program has
+-- purged within the last minute. A leap of the clock by more than two days is noted, and nothing is
+-- purged until a later moment at least a day after it. A moment past now counts as now.
+SELECT noted, has_leapt,
+  noted > strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '1 minute')
+  OR noted <= strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-1 day')
+  OR (
+    NOT has_leapt
+    AND noted <= strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-' || :PURGE_SECONDS || ' seconds')
+    AND (
+      (SELECT moment FROM mahasiswa_history ORDER BY moment LIMIT 1)
+        < strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-' || days || ' days')
+      OR (SELECT moment FROM mahasiswa_history ORDER BY moment DESC LIMIT 1)
+        > strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '1 minute')
+    )
+  )
+FROM mahasiswa_history_state
+
+-- name: purge
+-- Notes the clock. The writer purges after each change, so also after this one.
+UPDATE mahasiswa_history_state SET
+  noted = strftime('%Y-%m-%dT%H:%M:%fZ', 'now'),
+  has_leapt = NOT has_leapt AND noted <= strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-2 days')
+
+-- name: is_purge_due
+SELECT noted > strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '1 minute')
+  OR noted <= strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-1 day')
+  OR (SELECT moment FROM mahasiswa_history ORDER BY moment LIMIT 1)
+    < strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-' || days || ' days')
+  OR (SELECT moment FROM mahasiswa_history ORDER BY moment DESC LIMIT 1)
+    > strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '1 minute')
+FROM mahasiswa_history_state
+
+-- name: purge_some
+-- The head of a batch is older than its entries, so it goes first, and a batch is never shown in
+-- part.
+UPDATE mahasiswa_history_state SET
+  noted = strftime('%Y-%m-%dT%H:%M:%fZ', 'now'),
+  has_leapt = NOT has_leapt AND noted <= strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-2 days')
+WHERE noted > strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '1 minute')
+  OR noted <= strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-1 day');
+DELETE FROM mahasiswa_history WHERE id IN (
+  SELECT id FROM mahasiswa_history WHERE moment < (
+    SELECT strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-' || days || ' days')
+    FROM mahasiswa_history_state WHERE NOT has_leapt
+  ) ORDER BY moment, id LIMIT :PURGE_ENTRIES
+);
+UPDATE mahasiswa_history SET moment = strftime('%Y-%m-%dT%H:%M:%fZ', 'now') WHERE id IN (
+  SELECT id FROM mahasiswa_history
+  WHERE moment > strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '1 minute')
+  ORDER BY moment DESC LIMIT :PURGE_ENTRIES
+)

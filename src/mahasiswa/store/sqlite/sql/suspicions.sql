@@ -1,0 +1,129 @@
+-- Records that may be wrong, and the key that similar records share. Each row also has the number
+-- of all of them.
+
+-- name: near
+SELECT nim FROM mahasiswa
+WHERE CASE WHEN octet_length(nim) = length(nim)
+  THEN ltrim(replace(replace(replace(replace(replace(replace(
+    lower(nim), 'l', '1'), 'i', '1'), 'o', '0'), ' ', ''), '.', ''), '-', ''), '0')
+  ELSE near_key(nim)
+END IN (SELECT value FROM json_each(:nims)) LIMIT :limit
+
+-- name: suspects_near
+WITH keys AS MATERIALIZED (
+  SELECT nim, CASE WHEN octet_length(nim) = length(nim)
+    THEN ltrim(replace(replace(replace(replace(replace(replace(
+      lower(nim), 'l', '1'), 'i', '1'), 'o', '0'), ' ', ''), '.', ''), '-', ''), '0')
+    ELSE near_key(nim)
+  END AS key FROM mahasiswa
+), found AS MATERIALIZED (
+  SELECT nim, key FROM keys
+  WHERE key IN (SELECT key FROM keys WHERE key <> '' GROUP BY key HAVING count(*) > 1)
+)
+SELECT (SELECT count(*) FROM found), nim,
+  CASE WHEN length(nama) > :SHOWN_MAX_CHARACTERS
+    THEN substr(nama, 1, :SHOWN_MAX_CHARACTERS - 1) || '…' ELSE nama END,
+  CASE WHEN length(alamat) > :SHOWN_MAX_CHARACTERS
+    THEN substr(alamat, 1, :SHOWN_MAX_CHARACTERS - 1) || '…' ELSE alamat END
+FROM (SELECT nim, key FROM found ORDER BY key, nim LIMIT :limit) AS first
+JOIN mahasiswa USING (nim)
+ORDER BY key, nim
+
+-- name: suspects_duplicates
+WITH keys AS MATERIALIZED (
+  SELECT nim,
+    lower(trim(substr(nama, 1, :SEARCHED_CHARACTERS))) || '|'
+    || lower(trim(substr(alamat, 1, :SEARCHED_CHARACTERS))) AS key
+  FROM mahasiswa
+), found AS MATERIALIZED (
+  SELECT nim, key FROM keys
+  WHERE key IN (SELECT key FROM keys GROUP BY key HAVING count(*) > 1)
+)
+SELECT (SELECT count(*) FROM found), nim,
+  CASE WHEN length(nama) > :SHOWN_MAX_CHARACTERS
+    THEN substr(nama, 1, :SHOWN_MAX_CHARACTERS - 1) || '…' ELSE nama END,
+  CASE WHEN length(alamat) > :SHOWN_MAX_CHARACTERS
+    THEN substr(alamat, 1, :SHOWN_MAX_CHARACTERS - 1) || '…' ELSE alamat END
+FROM (SELECT nim, key FROM found ORDER BY key, nim LIMIT :limit) AS first
+JOIN mahasiswa USING (nim)
+ORDER BY key, nim
+
+-- name: suspects_spaces
+-- Records with a name or an address to tidy come first, because nims are not tidied.
+WITH found AS MATERIALIZED (
+  SELECT nim, NOT (
+    instr(names, '  ') OR instr(names, char(9)) OR instr(names, char(10)) OR instr(names, char(13))
+    OR (length(names) <> octet_length(names) AND names GLOB '*[' || :ODD_CHARACTERS || ']*')
+  ) AS key FROM (
+    SELECT nim, ' ' || nim || ' ' AS nims,
+      substr(' ' || nama || ' ', 1, :SEARCHED_CHARACTERS) || '|'
+      || substr(' ' || alamat || ' ', 1, :SEARCHED_CHARACTERS) AS names
+    FROM mahasiswa LIMIT 1000000000000
+  ) AS beginnings
+  WHERE (
+    instr(nims, '  ') OR instr(nims, char(9)) OR instr(nims, char(10)) OR instr(nims, char(13))
+    OR (length(nims) <> octet_length(nims) AND nims GLOB '*[' || :ODD_CHARACTERS || ']*')
+  ) OR (
+    instr(names, '  ') OR instr(names, char(9)) OR instr(names, char(10)) OR instr(names, char(13))
+    OR (length(names) <> octet_length(names) AND names GLOB '*[' || :ODD_CHARACTERS || ']*')
+  )
+)
+SELECT (SELECT count(*) FROM found), nim,
+  CASE WHEN length(nama) > :SHOWN_MAX_CHARACTERS
+    THEN substr(nama, 1, :SHOWN_MAX_CHARACTERS - 1) || '…' ELSE nama END,
+  CASE WHEN length(alamat) > :SHOWN_MAX_CHARACTERS
+    THEN substr(alamat, 1, :SHOWN_MAX_CHARACTERS - 1) || '…' ELSE alamat END
+FROM (SELECT nim, key FROM found ORDER BY key, nim LIMIT :limit) AS first
+JOIN mahasiswa USING (nim)
+ORDER BY key, nim
+
+-- name: suspects_length
+WITH found AS MATERIALIZED (
+  SELECT nim, length(nim) AS key FROM mahasiswa WHERE length(nim) <> (
+    SELECT length FROM (
+      SELECT length(nim) AS length, count(*) AS shared FROM mahasiswa GROUP BY length(nim)
+    ) AS lengths
+    WHERE shared * 10 >= (SELECT count(*) FROM mahasiswa) * 9
+  )
+)
+SELECT (SELECT count(*) FROM found), nim,
+  CASE WHEN length(nama) > :SHOWN_MAX_CHARACTERS
+    THEN substr(nama, 1, :SHOWN_MAX_CHARACTERS - 1) || '…' ELSE nama END,
+  CASE WHEN length(alamat) > :SHOWN_MAX_CHARACTERS
+    THEN substr(alamat, 1, :SHOWN_MAX_CHARACTERS - 1) || '…' ELSE alamat END
+FROM (SELECT nim, key FROM found ORDER BY key, nim LIMIT :limit) AS first
+JOIN mahasiswa USING (nim)
+ORDER BY key, nim
+
+-- name: suspects_capitals
+WITH capitals AS MATERIALIZED (
+  SELECT nim FROM mahasiswa WHERE nama = upper(nama) AND nama <> lower(nama)
+), found AS MATERIALIZED (
+  SELECT nim, '' AS key FROM capitals
+  WHERE (SELECT count(*) FROM capitals) * 2 < (SELECT count(*) FROM mahasiswa)
+)
+SELECT (SELECT count(*) FROM found), nim,
+  CASE WHEN length(nama) > :SHOWN_MAX_CHARACTERS
+    THEN substr(nama, 1, :SHOWN_MAX_CHARACTERS - 1) || '…' ELSE nama END,
+  CASE WHEN length(alamat) > :SHOWN_MAX_CHARACTERS
+    THEN substr(alamat, 1, :SHOWN_MAX_CHARACTERS - 1) || '…' ELSE alamat END
+FROM (SELECT nim, key FROM found ORDER BY key, nim LIMIT :limit) AS first
+JOIN mahasiswa USING (nim)
+ORDER BY key, nim
+
+-- name: untidy
+WITH found AS MATERIALIZED (
+  SELECT nim, 0 AS key FROM (
+    SELECT nim, ' ' || nim || ' ' AS nims,
+      substr(' ' || nama || ' ', 1, :SEARCHED_CHARACTERS) || '|'
+      || substr(' ' || alamat || ' ', 1, :SEARCHED_CHARACTERS) AS names
+    FROM mahasiswa LIMIT 1000000000000
+  ) AS beginnings WHERE (
+    instr(names, '  ') OR instr(names, char(9)) OR instr(names, char(10)) OR instr(names, char(13))
+    OR (length(names) <> octet_length(names) AND names GLOB '*[' || :ODD_CHARACTERS || ']*')
+  )
+)
+SELECT (SELECT count(*) FROM found), nim, nama, alamat
+FROM (SELECT nim, key FROM found ORDER BY key, nim LIMIT :limit) AS first
+JOIN mahasiswa USING (nim)
+ORDER BY key, nim
