@@ -67,3 +67,12 @@ def test_a_conflict_shows_the_beginning_and_restores_all_of_a_text(site: Site) -
     assert {len(text) for text in long_texts(page)} == {1000}
     assert nevertheless(page, site).status_code == 302
     assert site.page("/mahasiswa/edit/007").record_form.values["nama"] == LONG
+
+
+def test_a_conflict_of_an_edit_shows_the_beginning_and_its_form_all_of_a_text(site: Site) -> None:
+    nama = LONG[:8000]  # fits into a form
+    answer = site.post("/mahasiswa/edit/009", {"nama": nama, "alamat": "Solo", "versi": "0"})
+    assert answer.status_code == 409
+    page = Page(answer.text, str(answer.url))
+    assert {len(text) for text in long_texts(page)} == {1000}
+    assert page.record_form.values["nama"] == nama
