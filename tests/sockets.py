@@ -104,10 +104,16 @@ def half_closed(port: int, request: bytes) -> bytes:
 
 
 def connected(
-    service: Service, stack: ExitStack, request: bytes, *, linger: bytes = b""
+    service: Service,
+    stack: ExitStack,
+    request: bytes,
+    *,
+    linger: bytes = b"",
+    address: str = "127.0.0.1",
 ) -> socket.socket:
     """Send a request on a connection whose receive buffer holds almost nothing of an answer."""
     client = stack.enter_context(socket.socket())
+    client.bind((address, 0))
     client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     if linger:
         client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
