@@ -193,8 +193,11 @@ class Importer:
         assert page.headings[0] == "Pratinjau Impor"
         return page
 
-    def press(self, preview: Preview, text: str) -> httpx.Response:
-        """Press a button that writes, by its value or by the beginning of its text; return the response."""
+    def press(self, preview: Preview, text: str, *, ticks: bool = False) -> httpx.Response:
+        """Press a button that writes, by its value or by the beginning of its text; return the response.
+
+        With `ticks` every question is answered first.
+        """
         (button,) = [
             button
             for button in preview.buttons
@@ -202,14 +205,15 @@ class Importer:
         ]
         (form,) = [form for form in preview.forms if "data" in form.values]
         fields = repaired(preview, periksa=[])
+        fields += [("benar[]", answer) for answer in preview.answers * ticks]
         return self.site.post(form.target, [*fields, (button.name, button.value)])
 
     def check_again(self, preview: Preview, **fields: str | Sequence[str]) -> Preview:
         """Press "Periksa lagi" after changing fields; the response must be a preview."""
         return self.shown(self.site.post(SAVE, repaired(preview, **fields)))
 
-    def save(self, preview: Preview, text: str = "Simpan") -> None:
-        answer = self.press(preview, text)
+    def save(self, preview: Preview, text: str = "Simpan", *, ticks: bool = False) -> None:
+        answer = self.press(preview, text, ticks=ticks)
         target = self.site.path("/") + "?halaman=1"
         assert (answer.status_code, led_to(answer)) == (302, target), answer.text
         assert not answer.content

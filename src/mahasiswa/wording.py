@@ -148,6 +148,20 @@ MORE_CELLS = (
     "Baris ini punya lebih banyak sel daripada judul kolom. Periksa apakah isinya bergeser."
 )
 OTHER_NAME = "Nama lain: nama di berkas berbeda sama sekali dari nama di daftar. Mungkin NIM atau namanya bergeser."
+SWALLOWED = "Sel ini berisi baris lain, karena tanda kutip tidak ditutup. Perbaiki berkasnya, lalu unggah lagi."
+CONTINUED = "Ada baris tanpa NIM yang tampaknya lanjutan baris di atasnya."
+CONTINUE = "Sambung {count} baris"
+DEGREE = "Gelar di belakang koma terbaca sebagai alamat."
+MOVE_DEGREE = "Pindahkan {count} gelar ke Nama: {new}"
+EXCHANGED = "Nama dan Alamat tampaknya tertukar."
+EXCHANGE = "Tukar Nama dan Alamat di {count} baris"
+TWICE_DECODED = "Ada huruf yang rusak: “{old}”."
+DECODE = "Perbaiki {count} baris, misalnya menjadi “{new}”"
+NIM_CARRIES = "NIM berisi tanda lain, misalnya {old}."
+CLEAN_NIMS = "Bersihkan {count} NIM: {old} menjadi {new}"
+NOTHING = "“{old}” bukan nama atau alamat."
+EMPTY_CELLS = "Kosongkan di {count} baris"
+ODD_NIMS = "NIM ini berbeda panjang atau hurufnya dari hampir semua NIM lain."
 OTHER_NAMES = "{others} dari {changed} nama berbeda sama sekali dari yang tersimpan. Periksa apakah barisnya bergeser."
 JOINED_COLUMNS = "{field} digabung dari kolom {columns}."
 SECOND_TABLE = "Ada tabel lain mulai kolom {column} yang tidak dibaca. Pindahkan isinya ke bawah tabel pertama, lalu unggah lagi."
@@ -159,18 +173,23 @@ _ZEROS = "Mungkin angka nol di depannya hilang"
 LOST_ZEROS = f"{NEAR_STORED} {_ZEROS}."
 NEAR_RECORD = "NIM ini mirip dengan {nim} ({nama}) yang sudah ada."
 NEAR_IN_FILE = "NIM {nim} mirip dengan {other} di {row}."
+NIM_LIKE_DATE = (
+    "NIM ini tampaknya tanggal, mungkin diubah oleh Excel. Ketik NIM-nya, atau lewati baris ini."
+)
+NIM_ENDS_IN_ZEROS = "Angka terakhir NIM ini sudah dibulatkan Excel menjadi nol. Ketik NIM-nya, atau lewati baris ini."
 NO_DIGIT = "NIM ini tidak berisi angka. Centang jika memang benar, atau perbaiki."
+DOUBTS = (NO_DIGIT, NIM_LIKE_DATE, NIM_ENDS_IN_ZEROS)
 SPACES_REMOVED = "Spasi di awal atau akhir NIM dihapus."
 APOSTROPHE_REMOVED = "Tanda petik di awal NIM dihapus."
+FORMULA_REMOVED = "Tanda =“…” di sekitar NIM dihapus."
+DECIMALS_REMOVED = "Angka nol di belakang koma pada NIM dihapus."
 SHORT_NIM = (
     "NIM ini lebih pendek dari NIM lainnya ({length} digit). "
     + _ZEROS
     + "; periksa sebelum menyimpan."
 )
 LONG_NIM = "NIM ini lebih panjang dari NIM lainnya ({length} digit). Periksa sebelum menyimpan."
-DECIMAL_NIM = (
-    "NIM ini berakhiran “.0”. Mungkin itu ditambahkan program lain; periksa sebelum menyimpan."
-)
+LETTER_NIM = "NIM ini berisi huruf, sedangkan NIM lain hanya angka. Periksa sebelum menyimpan."
 
 PARTS = {"berubah": "Berubah", "baru": "Baru", "sama": "Tidak berubah"}  # of a preview's page
 OTHER_ROWS = "dan {number} baris lain"

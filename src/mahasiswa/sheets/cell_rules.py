@@ -1,8 +1,10 @@
 """The rules for one cell of an import. They report damage that a spreadsheet did, and never guess a repair."""
 
 import re
+import unicodedata
 
 from mahasiswa import wording
+from mahasiswa.digits import is_digits
 from mahasiswa.record import INVISIBLE, NIM_MAX_CHARACTERS, UNADDRESSABLE_NIMS, Field
 from mahasiswa.sheets.cells import (
     CELL_MAX_CHARACTERS,
@@ -11,12 +13,15 @@ from mahasiswa.sheets.cells import (
     BadCell,
     Cell,
     cell_text,
+    has_digit,
 )
 
 _ROUNDED = r"[+-]?[0-9]+(?:[.,][0-9]+[eE][+-]?|[eE][+-])[0-9]+"
-_DECIMAL = r"[0-9]+\.0"
+_DECIMAL = r"[0-9]+[.,]00?"
 _is_rounded = re.compile(_ROUNDED).fullmatch
 _is_decimal = re.compile(_DECIMAL).fullmatch
+# Academic systems write a NIM as a formula, so that Excel keeps its zeros.
+_is_formula = re.compile('="([^"]*)"').fullmatch
 
 _LETTER_FOR_DIGIT = r"[0-9/._-]*[OolI][0-9OolI/._-]*"
 _has_letter_for_digit = re.compile(_LETTER_FOR_DIGIT).fullmatch
@@ -31,11 +36,15 @@ is_ordinary_nim = re.compile(
 ).fullmatch
 # A spreadsheet shows this instead of a number if the column is too narrow, and some programs copy the shown text.
 _is_masked = re.compile("##+").fullmatch
+# Excel makes a date of a NIM such as `01-02-2023`.
+_is_date = re.compile(
+    r"[0-9]{1,2}([-/.])[0-9]{1,2}\1[0-9]{4}|[0-9]{4}-[0-9]{2}-[0-9]{2}(?: [0-9:]+)?|[0-9]{1,2}-[A-Z][a-z]{2}-[0-9]{2,4}"
+).fullmatch
 
 # Every white space character of Unicode is below U+3001. str.strip() takes linear time, and a pattern for the spaces at
 # the end of a text takes quadratic time.
 _SPACES = "".join(filter(str.isspace, map(chr, range(0x3001)))) + INVISIBLE
-_APOSTROPHES = "'’‘"
+_APOSTROPHES = "'’‘`´"
 
 _PROBLEMS = {
     "date": wording.DATE,
@@ -63,10 +72,8 @@ def is_ordinary(nim: Cell, nama: Cell, alamat: Cell) -> bool:
 def warnings_about(nim: str, nama: str | None) -> tuple[str, ...]:
     """The reasons to check a row that can be written, in Indonesian."""
     warnings = {
-        wording.DECIMAL_NIM: _is_decimal(nim),
         wording.NIM_SPACES: any(map(str.isspace, nim)),
-        wording.NIM_LETTERS: _has_letter_for_digit(nim)
-        and sum(map(str.isdecimal, nim)) >= LETTER_FOR_DIGIT_MIN_DIGITS,
+        wording.NIM_LETTERS: _is_written_with_letters(nim),
         wording.NAMA_NO_LETTER: nama is not None and not any(map(str.isalpha, nama)),
     }
     return tuple(warning for warning, applies in warnings.items() if applies)
@@ -76,13 +83,89 @@ def clean_nim(cell: Cell) -> tuple[str, str, tuple[str, ...]]:
     """The NIM in a cell, unless there is a problem; the problem or a blank text; and the characters that were removed."""
     text, problem = _text_of("nim", cell)
     bare = text.strip(_SPACES)
-    nim = bare.lstrip(_APOSTROPHES + _SPACES)
-    checks = ((wording.SPACES_REMOVED, bare != text), (wording.APOSTROPHE_REMOVED, nim != bare))
+    formula = _is_formula(bare)
+    inner = formula[1].strip(_SPACES) if formula else bare
+    unquoted = inner.lstrip(_APOSTROPHES + _SPACES)
+    nim = re.split("[.,]", unquoted)[0] if _is_decimal(unquoted) else unquoted
+    checks = (
+        (wording.SPACES_REMOVED, bare != text),
+        (wording.FORMULA_REMOVED, bool(formula)),
+        (wording.APOSTROPHE_REMOVED, unquoted != inner),
+        (wording.DECIMALS_REMOVED, nim != unquoted),
+    )
     return (
         nim,
         problem or _problem_of_nim(nim),
         tuple(notice for notice, applies in checks if applies),
     )
+
+
+_is_plain = re.compile("[0-9A-Za-z/._-]+").fullmatch
+_has_thousands = re.compile(r"[0-9]{1,3}([.,])[0-9]{3}(?:\1[0-9]{3})+").fullmatch
+_running_number = re.compile(r"[0-9]{1,3}(?:[.)]\s*(?=[0-9]{5})|\s+(?=[0-9]{8}))").match
+_word_nim = re.compile(
+    r"\W*(?:NIM|NPM|NRP|NISN?|NIPD|NO(?:MOR)?\W*(?:INDUK|MHS|MAHASISWA))(?![A-Z])[\W_]*",
+    re.IGNORECASE,
+).match
+# Fewer digits beside other characters are hardly a NIM.
+BARE_NIM_MIN_DIGITS = 5
+_digit = re.compile("[0-9]")
+_run_of_digits = re.compile(rf"[0-9](?:[ .]?[0-9]){{{BARE_NIM_MIN_DIGITS - 1},}}")
+_AROUND_NIM = " *#:;,.'\"()[]-_" + _SPACES
+_AS_DIGITS = str.maketrans("OoIl", "0011")
+
+
+def doubt_about(nim: str, *, are_rounded: bool) -> str:
+    """The reason not to write a new NIM before a person has confirmed it, or a blank text.
+
+    `are_rounded` says that every long NIM of the file ends in zeros, as Excel writes a number of more than 15 digits.
+    """
+    if not has_digit(nim):
+        return wording.NO_DIGIT
+    if _is_date(nim):
+        return wording.NIM_LIKE_DATE
+    return wording.NIM_ENDS_IN_ZEROS if are_rounded and is_long(nim) else ""
+
+
+def is_long(nim: str) -> bool:
+    """Whether a NIM has more digits than a spreadsheet keeps of a number."""
+    return len(nim) > EXACT_DIGITS and is_digits(nim)
+
+
+def bare_nim(cell: str) -> tuple[str, str]:
+    """The NIM in a text that carries more, such as `NIM. 123456` or `2.300.018`, and the rest; or two blank texts."""
+    text, problem, _ = clean_nim(cell)
+    if problem or is_digits(text):
+        return "", ""
+
+    digits = "".join(str(unicodedata.decimal(letter, letter)) for letter in text)
+    if _has_thousands(digits):
+        return re.sub("[.,]", "", digits), ""
+    if _is_written_with_letters(digits):
+        return digits.translate(_AS_DIGITS), ""
+
+    start = _word_nim(digits) or _running_number(digits)
+    if _is_plain(digits) and not start:
+        return digits if digits != text else "", ""
+    return _bare(digits[start.end() if start else 0 :].strip(_AROUND_NIM))
+
+
+def _bare(text: str) -> tuple[str, str]:
+    """The only NIM in a text, and the rest; or two blank texts."""
+    if _is_plain(text) and len(_digit.findall(text)) >= BARE_NIM_MIN_DIGITS:
+        return text, ""
+    runs = [*_run_of_digits.finditer(text)]
+    if len(runs) != 1:
+        return "", ""
+    (run,) = runs
+    rest = text[: run.start()] + text[run.end() :]
+    return re.sub("[ .]", "", run[0]), rest.strip(_AROUND_NIM)
+
+
+def _is_written_with_letters(nim: str) -> bool:
+    """Whether the letters O, o, l and I of a NIM are probably digits."""
+    digits = sum(map(str.isdecimal, nim))
+    return digits >= LETTER_FOR_DIGIT_MIN_DIGITS and bool(_has_letter_for_digit(nim))
 
 
 def clean_text(field: Field, cell: Cell) -> tuple[str | None, str]:

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
+from operator import itemgetter
 from sys import getsizeof
 from typing import NamedTuple, TypeAlias
 
@@ -28,6 +29,7 @@ from mahasiswa.sheets.columns import NOT_FOUND, Table
 from mahasiswa.sheets.limits import Choice
 from mahasiswa.sheets.questions import Question
 from mahasiswa.sheets.reading import table_of
+from mahasiswa.sheets.row_questions import asked_about, repaired_rows
 from mahasiswa.sheets.sheet_errors import SheetError
 from mahasiswa.sheets.signed_field import MAX_CONFIRMED_BYTES, too_large
 from mahasiswa.sheets.titles import HEADER_MAX_CHARACTERS, is_header, is_total
@@ -42,6 +44,10 @@ _is_signature = re.compile(
 ).match
 
 
+# One NIM in so many may differ from all others; if more do, none of them is odd.
+COMMON_PART = 10
+
+
 class CleanedRow(NamedTuple):
     """A row that can be written. A blank cell is None: it keeps the text of a record that exists."""
 
@@ -53,6 +59,7 @@ class CleanedRow(NamedTuple):
     warnings: tuple[str, ...] = ()  # reasons to check the row, in Indonesian
     uncleaned: str = ""  # the NIM as it is in the file, if characters were removed
     noted: tuple[str, ...] = ()  # how its cells were read, in Indonesian
+    is_odd: bool = False  # whether its NIM differs from most others in length or by a letter
 
 
 class RejectedRow(NamedTuple):
@@ -99,21 +106,19 @@ class Cleaner:
         """Warnings by row number about NIMs that may have lost or won digits. Call it after the last row.
 
         If most NIMs that are all digits have the same length, a shorter one may have been a number in a spreadsheet. If
-        nine tenths of them have it, a longer one may be a mistake.
+        nine tenths of all NIMs have it, a longer one or a letter may be a mistake.
         """
         lengths = Counter(len(nim) for nim in self._seen if is_digits(nim))
-        (usual, count), *others = lengths.most_common() or [(0, 0)]
-        if not others or count * 2 <= lengths.total():
+        usual, count = max(lengths.items(), key=itemgetter(1), default=(0, 0))
+        if count == len(self._seen) or count * 2 <= lengths.total():
             return {}
-        longer = count * 10 >= lengths.total() * 9
-        return {
-            number: (wording.SHORT_NIM if len(nim) < usual else wording.LONG_NIM).format(
-                length=usual
-            )
+
+        is_common = (len(self._seen) - count) * COMMON_PART <= len(self._seen)
+        warnings = (
+            (number, _odd_length(nim, usual, is_common=is_common))
             for nim, (number, _) in self._seen.items()
-            if is_digits(nim)
-            and ((len(nim) < usual and nim[0] != "0") or (longer and len(nim) > usual))
-        }
+        )
+        return {number: text.format(length=usual) for number, text in warnings if text}
 
     def _clean_row(self, row: SheetRow) -> RowResult:
         number, cells = row
@@ -150,6 +155,17 @@ class Cleaner:
         return CleanedRow(
             number, nim, nama, alamat, removed, warnings_about(nim, nama), uncleaned, noted
         )
+
+
+def _odd_length(nim: str, usual: int, *, is_common: bool) -> str:
+    """The warning about a NIM if most NIMs have the `usual` number of digits, or a blank text."""
+    if is_common and not is_digits(nim) and len(nim) == usual:
+        return wording.LETTER_NIM if is_digits(re.sub("[A-Za-z]", "", nim, count=1)) else ""
+    if not is_digits(nim) or len(nim) == usual:
+        return ""
+    if len(nim) < usual:
+        return wording.SHORT_NIM if nim[0] != "0" else ""
+    return wording.LONG_NIM if is_common else ""
 
 
 def _reason_to_skip(cells: Sequence[Cell], *, in_signatures: bool) -> str:
@@ -197,7 +213,8 @@ def clean_all(rows: Iterable[SheetRow], sheets: Sequence[str] = ()) -> list[RowR
                 row.number, problem, (row.nim, row.nama or "", row.alamat or "")
             )
         elif isinstance(row, CleanedRow) and row.number in suspects:
-            results[index] = row._replace(warnings=(*row.warnings, suspects[row.number]))
+            warnings = (*row.warnings, suspects[row.number])
+            results[index] = row._replace(warnings=warnings, is_odd=True)
     return results
 
 
@@ -264,13 +281,40 @@ def clean_again(file: CarriedFile) -> CleanedFile:
     if file.has_all_cells:
         choice = Choice(columns=file.chosen_columns, repairs=file.repairs)
         table = table_of((file.read_sheets, file.other_sheets, iter(())), file.sheets, choice)
-    rows = list(_with_typed(table.rows, file.typed))
+    rows = list(table.rows)
     return _cleaned_file(file._replace(columns=table.columns, asked=table.questions), rows, table)
 
 
 def _cleaned_file(file: CarriedFile, rows: list[SheetRow], table: Table) -> CleanedFile:
+    """The rows with the repairs that were pressed and the texts that were typed, and the questions about them."""
+    if file.repairs:
+        rows = repaired_rows(rows, _of_no_student(clean_all(rows)), file.repairs)
+    rows = list(_with_typed(rows, file.typed))
     results = clean_all(rows, file.read_sheets)
-    return CleanedFile(file, rows, results, table.columns_problem, table.remarks, table.questions)
+
+    questions = [
+        *table.questions,
+        *asked_about(rows, _of_no_student(results), file.repairs),
+        *_about_odd_nims(results),
+    ]
+    return CleanedFile(file, rows, results, table.columns_problem, table.remarks, questions)
+
+
+def _of_no_student(results: Iterable[RowResult]) -> set[int]:
+    """The rows that are skipped. A row that looks like a title may be the rest of a long address."""
+    return {
+        row.number
+        for row in results
+        if isinstance(row, RejectedRow) and row.is_skipped and row.problem != wording.SKIPPED_TITLE
+    }
+
+
+def _about_odd_nims(results: Iterable[RowResult]) -> list[Question]:
+    """The question about the NIMs that nine tenths of the others do not resemble, if there are such NIMs."""
+    rows = [row for row in results if isinstance(row, CleanedRow)]
+    odd = [row.number for row in rows if row.is_odd]
+    is_few = 0 < len(odd) * COMMON_PART <= len(rows)
+    return [Question("panjang", wording.ODD_NIMS, odd)] if is_few else []
 
 
 def repaired(

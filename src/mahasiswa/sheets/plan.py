@@ -10,7 +10,8 @@ from typing import NamedTuple
 from mahasiswa import wording
 from mahasiswa.record import Mahasiswa, Write, digest, near_key
 from mahasiswa.sheets.carried_file import CarriedFile
-from mahasiswa.sheets.cells import has_digit, row_name
+from mahasiswa.sheets.cell_rules import doubt_about, is_long
+from mahasiswa.sheets.cells import EXACT_DIGITS, row_name
 from mahasiswa.sheets.cleaning import CleanedFile, CleanedRow, RejectedRow
 from mahasiswa.sheets.columns import Columns
 from mahasiswa.sheets.questions import Question
@@ -39,8 +40,8 @@ class ImportPlan(NamedTuple):
     changed: list[PlannedRow]
     same: list[PlannedRow]
     wrong: list[RejectedRow]
-    # New records whose NIM has no digit, until a person says that it is right.
-    doubted: list[PlannedRow]
+    # New records whose NIM is hardly one, until a person says that it is right.
+    doubted: list[RejectedRow]
     skipped: list[RejectedRow]
 
     @property
@@ -61,6 +62,11 @@ def compare(
     """Sort the rows by what they do to the stored records. `near` are stored records whose NIM may be the same."""
     plan = ImportPlan([], [], [], [], [], [])
     neighbours = Neighbours(near, cleaned.file.read_sheets)
+    accepted = cleaned.file.accepted
+    long_nims = [
+        row.nim for row in cleaned.results if isinstance(row, CleanedRow) and is_long(row.nim)
+    ]
+    are_rounded = all(not nim[EXACT_DIGITS:].strip("0") for nim in long_nims)
     for row in cleaned.results:
         planned = (
             _planned(row, cleaned.file, existing, neighbours)
@@ -71,8 +77,10 @@ def compare(
             (plan.skipped if planned.is_skipped else plan.wrong).append(planned)
         elif planned.before is not None:
             (plan.same if planned.after == planned.before else plan.changed).append(planned)
-        elif planned.number not in cleaned.file.accepted and not has_digit(planned.after.nim):
-            plan.doubted.append(planned)
+        elif planned.number not in accepted and (
+            doubt := doubt_about(planned.after.nim, are_rounded=are_rounded)
+        ):
+            plan.doubted.append(RejectedRow(planned.number, doubt, (*planned.after,)))
         else:
             plan.new.append(planned)
     return plan

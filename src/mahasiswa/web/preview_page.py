@@ -177,7 +177,7 @@ class PreviewPage:
             (row.number, wording.GONE if row.number in gone else row.problem)
             for row in self.plan.wrong
         ]
-        problems += [(planned.number, wording.NO_DIGIT) for planned in self.plan.doubted]
+        problems += [(row.number, row.problem) for row in self.plan.doubted]
         rows = []
         for number, problem in sorted(problems):
             nim, nama, alamat = map(sheets.in_input, cells_of[number][: len(wording.HEADER)])

@@ -108,7 +108,8 @@ def test_an_import_writes_what_a_model_of_it_writes(
     }
     assert {name: preview.counts.get(name, 0) for name in counts} == counts
     if preview.buttons:
-        answer = site.post(SAVE, {"data": preview.data, "ada": "perbarui" if update else "lewati"})
+        sent = {"data": preview.data, "ada": "perbarui" if update else "lewati"}
+        answer = site.post(SAVE, [*sent.items(), *(("benar[]", tick) for tick in preview.answers)])
         assert answer.status_code == 302
     assert bool(preview.buttons) == bool(new or changed)
     expected = {**file, **stored, **(file if update else {})}
@@ -263,6 +264,7 @@ INPUTS: dict[str, dict[str, object] | str] = {
     "left out": {"typed": {4: sheets.LEFT_OUT}},
     "accepted": {"accepted": frozenset({5})},
     "filled": {"fills_alamat": True},
+    "repairs": {"repairs": ("nim",)},
     "a new record is stored": "INSERT INTO mahasiswa VALUES ('4', 'Lain', 'X')",
     "a changed record is gone": "DELETE FROM mahasiswa WHERE nim = '2'",
     "an unchanged record is gone": "DELETE FROM mahasiswa WHERE nim = '1'",
@@ -277,6 +279,7 @@ def test_a_confirmation_writes_nothing_that_its_preview_has_not_shown(
     """Whichever input of the computation is another one now, the answer is a preview of the changes of now."""
     other.fill(KEPT)
     rows = [KEPT[0], ("2", *BUDI), ("4", *DEWI), ("TAMU", "Fajar", "Solo"), ("6", "Gita", None)]
+    rows.append(("NIM. 2300018101", "Hana", "Solo"))
     file = by_openpyxl(several={"A": [HEADER, *rows], "B": [("7", "Hadi", "Solo")]})
     preview = importer.upload(file, "a.xlsx")
     field = preview.data
@@ -290,7 +293,7 @@ def test_a_confirmation_writes_nothing_that_its_preview_has_not_shown(
     assert importer.records() == before
     again = importer.shown(answer, 409)
     assert again.alert == CHANGED
-    importer.save(again, again.buttons[0].value)
+    importer.save(again, again.buttons[0].value, ticks=True)
     assert importer.records() != before
 
 

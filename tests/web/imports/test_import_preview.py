@@ -373,7 +373,7 @@ def test_one_button_restores_all_lost_zeros(importer: Importer, other: Database)
     again = importer.shown(importer.site.post(SAVE, {"data": preview.data, "pakai[]": "nol"}))
     assert again.status.startswith("Pilihan Anda sudah diperiksa. Belum ada yang disimpan.")
     assert again.counts == {"Baru": 2, "Berubah": 300, "Perlu diperiksa": 1}
-    importer.save(again, "perbarui")
+    importer.save(again, "perbarui", ticks=True)
     assert importer.records()[:300] == [(f"0{nim}", nama, alamat) for nim, nama, alamat in rows]
 
 
@@ -487,6 +487,115 @@ def test_a_tick_answers_only_the_question_beside_it(importer: Importer, other: D
     assert importer.records()[0] == ("2300", "Nama0", "Solo")
 
 
+NIMS = [f"23000181{n:02}" for n in range(1, 13)]
+QUESTIONS = {
+    "thousands": (
+        ["2.300.018.101|Ani|Solo", "2,300,018,102|Budi|Solo"],
+        "Bersihkan 2 NIM: 2.300.018.101 menjadi 2300018101",
+        ["2300018101|Ani|Solo", "2300018102|Budi|Solo"],
+    ),
+    "words, numbers, stars and names beside the NIM": (
+        [
+            *("NIM. 2300018101|Ani|Solo", "2. 2300018102|Budi|Solo", "*2300018103|Citra|Solo"),
+            *("NPM: A11.2020.12345|Dewi|Solo", "5. 2300018105 Eko Prasetyo||Solo"),
+        ],
+        "Bersihkan 5 NIM: NIM. 2300018101 menjadi 2300018101",
+        [
+            *("2300018101|Ani|Solo", "2300018102|Budi|Solo", "2300018103|Citra|Solo"),
+            *("2300018105|Eko Prasetyo|Solo", "A11.2020.12345|Dewi|Solo"),
+        ],
+    ),
+    "letters and Arabic digits": (
+        ["23OOO181O1|Ani|Solo", "٢٣٠٠٠١٨١٠٢|Budi|Solo"],
+        "Bersihkan 2 NIM: 23OOO181O1 menjadi 2300018101",
+        ["2300018101|Ani|Solo", "2300018102|Budi|Solo"],
+    ),
+    "texts that stand for nothing": (
+        ["1|Ani|Solo", *(f"2|{text}|{text}" for text in ["NULL"]), "3|Citra|idem"],
+        "Kosongkan di 2 baris",
+        ["1|Ani|Solo"],
+    ),
+    "names and addresses that go on in the next row": (
+        ["1|Siti|Jl. Wates", "|Nur|", "|Aini|", "2|Budi|Jl. Solo 25,", "||Klaten", "3|Ani|Solo"],
+        "Sambung 3 baris",
+        ["1|Siti Nur Aini|Jl. Wates", "2|Budi|Jl. Solo 25, Klaten", "3|Ani|Solo"],
+    ),
+    "the rest of an address in the first column": (
+        ["1|Siti|Jl. Wates", "Depok Sleman||", "2|Budi|Solo"],
+        "Sambung 1 baris",
+        ["1|Siti|Jl. Wates Depok Sleman", "2|Budi|Solo"],
+    ),
+    "exchanged": (
+        ["1|Jl. Wates 5|Siti Aini", "2|Budi|Solo"],
+        "Tukar Nama dan Alamat di 1 baris",
+        ["1|Siti Aini|Jl. Wates 5", "2|Budi|Solo"],
+    ),
+    "letters that were decoded twice": (
+        ["1|Nurâ€™aini|Jl. CafÃ© 5", "2|José|Solo"],
+        "Perbaiki 1 baris, misalnya menjadi “Nur’aini”",
+        ["1|Nur’aini|Jl. Café 5", "2|José|Solo"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("rows", "label", "stored"), QUESTIONS.values(), ids=QUESTIONS)
+def test_rows_that_need_the_same_repair_are_one_question_and_one_press(
+    importer: Importer, rows: list[str], label: str, stored: list[str]
+) -> None:
+    """Nothing is saved while it is open. The repair stays applied when the page comes again."""
+    preview = importer.upload(table(*rows))
+    (button,) = preview.tree.css("[name='perbaiki[]']")
+    assert (button.text(), len(preview.questions)) == (label, 1)
+    importer.shown(importer.press(preview, "lewati"))
+    assert importer.records() == []
+    repair = str(button.attributes["value"])
+    again = importer.check_again(importer.check_again(preview, perbaiki=repair))
+    assert again.questions == []
+    importer.save(again, "lewati")
+    assert ["|".join(record) for record in importer.records()] == stored
+
+
+@pytest.mark.parametrize(
+    ("rows", "words"),
+    [
+        ([*(f"{nim}|Ani|Solo" for nim in NIMS), "230001813|B|Solo"], "berbeda panjang"),
+        ([*(f"{nim}|Ani|Solo" for nim in NIMS), "23A0018113|B|Solo"], "berbeda panjang"),
+        (["1|Ani|Solo|Depok", "2|Budi|Solo"], "lebih banyak sel"),
+        (['1|"Ani\n2300018102|Budi|Solo\n"|Wates', "3|Citra|Solo"], "berisi baris lain"),
+        (["NIM-2300018102|Budi|Solo"], "NIM berisi tanda lain"),
+    ],
+)
+def test_a_question_that_is_ticked_saves_the_rows_as_they_are(
+    importer: Importer, rows: list[str], words: str
+) -> None:
+    preview = importer.upload(table(*rows))
+    (question,) = preview.questions
+    assert words in question
+    importer.shown(importer.press(preview, "lewati"))
+    assert importer.records() == []
+    importer.save(preview, "lewati", ticks=True)
+    assert len(importer.records()) == len(rows)
+
+
+def test_a_repair_that_changes_no_digit_and_no_letter_is_no_question(importer: Importer) -> None:
+    nims = ["2300018101.00", "2300018102,00", "`2300018103", " 2300018104 ", '="2300018105"']
+    preview = importer.upload(table(*(f"{nim}|Ani|Solo" for nim in nims)))
+    assert preview.questions == []
+    importer.save(preview)
+    assert [nim for nim, _, _ in importer.records()] == [f"230001810{n}" for n in range(1, 6)]
+
+
+def test_nims_that_a_spreadsheet_has_spoilt_are_typed_or_skipped(importer: Importer) -> None:
+    """They do not block the other rows. A long NIM is spoilt only if all of them end in zeros."""
+    spoilt = ["230001800001345000|Ani|S", "230001800001346000|Budi|S", "01/02/2023|Citra|S"]
+    preview = importer.upload(table(*spoilt, "A1|Dewi|S"))
+    assert preview.counts == {"Baru": 1, "Perlu diperbaiki": 3}
+    importer.save(importer.check_again(preview, benar="4"), "lewati")
+    assert [nim for nim, _, _ in importer.records()] == ["01/02/2023", "A1"]
+    preview = importer.upload(table(*spoilt[:2], "230001800001346007|Eko|S"))
+    assert preview.counts == {"Baru": 3}
+
+
 def test_a_row_is_left_out_by_a_tick_or_by_emptying_its_inputs(importer: Importer) -> None:
     first = importer.upload(table("1|Ani|Solo", "1|Ani S.|Solo"))
     emptied = importer.check_again(first, nim=["", "1"], nama=["", "Ani S."], alamat=["", "Solo"])
@@ -514,7 +623,7 @@ def test_a_missing_column_is_named_once_and_can_be_filled(
     filled = importer.shown(importer.site.post(SAVE, {"data": preview.data, "isi": "alamat"}))
     assert filled.wrong == ["Baris 243: Nama kosong. Mahasiswa baru harus punya nama. 999"]
     assert filled.counts == {"Baru": 240, "Berubah": 1, "Perlu diperbaiki": 1}
-    importer.save(filled, "perbarui")
+    importer.save(filled, "perbarui", ticks=True)
     assert importer.records()[:2] == [("1", "Ani S.", "Solo"), ("100", "Budi", "-")]
     without_names = importer.upload(table("8|Solo", titles="NIM|Alamat"))
     assert without_names.alert == "Kolom Nama tidak ditemukan. Pilih kolomnya."

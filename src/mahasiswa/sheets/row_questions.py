@@ -1,0 +1,238 @@
+"""Questions about the rows of a file: cells that another program has damaged. A button repairs all rows of one question.
+
+A repair that nobody has pressed is a question about the rows that it would change. So there is a question if and only if
+there is something to repair, and after the repair there is none.
+"""
+
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import NamedTuple, TypeAlias
+
+from mahasiswa import wording
+from mahasiswa.sheets.cell_rules import bare_nim
+from mahasiswa.sheets.cells import Cell, SheetRow, cell_text, has_digit, is_blank
+from mahasiswa.sheets.questions import Question
+
+EXAMPLE_MAX_CHARACTERS = 60  # of a text in a question
+# Of a text that stands for nothing, such as `belum ada`.
+NOTHING_MAX_CHARACTERS = 20
+
+# The cells of each row that a repair changes, by its number. A row of blank cells is left out.
+Changes: TypeAlias = dict[int, Sequence[Cell]]
+
+_is_nothing = re.compile(
+    r"\W*|0|null|none|n/a|#n/a|#[a-z0-9/]+[!?]|idem|s\W?d\W?a\W*|(?:belum|tidak|tdk|blm) ada|kosong|sama",
+    re.IGNORECASE,
+).fullmatch
+_is_address = re.compile(
+    r"\b(?:jl|jln|jalan|gg|gang|rt|rw|dusun|dsn|desa|kel|kelurahan|kec|kecamatan|perum|perumahan|komplek|kompleks|blok|kab"
+    r"|kabupaten|no\W{0,2}[0-9])\b",
+    re.IGNORECASE,
+).search
+_is_name = re.compile(r"\s*[^\W\d_][^\d_@:;/]{1,60}").fullmatch
+_degree = re.compile(
+    r"((?:(?:[SM]|A\.?Md|Sp|Ph)\.[A-Z][A-Za-z.]{0,6}|S[EHT]|M[MT]|MBA|Ners|Apt)\.?), *(?=\S)"
+).match
+# Lines that no cell of a student has: the name of a group of students, and the date above signatures.
+_is_no_rest = re.compile(
+    r"\W*(?:kelas|program|prodi|jurusan|fakultas|semester|angkatan|kelompok|rombel|tingkat)\b"
+    r"|.*\b(?:mahasiswa|siswa|orang)\b"
+    rf"|.*\b(?:{'|'.join(wording.MONTHS)}) [0-9]{{4}}",
+    re.IGNORECASE,
+).match
+_swallowed = re.compile(r"[\r\n]\W{0,3}[0-9]{5,}\W{0,2}[;,\t|]").search
+# UTF-8 that was read as Windows-1252: the first byte of a letter, and the others.
+_decoded_twice = re.compile(
+    r"[\u00c2-\u00f4][\u0080-\u00bf\u0152-\u0192\u02c6\u02dc\u2013-\u2122]+"
+)
+
+
+class _Check(NamedTuple):
+    """A kind of damage: its question, the label of the button, and the function that finds and repairs the rows."""
+
+    name: str
+    sentence: str
+    repair: str
+    find: Callable[[Iterable[SheetRow]], Changes]
+
+
+def asked_about(
+    rows: Iterable[SheetRow], skipped: Collection[int], repairs: Collection[str]
+) -> list[Question]:
+    """The questions about these rows. Those in `skipped` are of no student; `repairs` were pressed already."""
+    students = [row for row in rows if row[0] not in skipped]
+    cells_of = dict(students)
+    questions = []
+
+    for check in _CHECKS:
+        changes = {} if check.name in repairs else check.find(students)
+        if changes:
+            questions.append(_question(check, changes, cells_of))
+
+    return questions
+
+
+def repaired_rows(
+    rows: Sequence[SheetRow], skipped: Collection[int], repairs: Collection[str]
+) -> list[SheetRow]:
+    """The rows after the repairs that were pressed."""
+    for check in _CHECKS:
+        if check.name in repairs:
+            changes = check.find(row for row in rows if row[0] not in skipped)
+            changed = [(number, changes.get(number, cells)) for number, cells in rows]
+            rows = [row for row in changed if not is_blank(row[1])]
+    return list(rows)
+
+
+def _question(check: _Check, changes: Changes, cells_of: Mapping[int, Sequence[Cell]]) -> Question:
+    pairs = [
+        (cell_text(old), cell_text(new))
+        for number, cells in changes.items()
+        for old, new in zip(cells_of[number], cells, strict=False)
+        if old != new
+    ]
+    old, new = (text[:EXAMPLE_MAX_CHARACTERS] for text in (*pairs, ("", ""))[0])
+    left_out = sum(map(is_blank, changes.values()))
+    count = wording.number(left_out or len(changes))
+
+    sentence = check.sentence.format(old=old)
+    repair = check.repair.format(count=count, old=old, new=new)
+    return Question(check.name, sentence, sorted(changes), repair)
+
+
+def _each(
+    repaired: Callable[[Sequence[Cell]], Sequence[Cell] | None],
+) -> Callable[[Iterable[SheetRow]], Changes]:
+    """A function that looks at each row alone. `repaired` gives its new cells, or None if nothing is wrong with it."""
+
+    def find(rows: Iterable[SheetRow]) -> Changes:
+        found = ((number, repaired(cells)) for number, cells in rows)
+        return {number: cells for number, cells in found if cells is not None}
+
+    return find
+
+
+def _continued(rows: Iterable[SheetRow]) -> Changes:
+    """Rows with one text and without a NIM, directly below a student: the text goes on with the one above it."""
+    changes: Changes = {}
+    student, last = 0, 0
+    cells_of: dict[int, Sequence[Cell]] = {}
+
+    for number, cells in rows:
+        cells_of[number] = cells
+        field = _field_of_rest(cells) if student and number == last + 1 else None
+        if field is not None:
+            whole = [*changes.get(student, cells_of[student])]
+            rest = next(cell_text(cell).strip() for cell in cells if not is_blank((cell,)))
+            whole[field] = f"{cell_text(whole[field]).rstrip()} {rest}".strip()
+            # The first one is the example of the question, so the rest comes first.
+            changes[number] = (None, None, None)
+            changes[student] = whole
+        else:
+            student = number if has_digit(cell_text(cells[0])) else 0
+        last = number
+
+    return changes
+
+
+def _field_of_rest(cells: Sequence[Cell]) -> int | None:
+    """The place of the text that a row goes on with, if it has one text only. One in the place of the NIM is an address."""
+    filled = [field for field, cell in enumerate(cells[:3]) if not is_blank((cell,))]
+    if len(filled) != 1:
+        return None
+    text = cell_text(cells[filled[0]])
+    if _is_no_rest(text) or (filled == [0] and has_digit(text)):
+        return None
+    return filled[0] or 2
+
+
+def _exchanged(cells: Sequence[Cell]) -> Sequence[Cell] | None:
+    """A name and an address that stand in each other's place."""
+    nim, nama, alamat, *notes = cells
+    if not isinstance(nama, str) or not isinstance(alamat, str) or not _is_address(nama):
+        return None
+    is_name = _is_name(alamat) and not _is_address(alamat)
+    return (nim, alamat, nama, *notes) if is_name else None
+
+
+def _with_letters(cells: Sequence[Cell]) -> Sequence[Cell] | None:
+    """Letters that were decoded twice, as in `Nurâ€™aini`."""
+    if all(not isinstance(cell, str) or cell.isascii() for cell in cells):
+        return None
+    repaired = [
+        _decoded_twice.sub(_decoded, cell) if isinstance(cell, str) else cell for cell in cells
+    ]
+    return repaired if repaired != [*cells] else None
+
+
+def _decoded(match: re.Match[str]) -> str:
+    # Windows-1252 has no letter for five of the bytes, and programs then take the one of ISO 8859-1.
+    data = b"".join(
+        letter.encode("latin-1" if letter < "\u0100" else "cp1252", "replace")
+        for letter in match[0]
+    )
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return match[0]
+
+
+def _with_bare_nim(cells: Sequence[Cell]) -> Sequence[Cell] | None:
+    """A NIM that carries something else. A name beside it goes to its place, if that is blank."""
+    nim, nama, alamat, *notes = cells
+    if not isinstance(nim, str) or is_blank((nama, alamat)):
+        return None
+    bare, rest = bare_nim(nim)
+    if not bare:
+        return None
+    if is_blank((nama,)) and _is_name(rest):
+        nama = rest
+    return bare, nama, alamat, *notes
+
+
+def _without_nothing(cells: Sequence[Cell]) -> Sequence[Cell] | None:
+    """Texts that stand for nothing, such as `NULL` or `idem`."""
+    nim, *texts = cells
+    kept = [None if _stands_for_nothing(cell) else cell for cell in texts]
+    return (nim, *kept) if kept != texts else None
+
+
+def _stands_for_nothing(cell: Cell) -> bool:
+    if isinstance(cell, str):
+        text = cell.strip()
+        return 0 < len(text) <= NOTHING_MAX_CHARACTERS and bool(_is_nothing(text))
+    return cell is not None and cell == 0
+
+
+def _with_degree(cells: Sequence[Cell]) -> Sequence[Cell] | None:
+    """An academic degree that a comma has moved from the name to the address, as in `Fauzi, S.Pd`."""
+    nim, nama, alamat, *notes = cells
+    is_joined = wording.JOINED_CELLS in notes and isinstance(alamat, str)
+    degree = _degree(alamat.lstrip()) if is_joined and isinstance(alamat, str) else None
+    if not degree:
+        return None
+    return nim, f"{cell_text(nama)}, {degree[1]}", degree.string[degree.end() :]
+
+
+def _with_more_cells(cells: Sequence[Cell]) -> Sequence[Cell] | None:
+    """A row with more cells than titles, which cannot be repaired here."""
+    is_moved = wording.MORE_CELLS in cells[3:] or wording.JOINED_CELLS in cells[3:]
+    return cells if is_moved and not _with_degree(cells) else None
+
+
+def _with_swallowed_lines(cells: Sequence[Cell]) -> Sequence[Cell] | None:
+    """A cell that holds the lines of other students, because a quote was not closed."""
+    has_lines = any(isinstance(cell, str) and _swallowed(cell) for cell in cells)
+    return cells if has_lines else None
+
+
+_CHECKS = (
+    _Check("kutip", wording.SWALLOWED, "", _each(_with_swallowed_lines)),
+    _Check("sambung", wording.CONTINUED, wording.CONTINUE, _continued),
+    _Check("gelar", wording.DEGREE, wording.MOVE_DEGREE, _each(_with_degree)),
+    _Check("sel", wording.MORE_CELLS, "", _each(_with_more_cells)),
+    _Check("tukar", wording.EXCHANGED, wording.EXCHANGE, _each(_exchanged)),
+    _Check("huruf", wording.TWICE_DECODED, wording.DECODE, _each(_with_letters)),
+    _Check("nim", wording.NIM_CARRIES, wording.CLEAN_NIMS, _each(_with_bare_nim)),
+    _Check("kosong", wording.NOTHING, wording.EMPTY_CELLS, _each(_without_nothing)),
+)
