@@ -52,13 +52,22 @@ def column_letter(column: int) -> str:
 EMPTY_FILE = "Berkas ini kosong (0 byte). Pilih berkas lain."
 EMPTY = "Berkas ini kosong. Pilih berkas yang berisi data mahasiswa."
 PASTE_NOT_REPEATED = "Teks yang ditempel lebih dari {limit}, jadi tidak ditampilkan lagi di sini. Tempel lagi setelah diperbaiki."
-PICTURE = (
-    "Berkas ini gambar. Ketik datanya di Excel, atau mintalah berkas Excel-nya, lalu unggah lagi."
-)
-PDF = "Berkas ini PDF. Mintalah berkas Excel-nya, atau salin tabelnya ke Excel, lalu unggah lagi."
+PICTURE = "Berkas ini berupa gambar. Ketik datanya di Excel, atau mintalah berkas Excel-nya, lalu unggah lagi."
+PDF = "Berkas ini berformat PDF. Mintalah berkas Excel-nya, atau salin tabelnya ke Excel, lalu unggah lagi."
 NOT_A_SPREADSHEET = (
     "Berkas ini bukan lembar kerja yang dapat dibaca. Gunakan berkas .xlsx, .xls, .ods, atau .csv."
 )
+DOCUMENT = (
+    "Berkas ini dokumen, bukan lembar kerja. Buka di Word, salin tabelnya, lalu tempel di bawah."
+)
+NUMBERS = "Berkas ini dari Numbers. Buka di Numbers, pilih File, Ekspor ke, Excel, lalu unggah berkas .xlsx-nya."
+PACKED = "Berkas ini berisi berkas lain (.zip). Buka dahulu, lalu unggah berkas Excel yang ada di dalamnya."
+CONTACTS = "Berkas ini daftar kontak (.vcf), dan tidak memuat NIM. Buat tabel dengan kolom NIM, Nama, dan Alamat di Excel, lalu unggah."
+WEB_ARCHIVE = (
+    "Berkas ini arsip halaman web (.mht). Buka di Excel, simpan sebagai .xlsx, lalu unggah lagi."
+)
+DBASE = "Berkas ini basis data dBase (.dbf). Buka di Excel atau LibreOffice, simpan sebagai .xlsx, lalu unggah lagi."
+GOOGLE_LINK = "Berkas .gsheet hanya tautan ke Google Sheets. Buka tautannya, pilih File, Download, Microsoft Excel (.xlsx), lalu unggah berkas itu."
 WEB_PAGE = "Isi berkas ini halaman web atau XML, bukan lembar kerja. Buka di Excel, simpan sebagai .xlsx, lalu unggah lagi."
 DAMAGED = "Berkas ini rusak atau tidak lengkap. Buka di Excel, simpan sebagai .xlsx yang baru, lalu unggah lagi."
 PASSWORD = "Berkas ini dilindungi kata sandi. Buka di Excel, hapus kata sandinya, simpan, lalu unggah lagi."  # noqa: S105 - a sentence, not a password
@@ -76,6 +85,12 @@ NO_HEADER = (
     f"Judul kolom tidak ditemukan. {_ADD_TITLES}, atau gunakan tepat tiga kolom dengan urutan itu."
 )
 NO_NIM_HEADER = "Kolom NIM tidak ditemukan. Tempel NIM saja, satu per baris, atau beri judul NIM pada baris pertama."
+IN_LINES = "Teks ini tidak berkolom, jadi NIM, Nama, dan Alamat dipisahkan menurut letak NIM di tiap baris. Periksa hasilnya di bawah."
+NAMES_NOT_PARTED = "Nama dan alamat di teks ini hanya dipisahkan spasi, jadi batasnya tidak dapat dipastikan. Salin tabelnya dari Excel atau Word, atau beri koma di antara nama dan alamat, lalu coba lagi."
+TRANSPOSED = "Judul kolomnya ada di kolom pertama, jadi tabelnya diputar: setiap kolom dibaca sebagai satu baris."
+HIDDEN_ROWS = "Baris ini tersembunyi di lembar “{sheet}”, tetapi ikut dibaca."
+WITHOUT_HIDDEN_ROWS = "Lewati baris tersembunyi"
+HIDDEN_COLUMNS = "Kolom {columns} tersembunyi di lembar “{sheet}”, tetapi ikut dibaca."
 RESPLIT = "Isi beberapa kolom tergabung dalam satu kolom, jadi sudah dipisahkan lagi."
 NOT_RESPLIT = "Isi beberapa kolom tergabung dalam satu kolom, dan baris {row} tidak dapat dipisahkan dengan pasti. Di Excel, pilih kolom A, klik Data, Teks ke Kolom, simpan sebagai .xlsx, lalu unggah lagi."
 ROW_NUMBERS = (

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, groupby, starmap, zip_longest
 from typing import Any, NamedTuple, TypeAlias
 
-from mahasiswa.sheets.cells import Doubt, FieldColumns, Sheet, from_json
+from mahasiswa.sheets.cells import FieldColumns, Sheet, from_json
 from mahasiswa.sheets.columns import Columns
 from mahasiswa.sheets.questions import Question
 from mahasiswa.sheets.signed_field import Signer, pack, too_large, unpack
@@ -63,9 +63,9 @@ def dump(versions: Iterable[CarriedFile], signer: Signer) -> tuple[CarriedFile, 
                 name,
                 ranges_of(number for number, _ in rows),
                 list(zip_longest(*(cells for _, cells in rows))),
-                doubts,
+                questions,
             )
-            for name, rows, doubts in file.sheets
+            for name, rows, questions in file.sheets
         ]
         shown = map(ranges_of, (sorted(file.accepted), file.new, file.changed))
         field = pack([*file[:2], columns, *file[3:7], *shown, *file[10:]], "import 4", signer)
@@ -87,9 +87,9 @@ def load(field: str, signer: Signer) -> CarriedFile:
                 list(
                     zip(_numbers(ranges), zip(*map(from_json, columns), strict=True), strict=True)
                 ),
-                tuple(Doubt(*doubt) for doubt in doubts),
+                tuple(Question(*question) for question in questions),
             )
-            for name, ranges, columns, doubts in sheets
+            for name, ranges, columns, questions in sheets
         ],
         columns=Columns((nim, nama, alamat), titles),
         typed={int(number): tuple(texts) for number, texts in file.typed.items()},

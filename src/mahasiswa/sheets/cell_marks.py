@@ -24,6 +24,7 @@ ZERO_FORMAT_MAX_DIGITS = 64
 REPEATED_MAX_CELLS = 1000
 # Excel's last column is XFD, and a number made of a million letters would take minutes.
 REFERENCE_MAX_LETTERS = 4
+HIDDEN_MAX_COLUMN = 100
 
 _TABLE = "{urn:oasis:names:tc:opendocument:xmlns:table:1.0}"
 _OFFICE = "{urn:oasis:names:tc:opendocument:xmlns:office:1.0}"
@@ -31,6 +32,31 @@ _CALCEXT = "{urn:org:documentfoundation:names:experimental:calc:xmlns:calcext:1.
 # `re` finds these a hundred times as fast as a parser, because each begins with a fixed text.
 _XLSX_ERROR_OR_FORMULA = (rb"""t=["']e["']""", rb"<f[\s>/]", rb":f[\s>/]")
 _ODS_ERROR_OR_FORMULA_OR_ZERO = (rb"""value-type=["']error["']""", rb":formula=", rb":p>0[0-9]")
+
+
+_start_tags = re.compile(rb"<(?:\w+:)?(row|col)\b([^<>]{0,2000})").finditer
+_is_hidden = re.compile(rb"""\bhidden=["'](?:1|true)["']""").search
+_number_in = re.compile(rb"""\b(?:r|min|max)=["'](\d{1,7})["']""").findall
+
+
+def hidden_parts(file: BinaryIO, sheet: str) -> tuple[list[int], list[int]]:
+    """The numbers of the hidden rows and columns of an .xlsx sheet, both from 1. calamine reads them as any others."""
+    parts: dict[bytes, list[int]] = {b"row": [], b"col": []}
+    try:
+        with zipfile.ZipFile(file) as package:
+            is_xlsx = "xl/workbook.xml" in package.namelist()
+            xml = package.read(_path_of_sheet(package, sheet)) if is_xlsx else b""
+    except (zipfile.BadZipFile, KeyError, ValueError, ET.ParseError):
+        return [], []
+    if b"hidden=" in xml:
+        for tag in _start_tags(xml):
+            if _is_hidden(tag[2]) and (numbers := [*map(int, _number_in(tag[2]))]):
+                parts[tag[1]] += (
+                    range(min(numbers), min(max(numbers), HIDDEN_MAX_COLUMN) + 1)
+                    if tag[1] == b"col"
+                    else numbers[:1]
+                )
+    return parts[b"row"], parts[b"col"]
 
 
 def cell_marks(file: BinaryIO, sheet: str) -> Marks:

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from mahasiswa import wording
+from mahasiswa.sheets.questions import Question
 from mahasiswa.sheets.sheet_errors import TooBig
 
 ROW_MAX_CELLS = 16_384  # as in Excel
@@ -33,24 +34,12 @@ SheetRow: TypeAlias = tuple[int, Sequence[Cell]]
 FieldColumns: TypeAlias = tuple[int | None, int | None, int | None]
 
 
-class Doubt(NamedTuple):
-    """A way in which a sheet was read that a person must confirm: the name of the question, its sentence, and its rows.
-
-    `without` is the text of a button that leaves these rows out, if there is one.
-    """
-
-    name: str
-    sentence: str
-    rows: Sequence[tuple[int, int]] = ()  # the first row of a range, and the first one after it
-    without: str = ""
-
-
 class OpenSheet(NamedTuple):
-    """A sheet whose rows are read one by one."""
+    """A sheet whose rows are read one by one, and questions about how it is read, whose repair leaves their rows out."""
 
     name: str
     rows: Iterator[SheetRow]
-    doubts: Sequence[Doubt] = ()
+    questions: Sequence[Question] = ()
 
 
 class Sheet(NamedTuple):
@@ -58,7 +47,7 @@ class Sheet(NamedTuple):
 
     name: str
     rows: list[SheetRow]
-    doubts: Sequence[Doubt] = ()
+    questions: Sequence[Question] = ()
 
 
 has_digit = re.compile("[0-9]").search

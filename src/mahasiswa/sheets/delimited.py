@@ -1,13 +1,14 @@
 """Reads CSV files of any encoding and separator, and cells that were copied from a spreadsheet and pasted."""
 
 import csv
+import html
 import io
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from itertools import chain, islice
+from itertools import chain, islice, zip_longest
 from typing import BinaryIO
 
 from mahasiswa import wording
@@ -15,65 +16,88 @@ from mahasiswa.sheets.cells import (
     CELL_MAX_CHARACTERS,
     ROW_MAX_CELLS,
     Cell,
+    OpenSheet,
     SheetRow,
     cell_text,
+    has_digit,
     is_blank,
 )
 from mahasiswa.sheets.csv_form import unguarded
-from mahasiswa.sheets.file_kind import SAMPLE_BYTES, encoding_of
+from mahasiswa.sheets.file_kind import encoding_of
+from mahasiswa.sheets.lines import NIM_MIN_DIGITS, TEXT_MAX_CHARACTERS, rows_in_lines
+from mahasiswa.sheets.questions import Question
 from mahasiswa.sheets.sheet_errors import SheetError, TooBig
 from mahasiswa.sheets.titles import HEADER_WITHIN_ROWS, is_header
 
-SAMPLE_ROWS = 100
-ROW_MAX_CHARACTERS = 1 << 20  # of CSV, because one call splits it into cells, in 15 ms
+SAMPLE_ROWS, SAMPLE_CHARACTERS = 100, 1 << 16
+ROW_MAX_CHARACTERS = 1 << 20  # of CSV
 
 _SEPARATORS = ";\t,"
 _END = "\0the end of the file\0"
 
 
 @contextmanager
-def read_csv(file: BinaryIO) -> Iterator[Iterator[SheetRow]]:
+def read_csv(file: BinaryIO, *, asks: bool) -> Iterator[OpenSheet]:
     """The rows of a seekable CSV file, in bounded memory. Raises SheetError, at once or while rows are read."""
     text = io.TextIOWrapper(file, encoding=encoding_of(file), newline="")
     try:
-        sample = text.read(SAMPLE_BYTES)
-        yield _rows(_lines(text), sample)
+        sample = text.read(SAMPLE_CHARACTERS)
+
+        def rows() -> Iterator[SheetRow]:
+            text.seek(0)
+            return _rows(iter(partial(text.readline, ROW_MAX_CHARACTERS), ""), sample)
+
+        in_lines = asks and not _has_columns(rows()) and text.seek(0) == 0
+        found = rows_in_lines(text.read(TEXT_MAX_CHARACTERS)) if in_lines else None
+        yield _in_lines(found) if found else OpenSheet("", rows())
     except UnicodeDecodeError as error:  # also while the rows are read
         raise SheetError(wording.NOT_A_SPREADSHEET) from error
     finally:
         text.detach()
 
 
-def read_pasted(data: bytes, *, nim_only: bool) -> Iterator[SheetRow]:
-    """The rows of cells pasted from Excel, or of pasted CSV, in valid UTF-8. Raises as `read_csv` does.
+def read_pasted(data: bytes, *, nim_only: bool) -> OpenSheet:
+    """The rows of cells pasted from Excel, or of a pasted text, in valid UTF-8. Raises as `read_csv` does.
 
-    With `nim_only` several lines are cells, because a NIM that Excel shows as `2,3E+14` has a comma of its own. Each
-    line or cell is decoded alone, because a text of 16 MB takes 64 MB if one of its characters is an emoji.
+    With `nim_only` several lines are cells, because a NIM that Excel shows as `2,3E+14` has a comma of its own.
     """
-    if b"\t" in data or (nim_only and re.search(rb"[\r\n]", data.strip())):
-        return _pasted_rows(data)
-    text = io.TextIOWrapper(io.BytesIO(data), encoding="utf-8", newline="")
-    sample = text.read(SAMPLE_BYTES)
-    filled = [line for line in sample.splitlines() if line.strip()]
-    has_header = any(is_header(re.split("[,;]", line)) for line in filled)
-    is_chat = not has_header and 2 * sum(map(bool, map(_chat_line, filled))) > len(filled)
-    return _chat_rows(_lines(text)) if is_chat else _rows(_lines(text), sample)
+    text = data.decode()
+    are_cells = "\t" in text or (nim_only and re.search(r"[\r\n]", text.strip()))
+
+    def rows() -> Iterator[SheetRow]:
+        lines = io.StringIO(text, newline="")
+        return _pasted_rows(text) if are_cells else _rows(lines, text[:SAMPLE_CHARACTERS])
+
+    if not nim_only and not _has_columns(rows()) and (found := rows_in_lines(text)):
+        return _in_lines(found)
+    return OpenSheet("", rows())
 
 
-# A NIM with five digits, a space, a name, and the first comma before the address.
-_chat_line = re.compile(
-    r"\W{0,9}((?=(?:\D{0,9}\d){5})[\w./-]{5,40})\s{1,9}-?\s{0,9}([^,;\t\r\n]{1,200})[,;]\s{0,9}(\S[^\r\n]*)"
-).match
+def _has_columns(rows: Iterator[SheetRow]) -> bool:
+    """Whether the first rows have titles, or a column of cells that are numbers: a NIM in a text of other words is none."""
+    try:
+        top = [row for _, row in islice(rows, SAMPLE_ROWS) if not is_blank(row)]
+    except SheetError:
+        return True
+    columns = zip_longest(*top, fillvalue="")
+    titles = [row for row in top if not any(map(has_digit, map(cell_text, row)))]
+    return any(map(is_header, titles)) or any(
+        2 * sum(map(_is_number, map(cell_text, column))) > len(top) for column in columns
+    )
 
 
-def _chat_rows(lines: Iterator[str]) -> Iterator[SheetRow]:
-    for number, line in enumerate(lines, 1):
-        found = _chat_line(line)
-        yield number, [text.strip() for text in found.groups()] if found else [line.strip()]
+def _is_number(text: str) -> bool:
+    """Whether a cell has a number and nothing else, as far as a person would say."""
+    digits = sum(map(str.isdigit, text))
+    return digits >= NIM_MIN_DIGITS and " " not in text.strip() and len(text) <= 2 * digits
 
 
-def rejoined(rows: Iterable[SheetRow]) -> tuple[Iterator[SheetRow], Sequence[str]]:
-    """The rows, and a remark if a program has put the lines of a CSV file into wrong cells, and they are put right here.
+def _in_lines(rows: Sequence[SheetRow]) -> OpenSheet:
+    return OpenSheet("", iter(rows), (Question("baris", wording.IN_LINES),))
+
+
+def rejoined(rows: Iterable[SheetRow]) -> tuple[Iterator[SheetRow], Sequence[Question]]:
+    """The rows, and a question if a program has put the lines of a CSV file into wrong cells, and they are put right here.
 
     Such a program splits the lines at another character, most often at the commas of addresses. Raises SheetError, also
     while the rows are read, if a row does not come out with as many cells as the others.
@@ -87,7 +111,7 @@ def rejoined(rows: Iterable[SheetRow]) -> tuple[Iterator[SheetRow], Sequence[str
             len(wording.HEADER)
         }
         if is_list and len(split) * 2 > len(top):
-            return _resplit_rows(all_rows, separator), [wording.RESPLIT]
+            return _resplit_rows(all_rows, separator), [Question("terpisah", wording.RESPLIT)]
     return all_rows, ()
 
 
@@ -124,10 +148,25 @@ def _cells_in(row: Sequence[Cell], separator: str) -> list[str]:
     return cells if len(line) <= ROW_MAX_CHARACTERS else []
 
 
-def _lines(text: io.TextIOWrapper) -> Iterator[str]:
-    """The lines of a whole text. A line that is too long comes in parts."""
-    text.seek(0)
-    return iter(partial(text.readline, ROW_MAX_CHARACTERS), "")
+# A formula that is only a text, as SIAKAD writes a NIM for Excel; and a letter as HTML writes it.
+_text_formula = re.compile(r'(^|[;,\t|])="').sub
+_entity = re.compile(r"&(#\d{2,6}|#[xX][\da-fA-F]{2,5}|amp|quot|apos|lt|gt|nbsp);").sub
+_HELD = "\x1f"  # in place of a semicolon that ends an entity
+
+
+def _splittable(line: str) -> str:
+    """A line whose entities have no semicolon, and whose formulas are texts, before it is split into cells."""
+    line = _text_formula(r'\1"', line) if '="' in line else line
+    return _entity(rf"&\1{_HELD}", line) if _has_entities(line) else line
+
+
+def _has_entities(line: str) -> bool:
+    """Whether `&amp;` in a line is a letter. A program that writes quotes, as we do, means the text itself."""
+    return "&" in line and '"' not in line and _HELD not in line
+
+
+def _unescaped(cell: str) -> str:
+    return html.unescape(unguarded(cell).replace(_HELD, ";")).replace("\xa0", " ")
 
 
 def _rows(lines: Iterator[str], sample: str) -> Iterator[SheetRow]:
@@ -152,7 +191,7 @@ def _rows(lines: Iterator[str], sample: str) -> Iterator[SheetRow]:
         for line in chain(lines, [_END]):
             size = size + len(line) if row_lines else len(line)
             row_lines.append(line)
-            yield line
+            yield _splittable(line)
             if size >= ROW_MAX_CHARACTERS:
                 raise TooBig(wording.TOO_HEAVY)
 
@@ -161,10 +200,9 @@ def _rows(lines: Iterator[str], sample: str) -> Iterator[SheetRow]:
         for number, cells in enumerate(csv.reader(collected(), delimiter=separator), 1):
             if cells == [_END]:
                 return
-            yield (
-                number,
-                list(map(unguarded, cells)) if any("'" in cell for cell in cells) else cells,
-            )
+            restored = _unescaped if _has_entities(row_lines[0]) else unguarded
+            is_special = restored == _unescaped or any("'" in cell for cell in cells)
+            yield number, list(map(restored, cells)) if is_special else cells
             row_lines.clear()
     except csv.Error as error:
         # A cell is too long. If the number of quotes is odd, the reason is a quote that never ends.
@@ -177,7 +215,7 @@ def _rows(lines: Iterator[str], sample: str) -> Iterator[SheetRow]:
 
 def _separator(sample: str) -> str:
     """The separator that shows a header in the sample; otherwise the separator that gives most rows the same width."""
-    whole_lines = sample[: sample.rfind("\n") + 1] if len(sample) >= SAMPLE_BYTES else sample
+    whole_lines = sample[: sample.rfind("\n") + 1] if len(sample) >= SAMPLE_CHARACTERS else sample
 
     def score(separator: str) -> tuple[bool, int]:
         reader = csv.reader(io.StringIO(whole_lines, newline=""), delimiter=separator)
@@ -191,38 +229,29 @@ def _separator(sample: str) -> str:
         return _SEPARATORS[0]
 
 
-# Excel puts a copied cell in quotes only if it holds a line break, a tab or a quote. Any other quote is the text's own. Both
-# patterns of a cell end at a length, because no other thread runs meanwhile. The second one ends with a whole character.
-_CELL_MAX_BYTES = 4 * CELL_MAX_CHARACTERS  # in UTF-8
+# Excel puts a copied cell in quotes only if it holds a line break, a tab or a quote. Any other quote is the text's own.
 _pasted_cell = re.compile(
-    rb'(?:"((?:[^"]|""){0,%d}+)"(?=[\t\r\n]|\Z)|[^\t\r\n]{0,%d}+[\x80-\xbf]*+)'
-    % (2 * _CELL_MAX_BYTES, _CELL_MAX_BYTES + 1)
+    r'(?:"((?:[^"]|"")*+)"(?=[\t\r\n]|\Z)|[^\t\r\n]*+)(\t|\r\n|\r|\n|\Z)'
 ).match
-_needs_quotes = re.compile(rb'[\t\r\n]|""').search
-_line_end = re.compile(rb"\r\n|[\r\n]|\Z").match
+_needs_quotes = re.compile(r'[\t\r\n]|""').search
 
 
-def _pasted_rows(data: bytes) -> Iterator[SheetRow]:
+def _pasted_rows(text: str) -> Iterator[SheetRow]:
     number, at = 1, 0
     row: list[Cell] = []
-    while at < len(data) or row:
-        found = _pasted_cell(data, at)
-        text, quoted = found[0], found[1]  # type: ignore[index]  # it always matches
-        at += len(text)
+    while at < len(text) or row:
+        found = _pasted_cell(text, at)
+        at = found.end()  # type: ignore[union-attr]  # it always matches
+        quoted, end = found.groups()  # type: ignore[union-attr]
+        cell = found[0].removesuffix(end)  # type: ignore[index]
         if quoted and _needs_quotes(quoted):
-            text = quoted.replace(b'""', b'"').replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-        row.append(cell := text.decode())
+            cell = quoted.replace('""', '"').replace("\r\n", "\n").replace("\r", "\n")
+        row.append(cell)
         if len(cell) > CELL_MAX_CHARACTERS:
-            raise SheetError(
-                wording.CELL_OVER_LIMIT.format(
-                    row=number, limit=wording.number(CELL_MAX_CHARACTERS)
-                )
-            )
+            limit = wording.number(CELL_MAX_CHARACTERS)
+            raise SheetError(wording.CELL_OVER_LIMIT.format(row=number, limit=limit))
         if len(row) > ROW_MAX_CELLS:
             raise TooBig(wording.TOO_HEAVY)
-        if end := _line_end(data, at):
+        if end != "\t":
             yield number, row
             number, row = number + 1, []
-            at = end.end()
-        else:
-            at += 1  # a tab

@@ -1,6 +1,7 @@
 """Recognises the kind and the encoding of a file by its bytes. Its name does not count."""
 
 import codecs
+import zipfile
 from functools import partial
 from typing import BinaryIO, Literal
 
@@ -8,51 +9,109 @@ from mahasiswa import wording
 from mahasiswa.sheets.sheet_errors import SheetError
 
 SAMPLE_BYTES = 1 << 16
-STEP_BYTES = 1 << 18  # that one call of C code reads, because no other thread runs meanwhile
+PIECE_BYTES = 1 << 20
+BLANKS_MIN = 0.4  # of the bytes of a UTF-16 file without a mark are NUL, on one side of each pair
 
-_PICTURES = (b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"BM", b"II*\0", b"MM\0*")
-_OTHER_KINDS = b"{\\rtf"  # a document without a NUL, which every other kind has
+_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+# Parts of a package that is no workbook.
+_PACKAGES = {
+    "word/document.xml": wording.DOCUMENT,
+    "Index/Document.iwa": wording.NUMBERS,
+    "Index.zip": wording.NUMBERS,
+}
+# The beginning of files of other kinds.
+_OTHER_KINDS = {
+    b"%PDF": wording.PDF,
+    b"\x89PNG": wording.PICTURE,
+    b"\xff\xd8\xff": wording.PICTURE,
+    b"GIF8": wording.PICTURE,
+    b"BM": wording.PICTURE,
+    b"II*\0": wording.PICTURE,
+    b"MM\0*": wording.PICTURE,
+    b"{\\rtf": wording.DOCUMENT,
+    b"BEGIN:VCARD": wording.CONTACTS,
+    b"MIME-Version:": wording.WEB_ARCHIVE,
+    b"From: <": wording.WEB_ARCHIVE,
+    b"Rar!": wording.PACKED,
+    b"7z\xbc": wording.PACKED,
+    b"\x1f\x8b": wording.PACKED,
+}
+# The version of a dBase table, which is followed by a date.
+_DBASE = (0x03, 0x30, 0x83, 0x8B, 0xF5)
 
 
 def kind_of(file: BinaryIO) -> Literal["", "workbook", "html"]:
-    """The kind of a file that is no CSV, or a blank text."""
+    """The kind of a file that is no CSV, or a blank text. Raises SheetError for a package of another kind."""
     start = _start_of(file)
-    if start.startswith((b"PK\3\4", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1")):
+    if start.startswith(b"PK\3\4"):
+        _check_package(file)
         return "workbook"
-    if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        start = start[: len(start) & ~1].decode("utf-16", "replace").encode("ascii", "replace")
+    if start.startswith(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"):
+        return "workbook"
+    if encoding := _utf16_of(start):
+        start = start[: len(start) & ~1].decode(encoding, "replace").encode("ascii", "replace")
     start = start.removeprefix(codecs.BOM_UTF8).lstrip()
-    return (
-        "html" if start[:1] == b"<" and (start[1:2].isalpha() or start[1:2] in (b"!", b"?")) else ""
-    )
+    is_tag = start[:1] == b"<" and (start[1:2].isalpha() or start[1:2] in (b"!", b"?"))
+    return "html" if is_tag else ""
+
+
+def _check_package(file: BinaryIO) -> None:
+    """Raise SheetError if a package surely holds no workbook. A damaged one is left to the reader."""
+    try:
+        with zipfile.ZipFile(file) as package:
+            names = package.namelist()
+            kind = package.read("mimetype")[:80] if "mimetype" in names else b""
+    except (zipfile.BadZipFile, KeyError, ValueError, RuntimeError, OSError):
+        return
+    finally:
+        file.seek(0)
+    for part, sentence in _PACKAGES.items():
+        if part in names:
+            raise SheetError(sentence)
+    if b"opendocument" in kind and b"spreadsheet" not in kind:
+        raise SheetError(wording.DOCUMENT)
+    if not kind and not any(name.startswith(("xl/", "_rels/")) for name in names):
+        raise SheetError(wording.PACKED)
 
 
 def encoding_of(file: BinaryIO) -> str:
-    """UTF-8 or UTF-16 by the byte order mark, UTF-8 if the whole file is valid UTF-8, otherwise Windows-1252."""
+    """UTF-16 by its mark or its NULs, UTF-8 if the whole file is valid UTF-8, otherwise Windows-1252. Raises SheetError."""
     start = _start_of(file)
-    if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        return "utf-16"
+    if encoding := _utf16_of(start):
+        return encoding
     if not start.strip():
         raise SheetError(wording.EMPTY)
-    if start.startswith(b"%PDF"):
-        raise SheetError(wording.PDF)
-    if (
-        (start.startswith(_PICTURES) and b"\0" in start)
-        or start[4:8] == b"ftyp"
-        or start[8:12] == b"WEBP"
-    ):
+    for beginning, sentence in _OTHER_KINDS.items():
+        if start.lstrip().startswith(beginning) and (sentence != wording.PICTURE or b"\0" in start):
+            raise SheetError(sentence)
+    if start[4:8] == b"ftyp" or start[8:12] == b"WEBP":
         raise SheetError(wording.PICTURE)
-    if b"\0" in start or start.startswith(_OTHER_KINDS):
+    if start[0] in _DBASE and start[2:3] <= b"\x0c" and b"\0" in start:
+        raise SheetError(wording.DBASE)
+    if b"\0" in start:
         raise SheetError(wording.NOT_A_SPREADSHEET)
+    if b"docs.google.com" in start[:2000] and start.lstrip().startswith(b"{"):
+        raise SheetError(wording.GOOGLE_LINK)
     return "utf-8-sig" if is_utf8(file) else "windows-1252"
 
 
+def _utf16_of(start: bytes) -> str:
+    """The name of the encoding if a file is UTF-16, or a blank text. Programs leave out the mark."""
+    if start.startswith(_MARKS):
+        return "utf-16"
+    for encoding, blank in (("utf-16-le", 1), ("utf-16-be", 0)):
+        has_blanks = start[blank::2].count(0) > BLANKS_MIN * len(start)
+        if has_blanks and not start[1 - blank :: 2].count(0):
+            return encoding
+    return ""
+
+
 def is_utf8(file: BinaryIO) -> bool:
-    """Whether all of the file is valid UTF-8. It is decoded in pieces, so the text never takes much memory."""
+    """Whether all of the file is valid UTF-8. It is decoded in pieces, because the command reads files of any length."""
     file.seek(0)
     decoder = codecs.getincrementaldecoder("utf-8")()
     try:
-        for piece in iter(partial(file.read, STEP_BYTES), b""):
+        for piece in iter(partial(file.read, PIECE_BYTES), b""):
             decoder.decode(piece)
         decoder.decode(b"", final=True)
     except UnicodeDecodeError:

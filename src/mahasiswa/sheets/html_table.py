@@ -1,6 +1,7 @@
-"""Reads the tables of a web page, which many academic systems (SIAKAD) export under a name that ends in .xls."""
+"""Reads the tables of a web page, or of flat XML: many academic systems (SIAKAD) export one under a name that ends in .xls."""
 
 import codecs
+from collections.abc import Mapping
 from html.parser import HTMLParser
 from typing import BinaryIO
 
@@ -10,23 +11,16 @@ from mahasiswa.sheets.file_kind import encoding_of
 from mahasiswa.sheets.sheet_errors import TooBig
 from mahasiswa.wording import TOO_HEAVY
 
-FEED_CHARACTERS = 1 << 16
-# Of a tag or a comment, which the parser reads again with each piece.
-UNFINISHED_MAX_CHARACTERS = 1 << 18
 MAX_SPAN = 1000  # rows or columns of one cell, as in the HTML standard
+
+# In HTML, in SpreadsheetML 2003 and in flat OpenDocument.
+_TABLES, _ROWS, _CELLS = ("table",), ("tr", "row", "table-row"), ("td", "th", "cell", "table-cell")
 
 
 def html_rows(file: BinaryIO) -> list[list[Cell]]:
-    """The rows of all tables of a page, in their order. Raises TooBig if a row or a tag is too long."""
+    """The rows of all tables of a page, in their order. Raises TooBig if a row is too long."""
     parser = _Tables()
-    text = codecs.getreader(encoding_of(file))(file, "replace")
-    unfinished = 0
-    while piece := text.read(FEED_CHARACTERS):
-        before = parser.getpos()
-        parser.feed(piece)
-        unfinished = unfinished + len(piece) if parser.getpos() == before else 0
-        if unfinished > UNFINISHED_MAX_CHARACTERS:
-            raise TooBig(TOO_HEAVY)
+    parser.feed(codecs.getreader(encoding_of(file))(file, "replace").read())
     # The parser keeps `A&B` at the end of a file that was cut, until a space follows. Its close() would give it, too,
     # but reads a tag that never ends in quadratic time: 6 s for 32 KB.
     parser.feed("\n")
@@ -55,26 +49,40 @@ class _Tables(HTMLParser):
         self._row = None
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if tag == "table":
+        name = tag.rpartition(":")[2]
+        if name in _TABLES:
             self.end_row()
             self._spans.clear()
-        elif tag == "tr":
+        elif name in _ROWS:
             self.end_row()
             self._row = []
-        elif tag in ("td", "th"):
-            self._end_cell()
-            if self._row is None:
-                self._row = []
-            self._texts, self._length = [], 0
-            spans = {name: min(whole_number(value or "") or 1, MAX_SPAN) for name, value in attrs}
-            self._columns, self._spanned_rows = spans.get("colspan", 1), spans.get("rowspan", 1)
-        elif tag == "br" and self._texts is not None:
+        elif name in _CELLS:
+            self._start_cell({key.rpartition(":")[2]: value for key, value in attrs})
+        elif name in ("br", "p") and self._texts is not None:
             self._texts.append("\n")
 
+    def _start_cell(self, attributes: Mapping[str, str | None]) -> None:
+        self._end_cell()
+        if self._row is None:
+            self._row = []
+        numbers = {key: whole_number(value or "") or 0 for key, value in attributes.items()}
+        # SpreadsheetML names the column after blank cells, and counts how many more columns a cell has.
+        blank = numbers.get("index", 0) - 1 - len(self._row)
+        self._row += [None] * min(max(blank, 0), ROW_MAX_CELLS)
+        self._texts, self._length = [], 0
+        columns = (
+            numbers.get("colspan")
+            or numbers.get("number-columns-repeated")
+            or 1 + numbers.get("mergeacross", 0)
+        )
+        self._columns = min(columns, MAX_SPAN)
+        self._spanned_rows = min(numbers.get("rowspan") or 1, MAX_SPAN)
+
     def handle_endtag(self, tag: str) -> None:
-        if tag in ("td", "th"):
+        name = tag.rpartition(":")[2]
+        if name in _CELLS:
             self._end_cell()
-        elif tag in ("tr", "table"):
+        elif name in (*_ROWS, *_TABLES):
             self.end_row()
 
     def handle_data(self, data: str) -> None:

@@ -1,8 +1,8 @@
 """Reads a spreadsheet file of any kind, which it recognises by the content and not by the name."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import chain, islice
+from itertools import chain, islice, zip_longest
 from typing import BinaryIO
 
 from mahasiswa import wording
@@ -11,11 +11,14 @@ from mahasiswa.sheets.columns import Columns, Table, select_columns
 from mahasiswa.sheets.delimited import read_csv, read_pasted, rejoined
 from mahasiswa.sheets.file_kind import kind_of
 from mahasiswa.sheets.limits import NO_CHOICE, WEB, Choice, ReadLimits
+from mahasiswa.sheets.questions import Question
 from mahasiswa.sheets.sheet_errors import ColumnsUnclear, SheetError, TooBig
+from mahasiswa.sheets.titles import is_header
 from mahasiswa.sheets.workbook import Workbook, read_workbook
 
 # Of all sheets that are kept; 3,000 rows of 20 columns fit.
 KEPT_MAX_CELLS, KEPT_MAX_CHARACTERS = 150_000, 600_000
+TRANSPOSED_MAX_ROWS = 100  # of a table whose titles stand in its first column
 
 
 @contextmanager
@@ -33,14 +36,14 @@ def read(file: BinaryIO, limits: ReadLimits = WEB, choice: Choice = NO_CHOICE) -
         workbook = read_workbook(file, choice, all_sheets=limits.keeps_all_cells)
         yield _table(workbook, limits, choice)
     else:
-        with read_csv(file) as rows:
-            yield _table(([""], [], iter([OpenSheet("", rows)])), limits, choice)
+        with read_csv(file, asks=limits.keeps_all_cells) as sheet:
+            yield _table(([""], [], iter([sheet])), limits, choice)
 
 
 def read_text(data: bytes, limits: ReadLimits = WEB, choice: Choice = NO_CHOICE) -> Table:
     """The rows of cells that were pasted from a spreadsheet, in valid UTF-8. Raises as `read` does."""
-    rows = read_pasted(data, nim_only=choice.nim_only)
-    return _table(([""], [], iter([OpenSheet("", rows)])), limits, choice)
+    sheet = read_pasted(data, nim_only=choice.nim_only)
+    return _table(([""], [], iter([sheet])), limits, choice)
 
 
 def table_of(
@@ -80,7 +83,8 @@ def _at_most(most: int | None, rows: Iterator[SheetRow]) -> Iterator[SheetRow]:
 
 def _table(workbook: Workbook, limits: ReadLimits, choice: Choice) -> Table:
     names, others, all_sheets = workbook
-    sheets = (sheet._replace(rows=_at_most(limits.lines, sheet.rows)) for sheet in all_sheets)
+    bounded = (sheet._replace(rows=_at_most(limits.lines, sheet.rows)) for sheet in all_sheets)
+    sheets = map(_upright, bounded) if limits.keeps_all_cells else bounded
     kept, unfinished = _kept_sheets(sheets if limits.keeps_all_cells else ())
     if len(kept) >= len(names):
         others = [name for name in others if name not in {sheet.name for sheet in kept}]
@@ -91,7 +95,7 @@ def _kept_sheets(sheets: Iterable[OpenSheet]) -> tuple[list[Sheet], list[OpenShe
     """The sheets that fit, without their blank rows, and in a second list the first sheet that does not fit, if any."""
     cells, characters = KEPT_MAX_CELLS, KEPT_MAX_CHARACTERS
     kept: list[Sheet] = []
-    for name, rows, doubts in sheets:
+    for name, rows, asked in sheets:
         taken: list[SheetRow] = []
         width = 0
         for number, row in rows:
@@ -101,17 +105,18 @@ def _kept_sheets(sheets: Iterable[OpenSheet]) -> tuple[list[Sheet], list[OpenShe
             width = max(width, len(row))
             characters -= sum([len(cell) for cell in row if isinstance(cell, str)])
             if characters < 0 or width * len(taken) > cells:
-                return kept, [OpenSheet(name, chain(taken, rows), doubts)]
+                return kept, [OpenSheet(name, chain(taken, rows), asked)]
         cells -= width * len(taken)
-        kept.append(Sheet(name, taken, doubts))
+        kept.append(Sheet(name, taken, asked))
     return kept, []
 
 
 def _selections(sheets: Iterable[OpenSheet | Sheet], choice: Choice) -> Iterator[Table]:
     """The columns and the rows of each sheet. A sheet with the titles of the first one, or without any, has its columns."""
     first: Columns | None = None
-    for name, cells, _ in sheets:
-        rows, remarks = rejoined(cells)
+    for index, sheet in enumerate(sheets):
+        name, cells, asked = _answered(sheet, index, choice.repairs)
+        rows, resplit = rejoined(cells)
         try:
             selection = select_columns(rows, choice, first)
         except ColumnsUnclear as error:
@@ -120,4 +125,31 @@ def _selections(sheets: Iterable[OpenSheet | Sheet], choice: Choice) -> Iterator
             problem = wording.IN_SHEET.format(sheet=name, problem=error)
             raise ColumnsUnclear(problem, first.titles, first.of_fields) from error
         first = first or selection.columns
-        yield selection._replace(remarks=[*remarks, *selection.remarks])
+        questions = [*asked, *resplit, *selection.questions]
+        yield selection._replace(questions=questions)
+
+
+def _answered(sheet: OpenSheet | Sheet, index: int, repairs: Collection[str]) -> OpenSheet:
+    """A sheet without the rows that a repair leaves out, and its open questions, with the numbers of a whole file."""
+    left_out = {
+        number for asked in sheet.questions if asked.name in repairs for number in asked.rows
+    }
+    asked = [
+        question._replace(rows=[index * SHEET_ROWS + number for number in question.rows])
+        for question in sheet.questions
+        if question.name not in repairs
+    ]
+    rows = (row for row in sheet.rows if row[0] not in left_out)
+    return OpenSheet(sheet.name, rows, asked)
+
+
+def _upright(sheet: OpenSheet) -> OpenSheet:
+    """The sheet; if its titles stand in the first column of a few rows, with its columns as rows, and a question."""
+    top = list(islice((row for row in sheet.rows if not is_blank(row[1])), TRANSPOSED_MAX_ROWS + 1))
+    rows = chain(top, sheet.rows)
+    columns = list(zip_longest(*(cells for _, cells in top)))
+    is_few = len(top) <= TRANSPOSED_MAX_ROWS and len(columns) > 2
+    if not is_few or not is_header(columns[0]) or any(is_header(cells) for _, cells in top):
+        return sheet._replace(rows=rows)
+    asked = Question("terbalik", wording.TRANSPOSED)
+    return OpenSheet(sheet.name, enumerate(columns, 1), [*sheet.questions, asked])

@@ -10,7 +10,7 @@ from typing import BinaryIO, TypeAlias, TypeVar
 import python_calamine as calamine
 
 from mahasiswa import wording
-from mahasiswa.sheets.cell_marks import Mark, Marks, cell_marks
+from mahasiswa.sheets.cell_marks import Mark, Marks, cell_marks, hidden_parts
 from mahasiswa.sheets.cells import (
     CELL_MAX_CHARACTERS,
     FIRST_INEXACT,
@@ -23,6 +23,7 @@ from mahasiswa.sheets.cells import (
 from mahasiswa.sheets.file_kind import kind_of
 from mahasiswa.sheets.html_table import html_rows
 from mahasiswa.sheets.limits import MAX_SHEETS, NAME_MAX_CHARACTERS, Choice
+from mahasiswa.sheets.questions import Question
 from mahasiswa.sheets.sheet_errors import SheetError, TooBig
 from mahasiswa.sheets.titles import HEADER_WITHIN_ROWS, find_titles, is_header
 
@@ -42,7 +43,7 @@ def read_workbook(file: BinaryIO, choice: Choice, *, all_sheets: bool) -> Workbo
     return (
         names,
         others,
-        (OpenSheet(name, _undamaged(rows), doubts) for name, rows, doubts in _undamaged(sheets)),
+        (OpenSheet(name, _undamaged(rows), asked) for name, rows, asked in _undamaged(sheets)),
     )
 
 
@@ -83,7 +84,10 @@ def _opened(file: BinaryIO, choice: Choice, all_sheets: bool) -> Workbook:  # no
     return (
         names,
         others,
-        (OpenSheet(name, _numbered(sheet_of(name), cell_marks(file, name))) for name in read),
+        (
+            OpenSheet(name, _numbered(sheet_of(name), cell_marks(file, name)), _asked(file, name))
+            for name in read
+        ),
     )
 
 
@@ -118,6 +122,20 @@ def _choose_sheet(
         if sheet_of(name).height:
             return name
     raise SheetError(wording.EMPTY)
+
+
+def _asked(file: BinaryIO, name: str) -> list[Question]:
+    """The questions about what a person does not see in Excel, although it is read."""
+    rows, columns = hidden_parts(file, name)
+    letters = ", ".join(wording.column_letter(number - 1) for number in columns)
+    questions = []
+    if rows:
+        sentence = wording.HIDDEN_ROWS.format(sheet=name)
+        questions.append(Question("tersembunyi", sentence, rows, wording.WITHOUT_HIDDEN_ROWS))
+    if columns:
+        sentence = wording.HIDDEN_COLUMNS.format(sheet=name, columns=letters)
+        questions.append(Question("kolom-tersembunyi", sentence))
+    return questions
 
 
 def _numbered(sheet: calamine.CalamineSheet, marks: Marks) -> Iterator[SheetRow]:

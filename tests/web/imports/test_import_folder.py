@@ -1,18 +1,22 @@
-"""Files of offices in the folder `shared/school_files` beside the checkout: what is stored after one, two and three presses."""
+"""Files and texts of offices: what is stored after one, two and three presses. A folder beside the checkout has more."""
 
+import io
 import json
 import os
 import re
 import sys
+import zipfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import httpx
+import openpyxl  # type: ignore[import-untyped]
+import pytest
 from processes import cannot
 from selectolax.lexbor import LexborNode
-from spreadsheets import SAVE, Importer, Record
+from spreadsheets import HEADER, SAVE, Importer, Record, by_openpyxl, csv
 from visitor import Page
 
 FOLDER = Path(
@@ -106,6 +110,112 @@ def comparable(row: Sequence[str]) -> tuple[str, str, tuple[str, ...]]:
     nim, nama, alamat = row
     words = (word.lstrip("0").casefold() for word in re.findall(r"\w+", alamat))
     return nim, " ".join(nama.split()), tuple(word for word in words if not NOT_COMPARED(word))
+
+
+PEOPLE = [
+    ("2300018101", "Siti Nur Aini", "Jl. Kaliurang Km 5, RT 03/RW 07, Depok"),
+    ("2300018102", "Rizky Ramadhan, S.Pd", "Gg. Mawar 3 - Sewon"),
+    ("2300018103", "Ni Luh Ayu", "Dusun Krajan RT 2 RW 1, Imogiri"),
+]
+NIMS, NAMES, PLACES = zip(*PEOPLE, strict=True)
+
+
+def lines(pattern: str) -> str:
+    """Return a text with one line, or one block, for each student."""
+    return "".join(
+        pattern.format(nim=nim, nama=nama, alamat=alamat, no=no) + "\n"
+        for no, (nim, nama, alamat) in enumerate(PEOPLE, 1)
+    )
+
+
+def padded(*rows: Sequence[str]) -> str:
+    return "".join(f"{a:12}{b:22}{c}\n" for a, b, c in rows)
+
+
+def hidden_rows() -> bytes:
+    workbook = openpyxl.Workbook()
+    for row in (HEADER, *PEOPLE, ("2300018199", "Yang Keluar", "Solo")):
+        workbook.active.append(row)
+    workbook.active.row_dimensions[5].hidden = True
+    file = io.BytesIO()
+    workbook.save(file)
+    return file.getvalue()
+
+
+def spreadsheetml() -> bytes:
+    rows = "".join(
+        f"<Row><Cell ss:MergeAcross='1'/><Cell><Data>{a}</Data></Cell><Cell ss:Index='5'><Data>{b}</Data></Cell>"
+        f"<Cell><Data>{c}</Data></Cell></Row>"
+        for a, b, c in (HEADER, *PEOPLE)
+    )
+    start = (
+        "<?xml version='1.0'?><Workbook xmlns:ss='urn:schemas-microsoft-com:office:spreadsheet'>"
+    )
+    return f"{start}<Worksheet><Table>{rows}</Table></Worksheet></Workbook>".encode()
+
+
+def zipped(*names: str) -> bytes:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as package:
+        for name in names:
+            package.writestr(name, b"x")
+    return file.getvalue()
+
+
+SENTENCE = "Teks ini tidak berkolom"
+TEXTS: dict[str, tuple[str, str, int, str]] = {
+    "numbered lines": (lines("{no}. {nim} {nama}; {alamat}"), "right", 2, SENTENCE),
+    "the name first": (lines("*{nama}* ({nim}), {alamat}"), "right", 2, SENTENCE),
+    "commas only": (lines("{no} {nim} - {nama}, {alamat}"), "right", 2, SENTENCE),
+    "messages": (lines("[12/3 10.1{no}] Bu Rina: {nim} {nama}, {alamat}"), "right", 2, SENTENCE),
+    "messages of Android": (
+        "Assalamualaikum\n" + lines("12/03/26 10.15 - Bu Rina: {nim} | {nama} | {alamat}"),
+        "right", 2, SENTENCE,
+    ),
+    "blocks": (lines("*Nama* : {nama}\nNIM : {nim}\nAlamat : {alamat}\nHP : 08123\n"), "right", 2, SENTENCE),
+    "blocks on one line": (lines("NIM: {nim}, Nama: {nama}, Alamat: {alamat}"), "right", 2, SENTENCE),
+    "a cell on each line": (
+        "No\nNama\nNIM\nAlamat\n" + lines("{no}\n{nama}\n{nim}\n{alamat}"),
+        "right", 2, SENTENCE,
+    ),
+    "a table of bars": (
+        "| NIM | Nama | Alamat |\n|---|---|---|\n" + lines("| {nim} | {nama} | {alamat} |"),
+        "right", 1, "",
+    ),
+    "two spaces": (lines("{no}  {nim}  {nama}  {alamat}"), "right", 2, "kolom"),
+    "a fixed width": (padded(HEADER, *PEOPLE), "right", 2, SENTENCE),
+    "single spaces": (lines("{nim} {nama} {alamat}"), "asked", 1, "hanya dipisahkan spasi"),
+}  # fmt: skip
+ALL = (HEADER, *PEOPLE)
+FILES: dict[str, tuple[bytes, str, int, str]] = {
+    "hidden rows": (hidden_rows(), "right", 3, "tersembunyi"),
+    "titles in the first column": (by_openpyxl(*zip(*ALL, strict=True)), "right", 2, "diputar"),
+    "flat XML of Excel": (spreadsheetml(), "right", 1, ""),
+    "UTF-16 without a mark": (csv(*ALL, encoding="utf-16-le"), "right", 1, ""),
+    "texts as formulas": (csv(("NIM", "Nama", "Alamat"), *[(f'="{a}"', b, f'="{c}"') for a, b, c in PEOPLE]), "right", 1, ""),
+    "letters as HTML writes them": (csv(ALL[0], *[(a, b, c.replace("/", "&#47;")) for a, b, c in PEOPLE]), "right", 1, ""),
+    "a link of Google": (b'{"url":"https://docs.google.com/x"}', "asked", 1, "hanya tautan"),
+    "a document": (zipped("word/document.xml"), "asked", 1, "dokumen"),
+    "a table of Numbers": (zipped("Index/Document.iwa"), "asked", 1, "Numbers"),
+    "a package": (zipped("a.xlsx"), "asked", 1, ".zip"),
+    "contacts": (b"BEGIN:VCARD\nFN:Siti\nEND:VCARD\n", "asked", 1, "kontak"),
+    "an archive of a page": (b"MIME-Version: 1.0\n\n<table>", "asked", 1, ".mht"),
+    "a table of dBase": (b"\x03\x7e\x01\x02" + bytes(40), "asked", 1, ".dbf"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("sent", "at_last", "presses", "says"), [*TEXTS.values(), *FILES.values()], ids=[*TEXTS, *FILES]
+)
+def test_a_guess_is_a_question_and_a_refusal_says_what_to_do_next(
+    importer: Importer, sent: str | bytes, at_last: str, presses: int, says: str
+) -> None:
+    data, pasted = (b"", sent) if isinstance(sent, str) else (sent, "")
+    answer = importer.send(data, "berkas" if data else "", pasted)
+    tried = try_file(importer, answer, PEOPLE)
+    assert says in tried.says
+    assert (tried.at_last, tried.presses) == (at_last, presses), tried.stored
+    assert tried.by_one == ("right" if presses == 1 and at_last == "right" else "asked")
 
 
 def send(importer: Importer, name: str, entry: Mapping[str, Any]) -> httpx.Response:

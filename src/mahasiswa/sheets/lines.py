@@ -1,0 +1,246 @@
+"""Reads a pasted text without separators, such as a chat or a table of a PDF file, by the NIMs in its lines."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from typing import NamedTuple, TypeAlias
+
+from mahasiswa import wording
+from mahasiswa.sheets.cells import SheetRow, has_digit
+from mahasiswa.sheets.limits import MAX_TITLES
+from mahasiswa.sheets.sheet_errors import SheetError
+from mahasiswa.sheets.titles import fields_in
+
+NIM_MIN_DIGITS = 5
+# Digits that a NIM may have less or more than the others: one that was typed wrong stays the NIM of its line.
+NIM_MAX_DIFFERENCE = 2
+TEXT_MAX_CHARACTERS, LINE_MAX_CHARACTERS = 4 << 20, 2000
+
+Line: TypeAlias = tuple[int, str]  # its number, and its text
+
+# The time and the sender of a message, as WhatsApp copies them.
+_stamp = re.compile(
+    r"\W{0,3}\[[\d/.,: ]{4,24}[APMapm. ]{0,5}\]\s?[^:]{1,60}: |\W{0,3}\d{1,2}/\d{1,2}/\d{2,4},? \d{1,2}[.:]\d\d[^:]{1,60}: "
+).match
+_is_rule = re.compile(r"[\s|+=:\u2500-\u257f_-]+").fullmatch
+# Segments after the first one begin with a digit, so `2300018101-Siti` ends before the name.
+_numbers = re.compile(
+    r"(?<![\w+])[A-Z]{0,4}\d[\dA-Z]{0,40}(?:[./-]\d{1,20}){0,6}(?![^\W_])"
+).finditer
+_is_date_or_phone = re.compile(r"\d{1,4}([-/.])\d{1,2}\1\d{1,4}|(?:62|0)8\d{7,12}").fullmatch
+# A number of the line, a mark of a list, and the title of the NIM.
+_list_mark = re.compile(r"\W*(?:\d{1,4}(?:\s*[.)]|\s+(?=\D|\Z)))?\W*").match
+_nim_title = re.compile(r"\b(?:nim|npm|nrp|nis|nisn|nipd)\b\W*\Z", re.IGNORECASE).sub
+_separators = (r" ?\| ?", r" ?; ?", r" [-–—] ?|[–—] ", r" ?_ ?", r" ?, ?", r" ?/ ?")
+# `S.Pd` after a comma belongs to the name.
+_degree = re.compile(r"(?:[A-Z][A-Za-z]{0,3}\.){1,3}[A-Za-z]{0,4}\.?|[A-Z]{2,3}|Ph\.?D").fullmatch
+_inline_label = re.compile(
+    r"[,;|]?[ \t](?=(?:nim|npm|nis|nama|alamat)(?: (?:lengkap|mahasiswa|siswa|rumah))?\s*[:=])",
+    re.IGNORECASE,
+).sub
+_labelled = re.compile(r"\W*([A-Za-z][\w ./()-]{0,39}?)[\s*_]*[:=](?!//)\W*(.*)").fullmatch
+_gaps = re.compile(r"\s{0,9}\|\s{0,9}|\t|\s{2,}").split
+_chunks = re.compile(r"\S+(?: \S+)*").finditer
+
+
+class Found(NamedTuple):
+    """A line with the NIM in it."""
+
+    number: int
+    before: str
+    nim: str
+    after: str
+
+    @property
+    def is_alone(self) -> bool:
+        return not re.search(r"\w", self.before + self.after)
+
+
+def rows_in_lines(text: str) -> list[SheetRow] | None:
+    """The rows of a text, with titles that this function may add as row 0; None if the lines share no kind of number.
+
+    Raises SheetError if only a guess could part the names and the addresses.
+    """
+    if len(text) > TEXT_MAX_CHARACTERS:
+        return None
+    lines = [
+        (number, line[stamp.end() :] if (stamp := _stamp(line)) else line)
+        for number, line in enumerate(text.splitlines(), 1)
+        if line.strip() and not _is_rule(line)
+    ]
+    if any(len(line) > LINE_MAX_CHARACTERS for _, line in lines):
+        return None
+    if blocks := _blocks(lines):
+        return blocks
+    found = _with_nims(lines)
+    if not found:
+        return None
+    return _cells_by_gaps(lines, found) or _stacked(lines, found) or _each_line(lines, found)
+
+
+def _with_nims(lines: Sequence[Line]) -> dict[int, Found]:
+    """The lines with a number that most of them have in common, by the number of digits; by the number of the line."""
+    candidates = {
+        number: [match for match in _numbers(text) if _digits(match[0]) >= NIM_MIN_DIGITS]
+        for number, text in lines
+    }
+    lengths = Counter(
+        digits
+        for matches in candidates.values()
+        for digits in {_digits(match[0]) for match in matches if not _is_date_or_phone(match[0])}
+    )
+    if not lengths:
+        return {}
+    usual = max(lengths, key=lambda digits: (lengths[digits], digits))
+    found: dict[int, Found] = {}
+    for number, text in lines:
+        matches = [
+            match
+            for match in candidates[number]
+            if abs(_digits(match[0]) - usual) <= NIM_MAX_DIFFERENCE
+            and not _is_date_or_phone(match[0])
+        ]
+        if matches:
+            nim = min(matches, key=lambda match: abs(_digits(match[0]) - usual))
+            before = _nim_title("", text[: nim.start()])
+            found[number] = Found(number, before, nim[0], text[nim.end() :])
+    return found
+
+
+def _digits(text: str) -> int:
+    return sum(map(str.isdigit, text))
+
+
+def _blocks(lines: Sequence[Line]) -> list[SheetRow]:
+    """The rows of blocks such as `NIM : …`, `Nama : …`. A title that comes again begins a row."""
+    titles: dict[str, str] = {}
+    rows: list[tuple[int, dict[str, str]]] = []
+    key = ""
+    last = others = 0
+    for number, text in lines:
+        for part in _inline_label("\n", text).split("\n"):
+            label = _labelled(part)
+            if label:
+                key = label[1].casefold()
+                titles.setdefault(key, label[1])
+                if not rows or key in rows[-1][1]:
+                    rows.append((number, {}))
+                rows[-1][1][key] = _bare(label[2])
+            elif rows and number == last + 1:
+                rows[-1][1][key] = ", ".join(filter(None, (rows[-1][1][key], _bare(part))))
+            else:
+                others += 1
+            last = number
+    if (
+        not fields_in(titles.values()) > {"nim"}
+        or others > len(lines) / 2
+        or len(titles) > MAX_TITLES
+    ):
+        return []
+    return [
+        (0, list(titles.values())),
+        *((number, [row.get(key) for key in titles]) for number, row in rows if len(row) > 1),
+    ]
+
+
+def _cells_by_gaps(lines: Sequence[Line], found: dict[int, Found]) -> list[SheetRow]:
+    """The rows of a table whose columns are parted by `|` or by two spaces, if nine tenths have the same width."""
+    rows: list[SheetRow] = [
+        (number, _gaps(text.strip().strip("|").strip())) for number, text in lines
+    ]
+    widths = Counter(len(cells) for number, cells in rows if number in found)
+    ((width, count),) = widths.most_common(1)
+    nims = sum(found[number].nim in cells for number, cells in rows if number in found)
+    if width < 2 or 10 * count < 9 * len(found) or 10 * nims < 9 * len(found):
+        return []
+    texts = dict(lines)
+    if count == len(found) or any("|" in texts[number] for number in found):
+        return rows
+    columns = _columns_of(
+        texts[number] for number, cells in rows if number in found or len(cells) == width
+    )
+    if len(columns) != width:
+        return []
+    return [(number, [text[start:end].strip() for start, end in columns]) for number, text in lines]
+
+
+def _columns_of(texts: Iterable[str]) -> list[tuple[int, int]]:
+    """The columns of a fixed width: from where to where any of the texts has a cell."""
+    columns: list[tuple[int, int]] = []
+    for start, end in sorted(chunk.span() for text in texts for chunk in _chunks(text)):
+        if columns and start < columns[-1][1]:
+            columns[-1] = columns[-1][0], max(columns[-1][1], end)
+        else:
+            columns.append((start, end))
+    return columns
+
+
+def _stacked(lines: Sequence[Line], found: dict[int, Found]) -> list[SheetRow]:
+    """The rows of a text with one cell on each line, because the NIMs stand alone at the same distance."""
+    at = [index for index, (number, _) in enumerate(lines) if number in found]
+    alone = sum(line.is_alone for line in found.values())
+    distances = {second - first for first, second in pairwise(at)}
+    if (
+        10 * alone < 9 * len(found)
+        or len(distances) != 1
+        or len(lines) % (width := distances.pop())
+    ):
+        return []
+    if width < 2:
+        return []
+    cells = [found[number].nim if number in found else text.strip() for number, text in lines]
+    return [
+        (lines[start][0], cells[start : start + width]) for start in range(0, len(lines), width)
+    ]
+
+
+def _each_line(lines: Sequence[Line], found: dict[int, Found]) -> list[SheetRow] | None:
+    """NIM, Nama and Alamat of each line with a NIM. The name stands before the NIM, or else after it."""
+    if 2 * len(found) < len(lines):
+        return None
+    rests = {
+        number: (_bare(line.before[_list_mark(line.before).end() :]), _bare(line.after))  # type: ignore[union-attr]  # it always matches
+        for number, line in found.items()
+    }
+    joined = [" ".join(rest) for rest in rests.values() if not all(rest)]
+    counts = [sum(bool(re.search(mark, rest)) for rest in joined) for mark in _separators]
+    separator = next(
+        (
+            mark
+            for mark, count in zip(_separators, counts, strict=True)
+            if 3 * count >= 2 * len(joined)
+        ),
+        _separators[0],
+    )
+    rows: list[SheetRow] = [(0, list(wording.HEADER))]
+    last = max(found)
+    for number, text in lines:
+        if number in found:
+            before, after = rests[number]
+            nama, alamat = (
+                (before, after) if before and after else _parted(before or after, separator)
+            )
+            rows.append((number, [found[number].nim, nama, alamat]))
+        elif len(rows) > 1 and number < last:
+            rows.append((number, [None, None, _bare(text)]))
+        else:
+            rows.append((number, [text.strip()]))
+    names = [str(cells[1]) for number, cells in rows if number in found]
+    if 10 * sum(map(bool, map(has_digit, names))) > len(names):
+        raise SheetError(wording.NAMES_NOT_PARTED)
+    return rows
+
+
+def _parted(text: str, separator: str) -> tuple[str, str]:
+    """The name and the address in a text. A degree that follows a comma belongs to the name."""
+    nama, *others = re.split(separator, text)
+    while others and _degree(others[0]):
+        nama += ", " + others.pop(0)
+    rest = text[re.search(separator, text[len(nama) :]).end() + len(nama) :] if others else ""  # type: ignore[union-attr]
+    return _bare(nama), _bare(rest)
+
+
+def _bare(text: str) -> str:
+    """A text with single spaces and without the marks that part it from others."""
+    return " ".join(text.split()).lstrip(" \t.,:;)]*_|/–—-").rstrip(" \t,:;([*_|–—-").strip()
