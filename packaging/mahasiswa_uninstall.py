@@ -209,6 +209,8 @@ def uninstall(folders: Sequence[Path], kept: Sequence[Path]) -> None:
     if has_site:
         run("systemctl", "restart", "nginx")
     if has_user:
+        # A group that has a member, as nginx, would stay. It is no member if there is no nginx.
+        finished("deluser", "--quiet", "www-data", "mahasiswa")
         run("deluser", "--quiet", "mahasiswa")
     # This command is the last one, so that it can be run again.
     commands = COMMANDS.glob("mahasiswa-*")

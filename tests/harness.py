@@ -8,8 +8,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 from urllib.parse import urlsplit
@@ -83,6 +83,7 @@ class Service(Closing):
         self.port = int(port) if re.fullmatch("[0-9]{1,5}", port) and int(port) < 65536 else 0
         prefix = urlsplit(chosen.get("BASE_URL") or "").path.rstrip("/")
         self.url = f"http://127.0.0.1:{self.port}{prefix}"
+        self.socket = (chosen["HOST"] or "").partition("unix:")[2]
         set_variables = {name: value for name, value in chosen.items() if value is not None}
         self.environment = without_settings() | clocked() | set_variables
         self._cwd = cwd
@@ -98,23 +99,27 @@ class Service(Closing):
         return self.process.pid
 
     def client(self) -> httpx.Client:
-        return client(self.url)
+        return client(self.url, self.socket)
 
     def site(self) -> Site:
-        return Site(self.url)
+        return Site(self.url, self.socket)
 
     def raw(self, data: bytes, seconds: float = 15.0) -> bytes:
         """Send bytes unchanged; return everything received. Raise TimeoutError unless the service closes the connection."""
         received = []
-        with (
-            socket.create_connection(("127.0.0.1", self.port), seconds) as connection,
-            suppress(ConnectionError),
-        ):
+        with self._connection(seconds) as connection, suppress(ConnectionError):
             with suppress(ConnectionError):
                 connection.sendall(data)
             while part := connection.recv(65536):
                 received.append(part)
         return b"".join(received)
+
+    @contextmanager
+    def _connection(self, seconds: float) -> Iterator[socket.socket]:
+        with socket.socket(socket.AF_UNIX if self.socket else socket.AF_INET) as connection:
+            connection.settimeout(seconds)
+            connection.connect(self.socket or ("127.0.0.1", self.port))
+            yield connection
 
     def stdout(self) -> str:
         return _written(self._stdout)

@@ -167,11 +167,11 @@ class Site(Closing):
     without normalisation. Records are changed without opening a page first.
     """
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, socket: str = "") -> None:
         parts = urlsplit(url)
         self.origin = f"{parts.scheme}://{parts.netloc}"
         self.prefix = parts.path.rstrip("/")
-        self.client = client(self.origin)
+        self.client = client(self.origin, socket)
 
     def path(self, path: str, nim: str | None = None) -> str:
         """Return the request target of a path of the specification; the nim is percent-encoded and appended."""
@@ -225,10 +225,11 @@ def led_to(answer: httpx.Response) -> str:
     return re.sub(r"&perubahan=\d+-\d+(?=#|$)", "", answer.headers["location"])
 
 
-def client(url: str) -> httpx.Client:
-    """Return an HTTP client that follows no redirect and uses no proxy."""
+def client(url: str, socket: str = "") -> httpx.Client:
+    """Return an HTTP client, perhaps of a Unix socket, that follows no redirect and uses no proxy."""
     is_https = url.startswith("https:")
     return httpx.Client(
+        transport=httpx.HTTPTransport(uds=socket) if socket else None,
         base_url=url,
         follow_redirects=False,
         trust_env=False,

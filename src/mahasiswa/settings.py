@@ -20,6 +20,10 @@ BOOTSTRAP_INTEGRITY = "sha384-sRIl4kxILFvY47J16cr9ZwB07vP4J8+LH7qKQnuqkuIAvNWLze
 DATABASE_FORMS = "sqlite:///file.db, sqlite:////absolute/path.db or postgresql://…"
 DEFAULT_HISTORY_DAYS = 30
 
+UNIX = "unix:"
+SOCKET_FORM = "unix:/run/mahasiswa/socket"
+SOCKET_PATH_MAX_BYTES = 103  # by the kernel: 107 of Linux, 103 of macOS
+
 T = TypeVar("T")
 
 
@@ -152,9 +156,17 @@ _WORDS = {
 }
 _EVERY_ADDRESS = "::" if socket.has_dualstack_ipv6() else "0.0.0.0"  # noqa: S104
 _switch = _parsed(lambda text: _WORDS[text.lower()], "1 or 0")
+
+
+def _listen_address(text: str) -> str | None:
+    if text.startswith(f"{UNIX}/"):
+        return text if len(text.removeprefix(UNIX).encode()) <= SOCKET_PATH_MAX_BYTES else None
+    return str(ipaddress.ip_address("127.0.0.1" if text == "localhost" else text))
+
+
 _host = _parsed(
-    lambda text: str(ipaddress.ip_address("127.0.0.1" if text == "localhost" else text)),
-    "an IP address to listen on, such as 127.0.0.1, 0.0.0.0 or ::",
+    _listen_address,
+    f"an IP address to listen on, such as 127.0.0.1, 0.0.0.0 or ::, or a socket as {SOCKET_FORM}",
 )
 _timezone = _parsed(
     ZoneInfo, "the name of a time zone, such as Asia/Jakarta, Asia/Makassar or Asia/Jayapura"
@@ -196,7 +208,9 @@ def _setting(parse: Callable[[str], Any], default: str, explanation: str) -> Any
 class Settings:
     """All settings. A field's name in capitals is its environment variable."""
 
-    host: str = _setting(_host, _EVERY_ADDRESS, "IP address to listen on; :: answers IPv4 too")
+    host: str = _setting(
+        _host, _EVERY_ADDRESS, f"IP address to listen on; :: answers IPv4 too; or {SOCKET_FORM}"
+    )
     port: int = _setting(_number(1, 65535), "3000", "TCP port to listen on")
     database_url: DatabaseURL = _setting(
         parse_database_url, "sqlite:///mahasiswa.db", f"where the records are: {DATABASE_FORMS}"
@@ -283,11 +297,16 @@ class Settings:
         ]
 
     @property
+    def socket(self) -> str:
+        """The path of the Unix socket to listen on; empty for an address."""
+        return self.host.partition(UNIX)[2]
+
+    @property
     def takes_foreign_forms(self) -> bool:
         """Whether other computers reach the service, perhaps through a proxy, and forms of other sites are not refused."""
         local = "127.0.0.1", "::1", "localhost"
         return not self.same_origin_only and (
-            self.host not in local or urlsplit(self.base_url).hostname not in local
+            not (self.socket or self.host in local) or urlsplit(self.base_url).hostname not in local
         )
 
     @property

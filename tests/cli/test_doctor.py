@@ -5,6 +5,7 @@ import pwd
 import re
 import shlex
 import shutil
+import socket
 import sqlite3
 import subprocess
 import time
@@ -106,6 +107,27 @@ def test_a_sound_installation_is_reported_as_such(kept: Operator) -> None:
         assert service.stderr() == ""
     # The import of two records.
     assert ask(kept.database, "SELECT count(*) FROM mahasiswa_history") == [(3,)]
+
+
+def test_a_service_on_a_unix_socket_is_asked_there(kept: Operator) -> None:
+    """Its proxy needs no address in TRUSTED_PROXIES. Another program that has the socket is found."""
+    path = str(kept.folder / "socket")
+    kept.environment |= {"HOST": f"unix:{path}", "TRUSTED_PROXIES": "192.0.2.1"}
+    assert f"The service does not run. Nothing listens on {path}." in kept.done("doctor")
+    listen = {name: kept.environment[name] for name in ("HOST", "TRUSTED_PROXIES")}
+    with Service(kept.database, listen):
+        assert f"The service answers on {path}." in kept.done("doctor")
+    Path(path).unlink()
+    with socket.socket(socket.AF_UNIX) as other:
+        other.bind(path)
+        other.listen()
+
+        def end_one() -> None:
+            other.accept()[0].close()
+
+        with ThreadPoolExecutor() as threads:
+            threads.submit(end_one)
+            assert problems(kept) == [f"Another program has {path}. End it, or change HOST."]
 
 
 LARGE_CHANGE = """

@@ -81,6 +81,24 @@ def test_a_port_of_another_instance_is_refused(
             assert site.list().nims == ["0001"]
 
 
+def test_a_unix_socket_is_made_again_after_a_kill_and_never_shared(tmp_path: Path) -> None:
+    """Another instance, or a file with its name, is refused. Nothing listens on the port."""
+    path, other = tmp_path / "socket", tmp_path / "other"
+    host, refused = f"unix:{path}", [f"cannot listen on unix:{path}: Address already in use"]
+    other.mkdir()
+    path.write_text("a file of somebody")
+    assert_refused(other, refused, HOST=host)
+    path.unlink()
+    with Service(tmp_path / "a.db", {"HOST": host}) as service, service.site() as site:
+        site.add("0001", "Siti", "Solo")
+        assert_refused(other, refused, HOST=host)
+        assert is_free(service.port)
+        service.kill()
+        assert path.is_socket()
+        service.restart()
+        assert site.list().nims == ["0001"]
+
+
 def migrated(folder: Path) -> Path:
     engine_of(SQLiteURL(folder / "a.db")).migrate()
     return folder / "a.db"

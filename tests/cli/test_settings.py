@@ -33,7 +33,16 @@ WRONG_SHEETS = """
     https://cdn.example/a.css#a https://cdn.example/"><script>
 """
 WRONG = {
-    "HOST": ["nowhere.example", "256.1.1.1", "127.0.0.1:3000", "[::1]", " ", "*"],
+    "HOST": [
+        "nowhere.example",
+        "256.1.1.1",
+        "127.0.0.1:3000",
+        "[::1]",
+        " ",
+        "*",
+        "unix:a",
+        f"unix:/{'a' * 103}",
+    ],
     "PORT": ["0", "65536", "-1", "3000 ", "3e3", "http", "٣٠٠٠", "30000000000", "3000\n3001"],
     "DATABASE_URL": WRONG_DATABASES.split(),
     "BASE_URL": [*WRONG_ADDRESSES.split(), "http://kampus.example/\r\nSet-Cookie: a=b"],

@@ -207,7 +207,10 @@ def installed(machine: Machine) -> Machine:
 
 
 def test_nginx_asks_for_a_password_and_names_the_person_in_the_history(installed: Machine) -> None:
-    """Without the password the answer is 401. With it, an addition is in the history with the person's name."""
+    """Without the password the answer is 401, and no other user can ask the service past nginx.
+
+    With it, an addition is in the history with the person's name.
+    """
     key, certificate = f"/etc/ssl/private/{NAME}.key", f"/etc/ssl/{NAME}.pem"
     names = f"-subj /CN={NAME} -addext subjectAltName=DNS:{NAME}"
     installed.run(
@@ -222,6 +225,10 @@ def test_nginx_asks_for_a_password_and_names_the_person_in_the_history(installed
         return installed.run(" ".join([curl, *options, f"https://{NAME}{path}"]))
 
     assert answer().startswith("HTTP/2 401")
+    past = "runuser -u nobody -- curl --silent http://127.0.0.1"
+    for place in (":3000/", "/ --unix-socket /run/mahasiswa/socket"):
+        # curl ends with 7 if it cannot connect.
+        assert installed.run(f"{past}{place} || echo $?") == "7\n"
     known = f"--user tu:{PASSWORD}"
     page = answer(known)
     assert page.startswith("HTTP/2 200")

@@ -5,6 +5,7 @@ import http.client
 import ipaddress
 import os
 import shlex
+import socket
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -23,7 +24,7 @@ from mahasiswa.web.routes import HEALTH_PATH
 # Maximum time for a back-up after the newest one has the age of BACKUP_HOURS.
 BACKUP_DELAY_HOURS = 2
 
-ANSWER_TIMEOUT_SECONDS = 10.0
+ANSWER_SECONDS = 10.0  # maximum time for an answer of the service
 
 NO_PORT = {  # for each error of the port its cause and its remedy
     errno.EADDRINUSE: ("Another program has the port", "End it, or change PORT"),
@@ -72,8 +73,8 @@ def _with_file(text: str, settings: Settings) -> str:
 
 
 def _proxies(settings: Settings) -> Iterator[Finding]:
-    host = ipaddress.ip_address(settings.host)
-    if host.is_loopback and not any(host in network for network in settings.trusted_proxies):
+    host = None if settings.socket else ipaddress.ip_address(settings.host)
+    if host and host.is_loopback and not any(host in one for one in settings.trusted_proxies):
         fault = f"TRUSTED_PROXIES lacks {host}. With HOST={host} each proxy has that address"
         yield wrong(f"{fault}, so USER_HEADER and X-Forwarded-For are not believed. Add {host}.")
     if settings.user_header and not all(network.prefixlen for network in settings.trusted_proxies):
@@ -84,22 +85,45 @@ def _proxies(settings: Settings) -> Iterator[Finding]:
 
 def _port(settings: Settings, state: str) -> Finding:
     """Find out whether the port is free, or whether the service answers on it. `state` is that of its unit."""
+    if settings.socket:
+        return _socket(settings, state)
     try:
-        bind(settings.host, settings.port).close()
+        bind(settings).close()
     except CannotStart as error:
         cause, remedy = NO_PORT.get(
             error.cause.errno or 0, ("The port cannot be used", "Correct HOST and PORT")
         )
         fault = wrong(f"{cause.format(user=process_user())}: {error}. {remedy}.")
         is_here = error.cause.errno != errno.EADDRNOTAVAIL
-        return _answer(settings, state, fault) if is_here else fault
+        host = {"0.0.0.0": "127.0.0.1", "::": "127.0.0.1"}.get(settings.host, settings.host)  # noqa: S104
+        connection = http.client.HTTPConnection(host, settings.port, timeout=ANSWER_SECONDS)
+        return _answer(connection, settings, state, fault) if is_here else fault
     return good(f"The service does not run. Port {settings.port} is free.")
 
 
-def _answer(settings: Settings, state: str, fault: Finding) -> Finding:
+def _socket(settings: Settings, state: str) -> Finding:
+    """Find out whether the service answers on its Unix socket."""
+    path = settings.socket
+    connection = http.client.HTTPConnection("localhost")
+    connection.sock = socket.socket(socket.AF_UNIX)
+    connection.sock.settimeout(ANSWER_SECONDS)
+    try:
+        connection.sock.connect(path)
+    except (FileNotFoundError, ConnectionRefusedError):
+        connection.close()
+        return good(f"The service does not run. Nothing listens on {path}.")
+    except OSError as error:
+        connection.close()
+        return wrong(f"{path} cannot be opened: {error.strerror}. Correct HOST.")
+    fault = wrong(f"Another program has {path}. End it, or change HOST.")
+    return _answer(connection, settings, state, fault)
+
+
+def _answer(
+    connection: http.client.HTTPConnection, settings: Settings, state: str, fault: Finding
+) -> Finding:
     """Ask the service at the port; return the fault if another program has it."""
-    host = {"0.0.0.0": "127.0.0.1", "::": "127.0.0.1"}.get(settings.host, settings.host)  # noqa: S104
-    connection = http.client.HTTPConnection(host, settings.port, timeout=ANSWER_TIMEOUT_SECONDS)
+    place = settings.socket or f"port {settings.port}"
     try:
         connection.request(
             "GET",
@@ -110,7 +134,7 @@ def _answer(settings: Settings, state: str, fault: Finding) -> Finding:
         if TITLE not in answer.read().decode(errors="replace"):
             return fault
     except TimeoutError:
-        silence = f"No answer on port {settings.port} within {ANSWER_TIMEOUT_SECONDS:g} s"
+        silence = f"No answer on {place} within {ANSWER_SECONDS:g} s"
         return wrong(f"{silence}. If it is the service, run: systemctl restart mahasiswa")
     except (OSError, http.client.HTTPException):
         # A start has the port before it listens on it, and may upgrade a long list meanwhile.
@@ -121,7 +145,7 @@ def _answer(settings: Settings, state: str, fault: Finding) -> Finding:
         return wrong(
             f"The service answers {answer.status} at /sehat. Read its log: journalctl -u mahasiswa"
         )
-    return good(f"The service answers on port {settings.port}.")
+    return good(f"The service answers on {place}.")
 
 
 def _newest_backup(settings: Settings) -> Iterator[Finding]:

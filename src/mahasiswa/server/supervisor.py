@@ -1,5 +1,6 @@
 """The main process: makes the database ready, listens on the port, starts the workers and restarts those that end."""
 
+import errno
 import logging
 import math
 import multiprocessing
@@ -14,6 +15,7 @@ from contextlib import suppress
 from importlib import metadata
 from multiprocessing.connection import wait
 from multiprocessing.process import BaseProcess
+from pathlib import Path
 from typing import Any, Literal, cast
 
 from mahasiswa.logs import (
@@ -44,6 +46,8 @@ SEND_BUFFER_BYTES = 512 * 1024
 # That the kernel takes before it can send them, so a worker sees how fast a client reads.
 UNSENT_MAX_BYTES = 64 * 1024
 
+SOCKET_MODE = 0o660  # whoever can open the socket can give any name: only the proxy may
+
 NOTIFY_SOCKET = "NOTIFY_SOCKET"  # systemd's variable with the socket of Type=notify
 
 log = logging.getLogger(__name__)
@@ -56,10 +60,11 @@ FAILED, IN_VAIN = 1, 2
 
 
 class CannotStart(Exception):
-    """The service cannot listen on its port because of `cause`. The text is one line for the operator."""
+    """The service cannot listen because of `cause`. The text is one line for the operator."""
 
-    def __init__(self, host: str, port: int, cause: OSError) -> None:
-        super().__init__(f"cannot listen on {host} port {port}: {cause.strerror}")
+    def __init__(self, settings: Settings, cause: OSError) -> None:
+        port = "" if settings.socket else f" port {settings.port}"
+        super().__init__(f"cannot listen on {settings.host}{port}: {cause.strerror}")
         self.cause = cause
         self.exit_code = IN_VAIN if isinstance(cause, PermissionError) else FAILED
 
@@ -69,7 +74,7 @@ def serve(settings: Settings) -> None:
     configure_logging(settings.log_level, settings.timezone)
     for notice in Settings.misspelt(os.environ):
         log.warning("%s", notice)
-    listener = bind(settings.host, settings.port)
+    listener = bind(settings)
     # Until the workers start, it ends both processes without a traceback.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     making_ready = forking.Process(target=_make_ready, args=(settings, os.getpid()))
@@ -81,7 +86,7 @@ def serve(settings: Settings) -> None:
         # Until now, connections were refused, so that no client waits for the database.
         listener.listen(BACKLOG)
     except OSError as error:  # two programs may bind a port on which none listens yet
-        raise CannotStart(settings.host, settings.port, error) from error
+        raise CannotStart(settings, error) from error
     listener.settimeout(0)
     _raise_open_files()
     _Supervisor(settings, listener).run()
@@ -275,9 +280,12 @@ def _end(processes: Iterable[BaseProcess | None]) -> None:
         process.join()
 
 
-def bind(host: str, port: int) -> socket.socket:
+def bind(settings: Settings) -> socket.socket:
     """Bind without SO_REUSEPORT, so that a port that is taken is noticed before anything else; raise CannotStart."""
+    host = settings.host
     try:
+        if settings.socket:
+            return _bind_file(Path(settings.socket))
         listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if host == "::":
@@ -285,9 +293,26 @@ def bind(host: str, port: int) -> socket.socket:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)
         if hasattr(socket, "TCP_NOTSENT_LOWAT"):
             listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, UNSENT_MAX_BYTES)
-        listener.bind((host, port))
+        listener.bind((host, settings.port))
     except OSError as error:
-        raise CannotStart(host, port, error) from error
+        raise CannotStart(settings, error) from error
+    return listener
+
+
+def _bind_file(path: Path) -> socket.socket:
+    """Make a Unix socket in place of one that a killed service has left; raise OSError."""
+    with (
+        suppress(FileNotFoundError, ConnectionRefusedError),
+        socket.socket(socket.AF_UNIX) as other,
+    ):
+        other.connect(str(path))
+        raise OSError(errno.EADDRINUSE, os.strerror(errno.EADDRINUSE))
+    if path.is_socket():
+        path.unlink()
+    listener = socket.socket(socket.AF_UNIX)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)
+    listener.bind(str(path))
+    path.chmod(SOCKET_MODE)
     return listener
 
 

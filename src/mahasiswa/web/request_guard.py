@@ -38,6 +38,7 @@ class RequestGuard:
         self.hosts = _allowed_hosts(settings) if settings.same_origin_only else None
         self._user_header = settings.user_header.lower().encode()
         self._trusted = settings.trusted_proxies
+        self._has_socket = bool(settings.socket)
         self._has_warned = False
 
     def problem(self, scope: Scope) -> ProblemName | None:
@@ -89,11 +90,11 @@ class RequestGuard:
         return not origin or origin.lower().partition(b"://")[2] == host.lower()
 
     def person(self, scope: Scope) -> str | None:
-        """The name in USER_HEADER, or None. It is believed only from an address in TRUSTED_PROXIES."""
+        """The name in USER_HEADER, or None. It is believed only from a trusted proxy."""
         value = dict(scope["headers"]).get(self._user_header) if self._user_header else None
-        if not value or not scope["client"]:  # a client that is gone has no address
+        if not value or self._is_gone(scope):
             return None
-        address = _address(scope["client"][0])
+        address = _sender(scope)
         if self._is_trusted(address):
             text = "".join(filter(str.isprintable, value.decode(errors="replace"))).strip()
             return text[:NAME_MAX_CHARACTERS] or None
@@ -106,9 +107,9 @@ class RequestGuard:
 
     def address(self, scope: Scope) -> str:
         """The address of the client: the last one in X-Forwarded-For that is no proxy's, if a trusted proxy sent it."""
-        if not scope["client"]:
+        if self._is_gone(scope):
             return "-"
-        address = _address(scope["client"][0])
+        address = _sender(scope)
         forwarded = b",".join(
             [value for name, value in scope["headers"] if name == b"x-forwarded-for"]
         )
@@ -119,10 +120,20 @@ class RequestGuard:
                 address = _address(text.strip())
             except ValueError:  # the header is absent, or a proxy has written no address
                 break
-        return str(address)
+        return str(address or "-")
 
-    def _is_trusted(self, address: Address) -> bool:
-        return any(address in network for network in self._trusted)
+    def _is_gone(self, scope: Scope) -> bool:
+        """Whether the client has ended the connection, so that it has no address. A Unix socket has never one."""
+        return not (scope["client"] or self._has_socket)
+
+    def _is_trusted(self, address: Address | None) -> bool:
+        """Whether a proxy is in TRUSTED_PROXIES, or has opened the Unix socket, as only a proxy can."""
+        return address is None or any(address in network for network in self._trusted)
+
+
+def _sender(scope: Scope) -> Address | None:
+    """The address of the connection; None on a Unix socket."""
+    return _address(scope["client"][0]) if scope["client"] else None
 
 
 def _address(text: str) -> Address:

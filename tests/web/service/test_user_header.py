@@ -2,6 +2,7 @@
 
 import re
 import shutil
+import stat
 from pathlib import Path
 
 import pytest
@@ -91,14 +92,18 @@ http {{
     client_body_temp_path {folder}; proxy_temp_path {folder}; fastcgi_temp_path {folder};
     uwsgi_temp_path {folder}; scgi_temp_path {folder};
     limit_conn_zone $binary_remote_addr zone=address:1m;
-    upstream mahasiswa {{ server 127.0.0.1:{service}; }}
+    upstream mahasiswa {{ server {service}; }}
     server {{ listen 127.0.0.1:{port}; {location} }}
 }}
 """
 
 
-def test_nginx_overwrites_the_name_that_a_client_sends(tmp_path: Path) -> None:
-    """With the lines of packaging/nginx/mahasiswa.conf, the person who knows the password of `tu` is named `tu`."""
+@pytest.mark.parametrize("has_socket", [False, True])
+def test_nginx_overwrites_the_name_that_a_client_sends(tmp_path: Path, *, has_socket: bool) -> None:
+    """With the lines of packaging/nginx/mahasiswa.conf, the person who knows the password of `tu` is named `tu`.
+
+    The log has the address of the visitor. Who opens the Unix socket is trusted, and only its owner and group can.
+    """
     program = shutil.which("nginx", path="/usr/sbin:/usr/local/bin:/opt/homebrew/bin:/usr/bin")
     if program is None:
         pytest.skip("nginx is not installed")
@@ -106,9 +111,11 @@ def test_nginx_overwrites_the_name_that_a_client_sends(tmp_path: Path) -> None:
     assert found
     (tmp_path / "htpasswd").write_text("tu:{PLAIN}rahasia\n")
     location = found[0].replace("/etc/nginx/mahasiswa.htpasswd", str(tmp_path / "htpasswd"))
-    port = free_port()
-    with Service(tmp_path / "a.db", NAMED) as service:
-        settings = NGINX.format(folder=tmp_path, service=service.port, port=port, location=location)
+    port, path = free_port(), tmp_path / "socket"
+    listen = {"HOST": f"unix:{path}", "TRUSTED_PROXIES": "192.0.2.1"} if has_socket else {}
+    with Service(tmp_path / "a.db", NAMED | listen) as service:
+        upstream = f"unix:{path}" if has_socket else f"127.0.0.1:{service.port}"
+        settings = NGINX.format(folder=tmp_path, service=upstream, port=port, location=location)
         (tmp_path / "nginx.conf").write_text(settings)
         with started(program, "-c", tmp_path / "nginx.conf", "-e", tmp_path / "errors"):
             until(lambda: not is_free(port))
@@ -121,3 +128,6 @@ def test_nginx_overwrites_the_name_that_a_client_sends(tmp_path: Path) -> None:
                         auth=("tu", "rahasia"),
                     )
         assert who(service) == [["tu", "2"], ["tu", "1"]]
+        until(lambda: re.search('"2" by "tu" 302 .* 127.0.0.1 ', service.stderr()) is not None)
+        if has_socket:
+            assert stat.filemode(path.stat().st_mode) == "srw-rw----"
