@@ -187,7 +187,8 @@ def metrics() -> Iterator[list[str]]:
         write_outcome(database, Outcome(succeeded=1.0, newest=1.0))
         environ = {"DATABASE_URL": f"sqlite:///{database}", "BACKUP_DIR": folder}
         cache = cast("Any", SimpleNamespace(age_seconds=lambda: 0.0))
-        text = Metrics(Settings.from_environment(environ), cache).text(Limits(), 1)
+        shown = Metrics(Settings.from_environment(environ), cache)
+        text = shown.text(Limits(), 1, shown.last_backup(""))
     for name, meaning in re.findall("^# HELP ([a-z_]+) (.*)$", text, re.MULTILINE):
         yield [f"`{name}`", meaning]
 

@@ -325,14 +325,16 @@ class Machine(Place):
         del version  # the link leads to it
         command: tuple[str, ...] = ("mahasiswa-run", "restore", file)
         if file.endswith(".dump"):
-            script = "exec pg_restore --clean --if-exists --single-transaction"
             # As in mahasiswa-pgdump.service.
             as_service = (
                 "-p User=mahasiswa -p Group=mahasiswa -p EnvironmentFile=/etc/mahasiswa.env"
             )
             options = ("--quiet", "--collect", "--wait", "--pipe", *as_service.split())
-            shell = ("sh", "-c", f'{script} --dbname="$DATABASE_URL" "$0"', file)
-            command = ("systemd-run", *options, "--", *shell)
+            # Every user can see a command line, so it must not hold a password.
+            python = self._app / ".venv/bin/python"
+            program = self._app / "packaging/systemd/pg_program.py"
+            words = ["pg_restore", "--clean", "--if-exists", "--single-transaction"]
+            command = ("systemd-run", *options, "--", str(python), str(program), *words, file)
         print_errors(self.commands.run(*command))
 
     def clean(self, change: Change) -> None:

@@ -2,16 +2,22 @@
 
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from mahasiswa.store.backup_folder import (
+    Backup,
+    beside_dumps,
     expired,
     find_backups,
     free_name,
     id_of_list,
+    missing_records,
     own_backups,
+    read_outcome,
+    write_outcome,
 )
 
 STATE = "mahasiswa_history_state"
@@ -62,15 +68,23 @@ def list_id(dump: Path) -> str | None:
     return id_of_list(found[b"signing_key"].decode()) if b"signing_key" in found else None
 
 
+def note(place: Path, count: int, found: Sequence[Backup]) -> None:
+    """Note the dump, and how many records it lacks, for `mahasiswa doctor` and the metrics."""
+    now, last = time.time(), read_outcome(place)
+    missing = missing_records(count, found, records, last)
+    write_outcome(place, last._replace(moment=now, succeeded=now, newest=now, missing=missing))
+
+
 def main() -> None:
     """Raise an error if the new dump cannot be read; then it has no name, and nothing is removed."""
     folder = Path.cwd()
     new = folder / ".unfinished"
-    own = list_id(new)
-    if own is None or records(new) is None:
+    own, count = list_id(new), records(new)
+    if own is None or count is None:
         sys.exit(f"{new} cannot be read, so it is no back-up")
     new.rename(free_name(folder, f"mahasiswa-{own}-", ".dump"))
     found = own_backups(find_backups(folder, "mahasiswa-", ".dump"), own, list_id)
+    note(beside_dumps(folder, own), count, found)
     for dump in expired(found, records):
         dump.unlink()
         sys.stdout.write(f"removed the old back-up {dump}\n")

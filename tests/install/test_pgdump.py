@@ -67,7 +67,7 @@ def test_the_file_of_the_unit_is_restored_into_a_second_database(
         run_line("ExecStart", folder, environment)
         run_line("ExecStartPost", folder, environment)
     expected = [execute(first, statement) for statement in READ]
-    (dump,) = folder.iterdir()
+    (dump,) = folder.glob("*.dump")
 
     operator = Operator(tmp_path)
     operator.environment |= {"DATABASE_URL": second, "BACKUP_DIR": str(folder)}
@@ -136,6 +136,56 @@ def test_the_last_dumps_with_records_are_kept_although_the_list_is_empty_for_61_
         run_line("ExecStartPost", tmp_path, environment)
 
 
+def test_the_password_of_the_address_is_on_no_command_line(tmp_path: Path) -> None:
+    """Every user of the computer can see a command line. Only the same user can see an environment."""
+    program = tmp_path / "pg_dump"
+    program.write_text('#!/bin/sh\nprintf "%s\\n" "$@" "$PGPASSWORD" >said\n')
+    program.chmod(0o755)
+    environment = {
+        "PATH": f"{tmp_path}:{os.environ['PATH']}",
+        "DATABASE_URL": "postgresql://tu:s%40ndi%2F@db.example,db2.example/kampus?sslmode=verify-full",
+    }
+    run_line("ExecStart", tmp_path, environment)
+    address, *options, password = (tmp_path / "said").read_text().splitlines()
+    assert (
+        address
+        == "--dbname=user=tu dbname=kampus host=db.example,db2.example port=, sslmode=verify-full"
+    )
+    assert (options, password) == (["--format=custom", "--file=.unfinished"], "s@ndi/")
+
+
+def test_a_list_that_has_shrunk_is_an_alarm_by_its_dumps_until_its_number_is_accepted(
+    databases: tuple[str, str], tmp_path: Path
+) -> None:
+    """The next dump finds it, for doctor and the metric. Until then no copy of a forgotten person is removed."""
+    url, (folder, operator) = databases[0], (tmp_path / "cadangan", Operator(tmp_path))
+    folder.mkdir()
+    path = {"PATH": f"{programs()}:{os.environ['PATH']}"}
+    operator.environment |= {"DATABASE_URL": url, "BACKUP_DIR": str(folder), **path}
+
+    def dump() -> None:
+        for line in ("ExecStart", "ExecStartPost"):
+            run_line(line, folder, operator.environment)
+
+    with Service(url, operator.environment | {"METRICS": "1"}) as service, service.site() as site:
+        execute(url, "INSERT INTO mahasiswa SELECT n, 'A', 'B' FROM generate_series(1, 300) n")
+        dump()
+        assert re.search("records_missing.* 0\n", site.get("/metrics").text)
+        execute(url, "DELETE FROM mahasiswa WHERE nim::int > 200")
+        dump()
+        fault = "list has 100 records fewer than within the last 30 days"
+        assert f"WRONG  The {fault}." in operator.run("doctor").stdout
+        assert re.search("records_missing.* 100\n", site.get("/metrics").text)
+        refused = operator.run("forget", "1", "--delete-copies")
+        assert (
+            refused.returncode,
+            f"no copy is removed, because the {fault}" in refused.stderr,
+        ) == (1, True)
+        assert "199 records are accepted" in operator.run("doctor", "--accept").stdout
+        assert "fewer than" not in operator.run("doctor").stdout
+        assert re.search("records_missing.* 0\n", site.get("/metrics").text)
+
+
 CLUSTER = (ROOT / "docs" / "cluster.md").read_text("utf-8")
 
 
@@ -199,7 +249,7 @@ def test_the_dumps_that_hold_a_forgotten_person_are_removed_after_a_newer_dump(
         site.add(nim, "Siti", "Solo")
     for line in ("ExecStart", "ExecStartPost"):
         run_line(line, folder, operator.environment)
-    (made,) = folder.iterdir()
+    (made,) = folder.glob("*.dump")
     old = made.rename(folder / "mahasiswa-20260101T000000Z.dump")
 
     def forget() -> subprocess.CompletedProcess[str]:
@@ -222,5 +272,5 @@ def test_the_dumps_that_hold_a_forgotten_person_are_removed_after_a_newer_dump(
         run_line(line, folder, operator.environment)
     done = forget()
     assert (done.returncode, old.exists()) == (0, False), done.stderr
-    (left,) = folder.iterdir()
+    (left,) = folder.glob("*.dump")
     assert str(left) not in done.stdout

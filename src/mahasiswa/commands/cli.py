@@ -252,7 +252,9 @@ def doctor(*, accept: bool) -> None:
     """
     settings = _settings_and_database()
     if accept:
-        click.echo(f"{engine_of(settings.database_url).accept()} records are accepted")
+        click.echo(
+            f"{engine_of(settings.database_url).accept(settings.backup_dir)} records are accepted"
+        )
     is_good = True
     for finding in diagnose(settings, os.environ):
         click.echo(f"{'ok   ' if finding.is_good else 'WRONG'}  {finding.text}")

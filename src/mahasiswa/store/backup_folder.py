@@ -16,6 +16,7 @@ from mahasiswa.system.lookout import listed
 
 ALL_KEPT_DAYS = 2  # newest days that have a back-up and keep all of theirs
 DAILY_KEPT_DAYS = 60  # newest days that have a back-up and keep their last one
+RECENT_SECONDS = 30 * 24 * 3600  # a list is compared with its back-ups of this time
 KEPT_MONTHS = 12  # newest months that have a back-up and keep their last one
 # Newest back-ups that are kept because they hold more than twice as many records as the newest one.
 LARGER_KEPT = 3
@@ -138,10 +139,27 @@ def _kept(newest_first: Sequence[Backup]) -> set[Backup]:
     return {*daily, *monthly, *(one for one in newest_first if one.moment[:8] in whole)}
 
 
-def missing_records(now: int, most: int) -> int:
-    """How many records a list lacks that had more within 30 days; 0 if they are too few for an alarm."""
+def missing_records(
+    now: int, own: Sequence[Backup], records: Callable[[Path], int | None], last: Outcome
+) -> int:
+    """How many records a list lacks that a back-up of the last 30 days has; 0 if they are too few for an alarm."""
+    since, most = time.time() - RECENT_SECONDS, 0
+    if last.accepted > since:
+        since, most = last.accepted, last.accepted_records
+    recent = [one.file for one in own if one.moment > moment_of(since)]
+    most = max([most, *(records(file) or 0 for file in recent)])
     lost = most - now
     return lost if lost >= MISSING_MIN and 10 * now < 9 * most else 0
+
+
+def doubt_about(missing: int) -> str:
+    """A sentence about an alarming loss of records, or nothing."""
+    return f"the list has {missing} records fewer than within the last 30 days" if missing else ""
+
+
+def beside_dumps(folder: Path, list_id: str) -> Path:
+    """Where `read_outcome` finds what was noted about the dumps of a list in PostgreSQL."""
+    return folder / f"mahasiswa-{list_id}"
 
 
 def lack_of_room(folder: Path, database_bytes: int) -> str:
@@ -164,6 +182,13 @@ def read_outcome(database: Path) -> Outcome:
         return Outcome(**{name: stored[name] for name in Outcome._fields if name in stored})
     except (FileNotFoundError, ValueError, TypeError):
         return Outcome()
+
+
+def accepted(database: Path, count: int) -> int:
+    """Note a number of records, so that `missing_records` compares no longer with earlier back-ups; return it."""
+    last = read_outcome(database)
+    write_outcome(database, last._replace(missing=0, accepted=time.time(), accepted_records=count))
+    return count
 
 
 def write_outcome(database: Path, outcome: Outcome) -> None:

@@ -10,6 +10,7 @@ from mahasiswa.record import Incoming
 from mahasiswa.settings import DatabaseURL, SQLiteURL
 from mahasiswa.store import Store
 from mahasiswa.store.backup_folder import Backup
+from mahasiswa.system.administrator import typed
 from mahasiswa.work import Slots
 
 
@@ -26,6 +27,12 @@ def good(text: str) -> Finding:
 
 def wrong(text: str) -> Finding:
     return Finding(text, is_good=False)
+
+
+def shrunk(doubt: str) -> Finding:
+    """A finding about an alarming loss of records, of which `backup_folder.doubt_about` tells."""
+    remedy = f"If they are lost, restore a back-up. If not, run: {typed('doctor --accept')}"
+    return wrong(f"{doubt[0].upper()}{doubt[1:]}. {remedy}")
 
 
 class Merged(NamedTuple):
@@ -138,7 +145,7 @@ class Engine(ABC):
         """
 
     @abstractmethod
-    def accept(self) -> int:
+    def accept(self, folder: Path | None) -> int:
         """Note the number of records and return it: that it was larger is no alarm any more; raise Unusable or OSError."""
 
     @abstractmethod

@@ -1,34 +1,42 @@
-"""Lists a folder in a daemon thread, because a folder on a network may hang and must stop no one else."""
+"""Reads a file or a folder in a daemon thread, because a folder on a network may hang and must stop no one else."""
 
 import errno
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 from threading import Thread
+from typing import Any, TypeVar, cast
+
+T = TypeVar("T")
 
 LOOK_SECONDS = 5.0  # maximum wait for the list of a folder
 
-_looks: dict[Path, Future[Sequence[Path]]] = {}
+_looks: dict[Path, Future[Any]] = {}
 
 
 def listed(folder: Path) -> Sequence[Path]:
-    """Return the files of a folder; raise OSError, also if it does not answer in time.
+    """Return the files of a folder; raise OSError, also if it does not answer in time."""
+    return looked(folder, lambda place: list(place.iterdir()))
 
-    While a thread hangs, there is no second one for the folder: all callers wait for the first.
+
+def looked(place: Path, read: Callable[[Path], T]) -> T:
+    """Return what `read` returns for a file or a folder; raise OSError, also if it does not answer in time.
+
+    While a thread hangs, there is no second one for the place: all callers wait for the first.
     """
-    look = _looks.get(folder)
+    look = _looks.get(place)
     if look is None or look.done():
-        look = _looks[folder] = Future()
-        Thread(target=_look, args=(folder, look), daemon=True).start()
+        look = _looks[place] = Future()
+        Thread(target=_look, args=(place, read, look), daemon=True).start()
     try:
-        return look.result(LOOK_SECONDS)
+        return cast("T", look.result(LOOK_SECONDS))
     except TimeoutError:
         silence = f"it has not answered for {LOOK_SECONDS:g} s"
-        raise OSError(errno.ETIMEDOUT, silence, str(folder)) from None
+        raise OSError(errno.ETIMEDOUT, silence, str(place)) from None
 
 
-def _look(folder: Path, look: Future[Sequence[Path]]) -> None:
+def _look(place: Path, read: Callable[[Path], T], look: Future[T]) -> None:
     try:
-        look.set_result(list(folder.iterdir()))
+        look.set_result(read(place))
     except OSError as error:
         look.set_exception(error)

@@ -13,13 +13,15 @@ from itertools import chain
 from pathlib import Path
 from typing import cast
 
+from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from mahasiswa import wording
 from mahasiswa.settings import Settings, SQLiteURL
 from mahasiswa.store import Store
-from mahasiswa.store.backup_folder import read_outcome
+from mahasiswa.store.backup_folder import Outcome, beside_dumps, id_of_list, read_outcome
 from mahasiswa.store.store_errors import StoreError
+from mahasiswa.system.lookout import looked
 from mahasiswa.web.list_cache import ListCache
 from mahasiswa.web.pages import Pages
 from mahasiswa.web.request import Request
@@ -46,13 +48,13 @@ async def health(_request: Request, store: Store, pages: Pages) -> Response:
 
 async def show(request: Request, store: Store, pages: Pages) -> Response:
     """GET /metrics."""
-    is_up = 0
+    list_id = ""
     with suppress(StoreError, Busy):
-        await store.reader(RECORD).get("")
-        is_up = 1
+        list_id = id_of_list((await store.signing_key()).hex())
     metrics = cast("Metrics", request.service.metrics)  # without it there is no such route
+    last = await run_in_threadpool(metrics.last_backup, list_id)
     return Response(
-        metrics.text(request.limits, is_up),
+        metrics.text(request.limits, bool(list_id), last),
         headers=pages.headers,
         media_type="text/plain; version=0.0.4",
     )
@@ -75,10 +77,21 @@ class Metrics:
         self._durations[route, BOUNDS_SECONDS[bisect_left(BOUNDS_SECONDS, seconds)]] += 1
         self._seconds[route] += seconds
 
-    def text(self, limits: Limits, is_up: int) -> str:
+    def last_backup(self, list_id: str) -> Outcome | None:
+        """What the service, or the unit of the dumps, has noted about back-ups; None if there are none."""
+        url, folder = self._settings.database_url, self._settings.backup_dir
+        if folder is None:
+            return None
+        place = url.address if isinstance(url, SQLiteURL) else beside_dumps(folder, list_id)
+        try:
+            return looked(place, read_outcome)
+        except OSError:
+            return None
+
+    def text(self, limits: Limits, is_up: int, last: Outcome | None) -> str:
         """All metrics as Prometheus reads them. `is_up` is 1 if the database answers."""
         text = ""
-        for name, meaning, samples in self._families(limits, is_up):
+        for name, meaning, samples in self._families(limits, is_up, last):
             kind = "counter" if name.endswith("_total") else "gauge"
             text += f"# HELP {name} {meaning}\n# TYPE {name} {'histogram' if name == HISTOGRAM else kind}\n"
             for end, value, labels in samples:
@@ -89,7 +102,9 @@ class Metrics:
                 text += f"{name}{end}{{{pairs}}} {value:.15g}\n"
         return text
 
-    def _families(self, limits: Limits, is_up: int) -> Iterator[tuple[str, str, Iterable[Sample]]]:
+    def _families(
+        self, limits: Limits, is_up: int, last: Outcome | None
+    ) -> Iterator[tuple[str, str, Iterable[Sample]]]:
         """The name and the meaning of each metric, and its series."""
         requests = [
             ("", count, {"route": route, "method": method, "status": status})
@@ -125,7 +140,7 @@ class Metrics:
             ]
             yield f"mahasiswa_work_{name}", meaning, work
         for name, meaning, value in chain(
-            self._state(limits, is_up), self._backups(), self._process()
+            self._state(limits, is_up), _backups(last) if last else (), self._process()
         ):
             yield name, meaning, [("", value, {})]
         yield (
@@ -178,25 +193,6 @@ class Metrics:
                 wal.stat().st_size,
             )
 
-    def _backups(self) -> Iterator[Gauge]:
-        url = self._settings.database_url
-        if not (isinstance(url, SQLiteURL) and self._settings.backup_dir):
-            return
-        with suppress(OSError):
-            last = read_outcome(url.address)
-            failed = "Back-ups of the service that failed."
-            yield "mahasiswa_backup_failures_total", failed, last.failures
-            meaning = "Records that the list has fewer than within 30 days, if they are an alarm."
-            yield "mahasiswa_records_missing", meaning, last.missing
-            if last.newest:
-                age = max(0.0, time.time() - last.newest)
-                meaning = "Age of the newest back-up in BACKUP_DIR."
-                yield "mahasiswa_newest_backup_age_seconds", meaning, age
-            if last.succeeded:
-                meaning = "Time of the last back-up of the service that succeeded."
-                name = "mahasiswa_backup_last_success_timestamp_seconds"
-                yield name, meaning, last.succeeded
-
     def _process(self) -> Iterator[Gauge]:
         """The processor time, the memory and the files of this worker, as all exporters of Prometheus name them."""
         yield "process_cpu_seconds_total", "Processor time of the worker.", time.process_time()
@@ -213,3 +209,17 @@ class Metrics:
             yield "process_resident_memory_bytes", "Resident memory of the worker.", resident * page
             count = len(os.listdir("/proc/self/fd"))  # noqa: PTH208 - no Path for each file
             yield "process_open_fds", "Open files of the worker.", count
+
+
+def _backups(last: Outcome) -> Iterator[Gauge]:
+    failed = "Back-ups of the service that failed."
+    yield "mahasiswa_backup_failures_total", failed, last.failures
+    meaning = "Records that the list has fewer than within 30 days, if they are an alarm."
+    yield "mahasiswa_records_missing", meaning, last.missing
+    if last.newest:
+        age = max(0.0, time.time() - last.newest)
+        meaning = "Age of the newest back-up in BACKUP_DIR."
+        yield "mahasiswa_newest_backup_age_seconds", meaning, age
+    if last.succeeded:
+        meaning = "Time of the last back-up of the service that succeeded."
+        yield "mahasiswa_backup_last_success_timestamp_seconds", meaning, last.succeeded

@@ -13,12 +13,16 @@ from mahasiswa.record import Incoming
 from mahasiswa.store import commands, refuse_nul, undo
 from mahasiswa.store.backup_folder import (
     Backup,
+    accepted,
+    beside_dumps,
+    doubt_about,
     find_backups,
     id_of_list,
     lack_of_room,
     own_backups,
+    read_outcome,
 )
-from mahasiswa.store.engines import Engine, Finding, Merged, Restored, good, wrong
+from mahasiswa.store.engines import Engine, Finding, Merged, Restored, good, shrunk, wrong
 from mahasiswa.store.postgres import postgres_schema
 from mahasiswa.store.postgres import postgres_sql as sql
 from mahasiswa.store.postgres.pool import (
@@ -29,7 +33,7 @@ from mahasiswa.store.postgres.pool import (
     translate,
 )
 from mahasiswa.store.postgres.store import PostgresStore
-from mahasiswa.store.shared_sql import SIGNING_KEY
+from mahasiswa.store.shared_sql import COUNT, SIGNING_KEY
 from mahasiswa.store.store_errors import TextsRemain, Unusable
 from mahasiswa.system import interrupt
 from mahasiswa.system.administrator import command_name
@@ -66,7 +70,9 @@ class PostgresEngine(Engine):
         return store
 
     def examine(self, folder: Path | None, *, quick: bool = False) -> Iterator[Finding]:
-        return postgres_schema.examine(self._conninfo, quick=quick)
+        yield from postgres_schema.examine(self._conninfo, quick=quick)
+        if folder and not quick and (fault := self._doubt(folder)):
+            yield shrunk(fault)
 
     def merge(self, rows: Iterable[Incoming], *, update: bool, dry_run: bool) -> Merged:
         """See Engine. A dry run refuses a text with NUL too, because it cannot be copied to the server."""
@@ -120,13 +126,30 @@ class PostgresEngine(Engine):
         command = "pg_restore --clean --if-exists --single-transaction --dbname=URL mahasiswa.dump"
         raise Unusable(f"this is PostgreSQL: stop the service, then run {command}")
 
-    def accept(self) -> int:
-        raise Unusable(
-            "this is PostgreSQL: its number of records is not compared with that of dumps"
-        )
+    def accept(self, folder: Path | None) -> int:
+        if folder is None:
+            raise Unusable("set BACKUP_DIR to the folder of the dumps")
+        return accepted(beside_dumps(folder, self._id() or ""), self._count())
 
     def check_removal(self, folder: Path | None) -> None:
-        pass
+        doubt = self._doubt(folder) if folder and self._count() else "the list is empty"
+        if doubt:
+            raise Unusable(f"no copy is removed, because {doubt}")
+
+    def _doubt(self, folder: Path) -> str:
+        """See doubt_about. The comparison is that of the last dump, because it takes long to read dumps."""
+        try:
+            return doubt_about(read_outcome(beside_dumps(folder, self._id() or "")).missing)
+        except OSError:  # `mahasiswa doctor` blames the folder itself
+            return ""
+
+    def _count(self) -> int:
+        try:
+            with connect(self._conninfo) as db:
+                ((count,),) = db.execute(COUNT).fetchall()
+        except psycopg.Error as error:
+            raise Unusable(f"PostgreSQL cannot be used: {first_line(error)}") from error
+        return int(count)
 
     def backup_files(self, folder: Path, *, from_future: bool = False) -> Sequence[Backup]:
         """See Engine. A dump whose name has no id counts, too: the unit of the next dump reads the id in it."""

@@ -17,13 +17,13 @@ from mahasiswa.store import shared_sql
 from mahasiswa.store.backup_folder import (
     Backup,
     Outcome,
+    doubt_about,
     expired,
     find_backups,
     free_name,
     id_of_list,
     lack_of_room,
     missing_records,
-    moment_of,
     own_backups,
 )
 from mahasiswa.store.sqlite import sqlite_sql as sql
@@ -35,7 +35,6 @@ from mahasiswa.system.administrator import typed
 from mahasiswa.system.lookout import listed
 from mahasiswa.system.unfinished import unfinished
 
-RECENT_SECONDS = 30 * 24 * 3600  # a list is compared with its back-ups of this time
 SUFFIX = ".db"  # the end of the name of a back-up that gets its name from the time
 
 REPLACED = ("before", "damaged", "newer")
@@ -144,19 +143,13 @@ def _all_copies(path: Path, folder: Path | None) -> Iterator[Path]:
 
 def lacking(path: Path, folder: Path, outcome: Outcome) -> int:
     """How many records the list lacks that a back-up of the last 30 days has; raise OSError. See `missing_records`."""
-    since, most = time.time() - RECENT_SECONDS, 0
-    if outcome.accepted > since:
-        since, most = outcome.accepted, outcome.accepted_records
     own = backup_files(path, folder, id_in(path))
-    recent = [one.file for one in own if one.moment > moment_of(since)]
-    counts = [count_records(file) or 0 for file in recent]
-    return missing_records(count_records(path) or 0, max([most, *counts]))
+    return missing_records(count_records(path) or 0, own, count_records, outcome)
 
 
 def doubt(path: Path, folder: Path, outcome: Outcome) -> str:
     """A sentence about an alarming loss of records, or nothing; raise OSError."""
-    missing = lacking(path, folder, outcome)
-    return f"the list has {missing} records fewer than within the last 30 days" if missing else ""
+    return doubt_about(lacking(path, folder, outcome))
 
 
 def count_records(file: Path) -> int | None:

@@ -11,7 +11,7 @@ import apsw
 from mahasiswa.store import shared_sql
 from mahasiswa.store.backup_folder import lack_of_room, read_outcome
 from mahasiswa.store.commands import try_changes
-from mahasiswa.store.engines import Finding, good, wrong
+from mahasiswa.store.engines import Finding, good, shrunk, wrong
 from mahasiswa.store.sqlite import backup, sqlite_schema
 from mahasiswa.store.sqlite import sqlite_sql as sql
 from mahasiswa.store.sqlite.connection import CHECK_STEPS, WAL_MAX_BYTES, connect
@@ -55,8 +55,7 @@ def examine(path: Path, folder: Path | None, *, quick: bool) -> Iterator[Finding
 def _lacking(path: Path, folder: Path) -> Iterator[Finding]:
     with suppress(OSError):  # as below
         if fault := backup.doubt(path, folder, read_outcome(path)):
-            remedy = f"If they are lost, restore a back-up. If not, run: {typed('doctor --accept')}"
-            yield wrong(f"{fault[0].upper()}{fault[1:]}. {remedy}")
+            yield shrunk(fault)
 
 
 def examine_backup(file: Path) -> Finding:

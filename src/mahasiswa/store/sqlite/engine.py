@@ -12,9 +12,9 @@ import apsw
 
 from mahasiswa.record import Incoming
 from mahasiswa.store import commands, undo
-from mahasiswa.store.backup_folder import Backup, lack_of_room, read_outcome
+from mahasiswa.store.backup_folder import Backup, accepted, lack_of_room, read_outcome
 from mahasiswa.store.engines import Engine, Finding, Merged, Restored
-from mahasiswa.store.sqlite import backup, doctor, keeping, sqlite_schema
+from mahasiswa.store.sqlite import backup, doctor, sqlite_schema
 from mahasiswa.store.sqlite import sqlite_sql as sql
 from mahasiswa.store.sqlite.connection import connect, interruptible, savepoint, transaction
 from mahasiswa.store.sqlite.restore import restore
@@ -119,8 +119,9 @@ class SQLiteEngine(Engine):
     def examine(self, folder: Path | None, *, quick: bool = False) -> Iterator[Finding]:
         return doctor.examine(self._path, folder, quick=quick)
 
-    def accept(self) -> int:
-        return keeping.accept(self._path)
+    def accept(self, folder: Path | None) -> int:
+        del folder  # the note stands beside the database
+        return accepted(self._path, backup.count_records(self._path) or 0)
 
     def check_removal(self, folder: Path | None) -> None:
         doubt = "" if backup.count_records(self._path) else "the list is empty"

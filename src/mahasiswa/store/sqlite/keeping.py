@@ -41,14 +41,6 @@ def keep_backups(path: Path, folder: Path, max_age_seconds: float) -> None:
     write_outcome(path, outcome)
 
 
-def accept(path: Path) -> int:
-    """Note the number of records, so that `lacking` compares no longer with earlier back-ups; return it."""
-    count = count_records(path) or 0
-    noted = read_outcome(path)._replace(missing=0, accepted=time.time(), accepted_records=count)
-    write_outcome(path, noted)
-    return count
-
-
 def _make(path: Path, folder: Path, max_age_seconds: float) -> None:
     if made := backup_into(path, folder, max_age_seconds):
         log.info("back-up %s: %d bytes, verified", made, made.stat().st_size)
