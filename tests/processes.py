@@ -95,14 +95,23 @@ def run(*command: str | Path, **options: Any) -> str:  # noqa: ANN401 - those of
     return done.stdout
 
 
-# Imports the program once, then runs it in a fork for each line, as Python would start it: a start takes 0.5 s.
+# Imports the program and compiles its templates once, then runs it in a fork for each line, as Python would start it: a
+# start of a service takes 0.8 s less.
 FORKS = f"""
-import gc, json, os, sys
+import gc, jinja2, json, os, sys, tempfile
 sys.path.append({str(CLOCK)!r})
 import watch_interpreter
-import mahasiswa.server.supervisor, mahasiswa.server.worker
+import mahasiswa.server.supervisor
 import mahasiswa.store.postgres.engine, mahasiswa.store.sqlite.engine
 from mahasiswa.commands.cli import main
+from mahasiswa.server.worker import Helpers, Limits, Settings, create_app
+compiled, compile = {{}}, jinja2.Environment.compile
+def compile_once(environment, source, *arguments):
+    if source not in compiled:
+        compiled[source] = compile(environment, source, *arguments)
+    return compiled[source]
+jinja2.Environment.compile = compile_once
+create_app(Settings.from_environment({{}}), None, Limits(), Helpers())
 gc.freeze()  # a collection would copy each page of the memory
 for line in sys.stdin:
     *arguments, folder, environment, output, errors = json.loads(line)
@@ -112,6 +121,7 @@ for line in sys.stdin:
         os.chdir(folder)
         os.environ.clear()
         os.environ.update(environment)
+        tempfile.tempdir = None  # TMPDIR may be another one
         for number, name in enumerate((os.devnull, output, errors)):
             os.dup2(os.open(name, os.O_RDWR | os.O_APPEND), number)
         sys.stdin, sys.stdout = open(0), open(1, "w")
