@@ -22,6 +22,9 @@ SEARCH_MAX_CHARACTERS, TITLE_MAX_CHARACTERS = 255, 200
 EMPTY_COLUMNS_MAX = 31  # of a printout: one for each day of a month
 PORTRAIT_COLUMNS_MAX = 10  # empty columns that fit beside names and addresses on upright paper
 
+# What a redirect names after a deletion that the history does not have: there is none, or it was a second click.
+UNKNOWN_DELETION = ItemKey(0, 1)
+
 DEFAULTS = {**Query()._asdict(), "halaman": 1, "per": DEFAULT_ROWS_PER_PAGE}
 
 

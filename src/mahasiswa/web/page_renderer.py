@@ -36,6 +36,7 @@ from mahasiswa.web.list_query import (
     MAX_ROWS_PER_PAGE,
     OFFERED_ROWS_PER_PAGE,
     TITLE_MAX_CHARACTERS,
+    UNKNOWN_DELETION,
 )
 from mahasiswa.web.request import PageTooLong
 from mahasiswa.web.responses import NUMBER_MARK, FixedResponse
@@ -106,6 +107,7 @@ class PageRenderer:
             "confirm_named": CONFIRM_NAMED,
             "trim": TRIM,
             "nim_max_characters": NIM_MAX_CHARACTERS,
+            "unknown_deletion": UNKNOWN_DELETION,
             "lengths": OFFERED_ROWS_PER_PAGE,
             "max_length": MAX_ROWS_PER_PAGE,
             "title_max_characters": TITLE_MAX_CHARACTERS,

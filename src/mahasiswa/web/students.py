@@ -11,7 +11,7 @@ from mahasiswa.store import Store
 from mahasiswa.store.history_items import Batch, Entry, ItemKey
 from mahasiswa.store.store_errors import Changed, EditConflict, Refused, Unavailable, Uncertain
 from mahasiswa.web.forms import Form
-from mahasiswa.web.list_query import change_of
+from mahasiswa.web.list_query import UNKNOWN_DELETION, change_of
 from mahasiswa.web.pages import Pages, Reply
 from mahasiswa.web.request import Request
 from mahasiswa.work import RECORD, Busy
@@ -75,7 +75,8 @@ async def update(request: Request, store: Store, pages: Pages) -> Response:
 
 async def destroy(request: Request, store: Store, pages: Pages) -> Response:
     """POST /mahasiswa/delete/:nim (specification 4.6). A body is ignored."""
-    return pages.saved(None if request.nim is None else await store.delete(request.nim))
+    change = None if request.nim is None else await store.delete(request.nim)
+    return pages.saved(change or UNKNOWN_DELETION)
 
 
 async def choose_nim(request: Request, store: Store, pages: Pages) -> Response:

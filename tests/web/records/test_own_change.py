@@ -167,7 +167,10 @@ def test_the_whole_list_names_the_record_of_its_warning(site: Site) -> None:
 
 
 def test_a_search_whose_last_hit_is_gone_says_why(site: Site) -> None:
-    """It offers no other spelling, because the search was right. Without its own change the page is as usual."""
+    """It offers no other spelling, because the search was right. A second click on the button says the same.
+
+    Without its own change the page is as usual.
+    """
     site.add(*SITI)
     site.add("550", "Ani", "Solo")
     for path, typed, said in (
@@ -177,6 +180,9 @@ def test_a_search_whose_last_hit_is_gone_says_why(site: Site) -> None:
         target = save(site, f"/mahasiswa/{path}/{SITI[0]}?cari={SITI[0]}", **typed)
         assert site.page(target).texts(".empty") == [said]
         assert "Periksa angkanya." in site.page(re.sub(KEY, "", target)).texts(".empty")[0]
+        again = site.post(f"/mahasiswa/delete/{SITI[0]}?cari={SITI[0]}", {})
+        (empty,) = site.page(again.headers["location"].partition("#")[0]).texts(".empty")
+        assert empty == "Data dihapus. Tidak ada lagi yang cocok dengan “5500000001”."
         site.add(*SITI)
 
 
@@ -218,5 +224,5 @@ def test_without_a_history_the_page_says_what_the_list_says(database: str) -> No
         ):
             assert site.page(target).texts("main [role=status]") == said
         answer = site.post(f"/mahasiswa/delete/{NEAR[0]}{PLACE}")
-        assert answer.headers["location"] == f"/{PLACE}"
+        assert answer.headers["location"] == f"/{PLACE}&perubahan=0-1"
         assert not site.page(next_form).texts("main [role=status]")
