@@ -8,6 +8,7 @@ read and holds the same list and history at that moment: a new one, one that exi
 there is none, nothing is removed, and the service runs again. If a step fails, run it again.
 """
 
+import fcntl
 import hashlib
 import os
 import re
@@ -222,6 +223,13 @@ def uninstall(folders: Sequence[Path], kept: Sequence[Path]) -> None:
 def main() -> None:
     if not os.access(UNITS, os.W_OK):
         fail("this user may not remove units. Run it as root.")
+    try:
+        lock = os.open(ROOT / "srv/mahasiswa", os.O_RDONLY)
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        fail("mahasiswa-upgrade runs. Wait for its end.")
+    except FileNotFoundError:
+        pass
     try:
         uninstall(*stop(sys.argv[1:]))
     except (Failure, OSError) as error:

@@ -1,5 +1,7 @@
 """mahasiswa-uninstall, on a small machine, with a full back-up disk and a fault in each of its steps."""
 
+import fcntl
+import os
 import shutil
 import sqlite3
 from contextlib import closing
@@ -92,6 +94,18 @@ def test_nothing_is_removed_if_the_back_up_disk_is_full(world: Uninstalled, tmp_
     shutil.copy(world.database, named)
     done = world.run(str(named))
     assert f"the records of {world.database} are in {named}" in done.stderr
+    assert world.is_gone()
+
+
+def test_nothing_is_removed_while_an_upgrade_runs(world: Uninstalled) -> None:
+    """The upgrade holds the lock of its folder."""
+    lock = os.open(world.folder / "srv/mahasiswa", os.O_RDONLY)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    refused = world.run()
+    os.close(lock)
+    assert refused.stderr == "mahasiswa-uninstall: mahasiswa-upgrade runs. Wait for its end.\n"
+    assert (refused.returncode, world.running()) == (1, OLD)
+    world.run()
     assert world.is_gone()
 
 
