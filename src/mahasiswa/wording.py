@@ -92,7 +92,6 @@ HIDDEN_ROWS = "Baris ini tersembunyi di lembar “{sheet}”, tetapi ikut dibaca
 WITHOUT_HIDDEN_ROWS = "Lewati baris tersembunyi"
 HIDDEN_COLUMNS = "Kolom {columns} tersembunyi di lembar “{sheet}”, tetapi ikut dibaca."
 RESPLIT = "Isi beberapa kolom tergabung dalam satu kolom, jadi sudah dipisahkan lagi."
-NOT_RESPLIT = "Isi beberapa kolom tergabung dalam satu kolom, dan baris {row} tidak dapat dipisahkan dengan pasti. Di Excel, pilih kolom A, klik Data, Teks ke Kolom, simpan sebagai .xlsx, lalu unggah lagi."
 ROW_NUMBERS = (
     "Kolom {first} tampaknya nomor urut, bukan NIM. " + _ADD_TITLES + ", atau pilih kolomnya."
 )

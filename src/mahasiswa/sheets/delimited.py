@@ -97,55 +97,35 @@ def _in_lines(rows: Sequence[SheetRow]) -> OpenSheet:
 
 
 def rejoined(rows: Iterable[SheetRow]) -> tuple[Iterator[SheetRow], Sequence[Question]]:
-    """The rows, and a question if a program has put the lines of a CSV file into wrong cells, and they are put right here.
-
-    Such a program splits the lines at another character, most often at the commas of addresses. Raises SheetError, also
-    while the rows are read, if a row does not come out with as many cells as the others.
-    """
+    """The rows, and a question if they are a text in the first column, or CSV that a program has split at commas."""
     rows = iter(rows)
     top = list(islice(rows, HEADER_WITHIN_ROWS))
-    all_rows = chain(top, rows)
-    for separator in _SEPARATORS:
-        split = [cells for _, row in top if (cells := _cells_in(row, separator))]
-        is_list = any(map(is_header, split)) or {len(cells) for cells in split} == {
-            len(wording.HEADER)
-        }
-        if is_list and len(split) * 2 > len(top):
-            return _resplit_rows(all_rows, separator), [Question("terpisah", wording.RESPLIT)]
-    return all_rows, ()
+    if 2 * sum(bool(_line_of(row)) for _, row in top) <= len(top):
+        return chain(top, rows), ()
+    whole = [*top, *rows]
+    # A line has the number of its row.
+    lines = [""] * max(number for number, _ in whole)
+    for number, row in whole:
+        lines[number - 1] = _line_of(row) or " ".join(cell_text(cell) for cell in row).strip()
+    text = "\n".join(lines)
+    sample = text[:SAMPLE_CHARACTERS]
+    if _has_columns(_rows(io.StringIO(text), sample)):
+        return _rows(io.StringIO(text), sample), [Question("terpisah", wording.RESPLIT)]
+    if found := rows_in_lines(text):
+        return iter(found), [Question("baris", wording.IN_LINES)]
+    return iter(whole), ()
 
 
-def _resplit_rows(rows: Iterable[SheetRow], separator: str) -> Iterator[SheetRow]:
-    width = 0
-    for number, row in rows:
-        cells = _cells_in(row, separator)
-        if not cells and sum(not is_blank((cell,)) for cell in row) < 2:
-            yield number, row  # a title or a total
-            continue
-        if not cells or len(cells) != (width or len(cells)):
-            raise SheetError(wording.NOT_RESPLIT.format(row=number))
-        width = len(cells)
-        yield number, list(map(unguarded, cells))
-
-
-def _cells_in(row: Sequence[Cell], separator: str) -> list[str]:
-    """The cells of a row whose first cell holds several, or an empty list. A comma counts only in a row of one cell."""
+def _line_of(row: Sequence[Cell]) -> str:
+    """The line of a text that stands in the first cell, or in several that commas parted; blank for other rows."""
     first = row[0] if row else None
-    if (
-        not isinstance(first, str)
-        or separator not in first
-        or (separator != ";" and not is_blank(row[1:]))
-    ):
-        return []
-    texts = [cell if isinstance(cell, str) else cell and f" {cell_text(cell)}" for cell in row]
-    while not texts[-1]:
-        texts.pop()
-    line = ",".join(text or "" for text in texts)[: ROW_MAX_CHARACTERS + 1]
-    try:
-        (cells,) = csv.reader([line], delimiter=separator, strict=True)
-    except (csv.Error, ValueError):
-        return []
-    return cells if len(line) <= ROW_MAX_CHARACTERS else []
+    if not isinstance(first, str) or not (";" in first or is_blank(row[1:])):
+        return ""
+    is_line = re.search("[;,\t|]", first) or (" " in first.strip() and has_digit(first))
+    # A number had a space before it, which a program has dropped.
+    texts = [cell if isinstance(cell, str) else f" {cell_text(cell)}" for cell in row]
+    line = ",".join(texts).rstrip(", ").replace("\r", " ").replace("\n", " ")
+    return line if is_line else ""
 
 
 # A formula that is only a text, as SIAKAD writes a NIM for Excel; and a letter as HTML writes it.

@@ -258,8 +258,15 @@ FILES = {
         "xlsx", in_one_column("\t", HEADER, *ROWS), "ABC", 2, 1, says="satu kolom"
     ),
     "rows of both": File(
-        "xlsx", [*split_at(",", HEADER, *ROWS), "22000186205;Fajar"], says="Teks ke Kolom"
+        "xlsx",
+        [*split_at(",", HEADER, *ROWS), "22000186205;Fajar"],
+        "ABC",
+        2,
+        1,
+        1,
+        says="satu kolom",
     ),
+    "a chat in one column": File("xlsx", CHAT, "ABC", 2, says="Teks ini tidak berkolom"),
     # ---- rows
     "totals": File("csv ;", [HEADER, *ROWS, *TOTALS], "ABC", 2, 1, skipped=4),
     "classes": File(
