@@ -17,7 +17,6 @@ import threading
 import time
 import traceback
 from functools import wraps
-from pathlib import Path
 from types import FrameType
 
 SAMPLE_SECONDS = 0.002
@@ -25,6 +24,7 @@ REPORTED_SECONDS = 0.01
 HOLDER_SHARE = 0.8  # of the time of the wait in which the thread that held the lock computed
 START_SECONDS = 0.05  # time between two looks whether the worker serves
 STACK_FRAMES = 12
+COUNTS_MAX_BYTES = 100  # of the three numbers in schedstat
 
 REPORT = "MAHASISWA_CLOCK"  # the environment variable with the file that gets a line of JSON for each report
 
@@ -64,11 +64,13 @@ def _watch(report: int) -> None:
 
     main = threading.main_thread().ident or 0
     ticks = _Ticks(report, _running_loop(main))
-    queued, clocks, now = _queued_seconds(), _clocks(), time.monotonic()
+    # It stays open, because opening it for each sample would take more time than all the rest.
+    counts = _counts()
+    queued, clocks, now = _queued_seconds(counts), _clocks(), time.monotonic()
 
     while True:
         time.sleep(SAMPLE_SECONDS)
-        queued, queued_before = _queued_seconds(), queued
+        queued, queued_before = _queued_seconds(counts), queued
         clocks, clocks_before = _clocks(), clocks
         # This thread may wait for the lock anywhere, also after it has read a file.
         now, before = time.monotonic(), now
@@ -151,13 +153,17 @@ def _clocks() -> dict[int, float]:
     }
 
 
-def _queued_seconds() -> float:
-    """The time in which this thread could run, but had no processor; 0 on a kernel that does not count it."""
+def _counts() -> int | None:
+    """The open file with the times of this thread; None on a kernel that does not count them."""
     try:
-        counted = Path("/proc/thread-self/schedstat").read_text()
-        return int(counted.split()[1]) / 1e9
+        return os.open("/proc/thread-self/schedstat", os.O_RDONLY)
     except OSError:
-        return 0.0
+        return None
+
+
+def _queued_seconds(counts: int | None) -> float:
+    """The time in which this thread could run, but had no processor; 0 if nothing counts it."""
+    return 0.0 if counts is None else int(os.pread(counts, COUNTS_MAX_BYTES, 0).split()[1]) / 1e9
 
 
 def _stack(frame: FrameType | None) -> list[str]:
