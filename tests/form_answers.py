@@ -60,9 +60,7 @@ def assert_error(answer: httpx.Response, site: Site, words: str) -> None:
     """Check that the answer is a page with this text and a link back to the list."""
     page = assert_page(answer, site)
     assert words in page.tree.css("main.container")[0].text()
-    assert [link.target for link in page.links if link.text == "Kembali ke daftar"] == [
-        "/?halaman=1"
-    ]
+    assert page.target("Kembali ke daftar") == "/?halaman=1"
 
 
 def assert_page(answer: httpx.Response, site: Site) -> Page:

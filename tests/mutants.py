@@ -56,14 +56,14 @@ SQL_CHANGES = {
 
 TOPICS = {
     "sheets": "tests/sheets tests/web/imports/test_import.py tests/web/imports/test_import_preview.py tests/web/imports/test_bulk_delete.py",
-    "store": "tests/store tests/web/history/test_undo.py tests/cli/test_backups.py tests/cli/test_cli_restore.py",
+    "store": "tests/store/test_one_field.py tests/store/test_history.py tests/store/test_search.py tests/store tests/web/history/test_undo.py tests/cli/test_backups.py tests/cli/test_cli_restore.py",
     "web": "tests/spec tests/web --ignore-glob=*browser* --ignore-glob=*every_page* --ignore-glob=*panduan*",
     "server": "tests/cli tests/web/service",
     "commands": "tests/cli tests/store",
     "system": "tests/cli tests/store",
     "": "tests/spec tests/test_work.py tests/cli tests/web/service/test_raw.py tests/web/service/test_metrics.py",
 }
-"""For each folder of the source, and for the modules outside these folders, the tests that are tried first."""
+"""For each folder of the source, and for the modules outside these folders, the tests that are tried first, in this order."""
 
 # A file, and the bytes from the first number to the second that the text replaces.
 Mutant = tuple[Path, int, int, str]
@@ -134,6 +134,7 @@ def failing(folder: Path, tests: Sequence[str]) -> str:
         "-n3",
         "--max-worker-restart=0",
         "--dist=loadfile",
+        "--no-loadscope-reorder",
         *tests,
     ]
     with subprocess.Popen(

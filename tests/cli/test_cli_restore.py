@@ -77,7 +77,7 @@ def test_a_running_service_shows_the_restored_list_and_its_line_of_the_history(
 ) -> None:
     """Changes go on. The entries before it stay. The page names the restore and offers no undo of it."""
     with Service(changed.database) as service, service.site() as site:
-        assert [row[1:] for row in site.list().rows] == NOW
+        assert site.list().records == NOW
         before = history_of(changed.database)
         changed.done("restore", "cadangan.db")
         *kept, restored = history_of(changed.database)
@@ -90,7 +90,7 @@ def test_a_running_service_shows_the_restored_list_and_its_line_of_the_history(
         assert "<form" not in row
         assert (site.page("/?cari=budi").nims, site.page("/?cari=citra").nims) == (["2"], [])
         assert site.add("4", "Dewi", "Solo").status_code == 302
-        assert [row[1:] for row in site.list().rows] == [*TWO, ("4", "Dewi", "Solo")]
+        assert site.list().records == [*TWO, ("4", "Dewi", "Solo")]
         assert history_of(changed.database)[-1][5] == "4"
         until(lambda: service.stderr().count("\n") == 1)
 
@@ -229,7 +229,7 @@ def test_a_restore_into_an_empty_database_brings_the_history_back_while_the_serv
     with Service(changed.database) as service, service.site() as site:
         assert site.list().rows == []
         assert "Start or restart" not in changed.done("restore", "cadangan.db")
-        assert [row[1:] for row in site.list().rows] == TWO
+        assert site.list().records == TWO
         assert site.add("4", "Dewi", "Solo").status_code == 302
         *kept, restored, added = history_of(changed.database)
     assert kept == history_of(changed.folder / "cadangan.db")
@@ -255,7 +255,7 @@ def test_a_restore_replaces_a_file_that_cannot_be_repaired_while_the_service_run
         assert said.endswith(f"{RESTART}\n{REMARK}\n")
         assert (site.get("/").status_code, site.add("5", "Ina", "Solo").status_code) == (503, 503)
         service.restart()
-        assert [row[1:] for row in site.list().rows] == TWO
+        assert site.list().records == TWO
         assert site.add("4", "Dewi", "Solo").status_code == 302
     assert history_of(changed.database)[:-1] == history_of(changed.folder / "cadangan.db")
     kept = [

@@ -63,7 +63,6 @@ LOG: list[LogLine] = [
     [
         (None, LEVELS),
         ("debug", LEVELS),
-        ("info", LEVELS),
         ("Warning", LEVELS[1:]),
         ("error", LEVELS[2:]),
     ],
