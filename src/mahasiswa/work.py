@@ -104,8 +104,14 @@ class Slots:
     async def run(self, kind: Kind, function: Callable[[], T]) -> T:
         """Call a function in a thread of this kind; raise Busy. If the caller is cancelled, wait for its end."""
         async with self.slot(kind):
-            loop = asyncio.get_running_loop()
-            return await ended(loop.run_in_executor(self._threads[kind], function), lambda: None)
+            return await ended(self.in_thread(kind, function), lambda: None)
+
+    def in_thread(
+        self, kind: Kind, function: Callable[..., T], *arguments: object
+    ) -> asyncio.Future[T]:
+        """Call a function in a thread of this kind, for a caller that has a slot."""
+        loop = asyncio.get_running_loop()
+        return loop.run_in_executor(self._threads[kind], function, *arguments)
 
     def load(self) -> Iterator[tuple[Kind, int, int]]:
         """Each kind, with the number that runs now and the number that waits."""

@@ -27,7 +27,7 @@ def one_change(store: Store) -> Steps[None]:
     """Make a single change of each kind, and roll it back."""
     yield store.sql.add, SITI._asdict()
     yield store.sql.update, {"nim": SITI.nim, "nama": "", "alamat": ""}
-    yield store.sql.delete, {"nims": store.sql.array([SITI.nim])}
+    yield store.sql.delete, store.sql.of(SITI.nim)
     raise StoreError
 
 

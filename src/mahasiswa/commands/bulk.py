@@ -21,9 +21,11 @@ from mahasiswa.record import Incoming, Mahasiswa
 from mahasiswa.settings import DatabaseURL
 from mahasiswa.sheets import public as sheets
 from mahasiswa.store import Query, Reader
-from mahasiswa.store.engines import Engine, Merged, engine_of
+from mahasiswa.store.engine import Engine
+from mahasiswa.store.engines import engine_of
 from mahasiswa.store.history_items import UNDOABLE_ROWS_MAX, Batch, Days, Entry
 from mahasiswa.store.reader import Biography
+from mahasiswa.store.results import Merged
 from mahasiswa.store.store_errors import Refused, Unusable
 from mahasiswa.store.threads import in_thread
 from mahasiswa.system import interrupt

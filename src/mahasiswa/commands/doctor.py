@@ -16,7 +16,8 @@ from urllib.parse import urlsplit
 from mahasiswa.server.supervisor import CannotStart, bind
 from mahasiswa.settings import Settings, SQLiteURL
 from mahasiswa.store.backup_folder import read_outcome
-from mahasiswa.store.engines import Finding, engine_of, good, wrong
+from mahasiswa.store.engines import engine_of
+from mahasiswa.store.results import Finding, good, wrong
 from mahasiswa.store.store_errors import StoreError
 from mahasiswa.system.administrator import process_user
 from mahasiswa.web.routes import HEALTH_PATH

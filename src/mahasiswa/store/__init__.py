@@ -3,9 +3,9 @@
 import json
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
 from functools import partial, wraps
-from typing import Any, Concatenate, ParamSpec, cast
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from mahasiswa.record import Mahasiswa, Write, combine, digest, digest_or_dash
 from mahasiswa.store.history_items import (
@@ -18,7 +18,7 @@ from mahasiswa.store.history_items import (
     key_of,
 )
 from mahasiswa.store.queries import Query, Suspicion
-from mahasiswa.store.reader import Hits, Reader, Snapshot, Steps, Version, by_nim
+from mahasiswa.store.reader import Hits, Reader, Snapshot, Steps, Version, by_nim, one
 from mahasiswa.store.shared_sql import SharedSQL
 from mahasiswa.store.store_errors import (
     BatchTooLong,
@@ -44,6 +44,7 @@ PART_RECORDS, PART_CHARACTERS = 500, 256 * 1024
 
 
 P = ParamSpec("P")
+T = TypeVar("T")
 
 
 def change(
@@ -89,7 +90,7 @@ class Store(ABC):
         """Every record, if there are at most `at_most`, read as work of the kind LIST."""
 
     @abstractmethod
-    async def run(self, steps: Callable[[], Steps[object]], kind: Kind = EDIT) -> object:
+    async def run(self, steps: Callable[[], Steps[T]], kind: Kind = EDIT) -> T:
         """Do all of these steps or none, in one transaction; return their result. A cancelled caller does not stop them.
 
         After a failure that may pass, the steps are done again from their beginning.
@@ -100,7 +101,7 @@ class Store(ABC):
         if not NAMES_CHANGE.get():
             await self.run(steps, kind)
             return None
-        return cast("ItemKey | None", await self.run(lambda: self._named(steps()), kind))
+        return await self.run(lambda: self._named(steps()), kind)
 
     def _named(self, steps: Steps[object]) -> Steps[ItemKey | None]:
         ((before,),) = yield self.sql.newest_id, {}
@@ -134,21 +135,15 @@ class Store(ABC):
         """
         texts = nama, alamat
         # Without `expected` the stored texts are not needed, so they need not be UTF-8.
-        current = (
-            yield from by_nim(
-                self.sql, self.sql.find_locked if expected else self.sql.find_raw, [nim]
-            )
-        ).get(nim)
+        statement = self.sql.find_locked if expected else self.sql.find_raw
+        current = yield from one(self.sql, statement, nim)
         if expected and nama is not None and alamat is not None:
             edited = Mahasiswa(nim, nama, alamat)
             edited, is_conflict = combine(current, edited, expected) if current else (edited, True)
             if is_conflict:
-                recent = map(
-                    Mahasiswa._make, (yield self.sql.recent_before, {"nims": self.sql.array([nim])})
-                )
-                raise EditConflict(
-                    current, edited, next((old for old in recent if digest(old) == expected), None)
-                )
+                recent = map(Mahasiswa._make, (yield self.sql.recent_before, self.sql.of(nim)))
+                shown = next((old for old in recent if digest(old) == expected), None)
+                raise EditConflict(current, edited, shown)
             texts = edited.nama, edited.alamat
         if current:
             refuse_nul(nim, *texts)
@@ -160,7 +155,7 @@ class Store(ABC):
         refuse_nul(nim)
         if nim == old:
             return
-        nims = {"nims": self.sql.array([old])}
+        nims = self.sql.of(old)
         yield self.sql.begin_batch, {"kind": "nim"}
         if not (yield self.sql.add_renamed, {"nim": nim, **nims}):
             raise Changed(old)
@@ -170,7 +165,7 @@ class Store(ABC):
     @change
     def delete(self, nim: str) -> Steps[None]:
         """Remove the record with that nim, if it exists (specification 4.6)."""
-        yield self.sql.delete, {"nims": self.sql.array([nim])}
+        yield self.sql.delete, self.sql.of(nim)
 
     async def write_all(
         self, batch: BatchKind, writes: Sequence[Write] = (), removals: Collection[str] = ()
@@ -214,7 +209,7 @@ class Store(ABC):
         removed: Sequence[str],
     ) -> Steps[None]:
         yield self.sql.begin_batch, {"kind": batch}
-        yield self.sql.delete, {"nims": self.sql.array(removed)}
+        yield self.sql.delete, self.sql.of(*removed)
         new: set[str] = set()
         for records in parts(added):
             rows = yield self.sql.add_all, {"records": as_json(records)}
@@ -383,6 +378,6 @@ def refuse_nul(nim: str | None, nama: str | None = "", alamat: str | None = "") 
             raise Refused(field, "nul")
 
 
-def as_json(records: Collection[Mahasiswa]) -> str:
+def as_json(records: Iterable[Sequence[str | None]]) -> str:
     """Records as one parameter: an array of arrays. On PostgreSQL, three arrays of texts would take seven times as long."""
     return json.dumps(list(records), ensure_ascii=False)

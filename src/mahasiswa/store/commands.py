@@ -3,9 +3,9 @@
 import secrets
 from collections.abc import Sequence
 
-from mahasiswa.store.engines import Finding, Merged, good, wrong
 from mahasiswa.store.history_items import UNDOABLE_ROWS_MAX, BatchKind
 from mahasiswa.store.reader import Steps
+from mahasiswa.store.results import Finding, Merged, good, wrong
 from mahasiswa.store.shared_sql import DAYS, Parameters, SharedSQL
 
 # The rows of an imported file are in the temporary table `incoming`.
@@ -41,7 +41,7 @@ def merge(sql: SharedSQL, *, update: bool, dry_run: bool) -> Steps[Merged]:
 
 def forget(sql: SharedSQL, nim: str) -> Steps[bool]:
     """Remove the record with that nim and its history; return False if there was neither. A silent batch names who."""
-    nims = {"nims": sql.array([nim])}
+    nims = sql.of(nim)
     ((was_known,),) = yield sql.is_known, nims
     records = yield sql.find_raw, nims
     yield from recorded(sql, "delete", (sql.delete,), nims, len(records))
@@ -70,7 +70,7 @@ def recorded(
 def try_changes(sql: SharedSQL, name: str) -> Steps[Finding]:
     """Add, edit and delete a record, and count the entries of the history. The caller rolls it back."""
     nim = secrets.token_hex(16)
-    nims = {"nims": sql.array([nim])}
+    nims = sql.of(nim)
     yield sql.add, {"nim": nim, "nama": "", "alamat": ""}
     yield sql.update, {"nim": nim, "nama": "a", "alamat": "a"}
     yield sql.delete, nims

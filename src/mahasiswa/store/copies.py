@@ -67,8 +67,7 @@ def _may_hold(file: Path, nim: str) -> bool:
         if file.suffix in (".csv", ".dump", ".xlsx"):
             return any(map(is_cell.search, _texts(file)))
         with closing(open_to_read(file)) as db:
-            nims = {"nims": sql.SHARED.array([nim])}
-            return bool(db.execute(sql.SHARED.is_known, nims).get)
+            return bool(db.execute(sql.SHARED.is_known, sql.SHARED.of(nim)).get)
     except (OSError, apsw.Error, zipfile.BadZipFile, subprocess.CalledProcessError):
         return True
 

@@ -167,21 +167,31 @@ def item_of(row: Sequence[Any]) -> Entry | Batch:
     )
 
 
-def entry_of(row: Sequence[Any]) -> Entry:
-    """An entry from the columns id, moment, oleh, nim, and nama and alamat before and after."""
-    number, moment, oleh, nim, *texts = row
-    return Entry(
-        number,
-        datetime.fromisoformat(moment),
-        record_of(nim, *texts[:2]),
-        record_of(nim, *texts[2:]),
-        oleh=oleh,
-    )
+class EntryRow(NamedTuple):
+    """The columns of an entry, as the statements of both engines select them."""
+
+    id: int
+    moment: str
+    oleh: str | None
+    nim: str
+    nama_before: str | None
+    alamat_before: str | None
+    nama_after: str | None
+    alamat_after: str | None
+
+
+def entry_of(columns: Sequence[Any]) -> Entry:
+    row = EntryRow._make(columns)
+    before = record_of(row.nim, row.nama_before, row.alamat_before)
+    after = record_of(row.nim, row.nama_after, row.alamat_after)
+    return Entry(row.id, datetime.fromisoformat(row.moment), before, after, oleh=row.oleh)
 
 
 def conflict_of(row: Sequence[Any]) -> Conflict:
     """A conflict from the columns of an entry, and nama and alamat of its record."""
-    return Conflict(entry_of(row[:8]), record_of(row[3], *row[8:]))
+    *columns, nama, alamat = row
+    entry = EntryRow._make(columns)
+    return Conflict(entry_of(entry), record_of(entry.nim, nama, alamat))
 
 
 def record_of(nim: str, nama: str | None, alamat: str | None) -> Mahasiswa | None:

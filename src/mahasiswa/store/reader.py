@@ -16,7 +16,7 @@ from functools import wraps
 from itertools import chain, takewhile
 from operator import itemgetter
 from sys import getsizeof
-from typing import Any, Concatenate, Literal, NamedTuple, ParamSpec, TypeAlias, TypeVar, cast
+from typing import Any, Concatenate, Literal, NamedTuple, ParamSpec, TypeAlias, TypeVar
 
 from mahasiswa.record import Field, Mahasiswa, near_nims, slips
 from mahasiswa.store import folding
@@ -95,7 +95,6 @@ class Biography(NamedTuple):
 
 
 P = ParamSpec("P")
-R = TypeVar("R")
 T = TypeVar("T")
 
 Rows: TypeAlias = Sequence[Sequence[Any]]
@@ -104,15 +103,15 @@ Steps: TypeAlias = Generator[tuple[str, Parameters], Rows, T]
 
 
 def in_transaction(
-    steps: Callable[Concatenate[R, P], Steps[T]],
-) -> Callable[Concatenate[R, P], Coroutine[Any, Any, T]]:
-    """Do the steps of a read or of a change by `run` of the reader or of the store."""
+    steps: Callable[Concatenate["Reader", P], Steps[T]],
+) -> Callable[Concatenate["Reader", P], Coroutine[Any, Any, T]]:
+    """Make a method of its steps: a read by Reader.run."""
 
     @wraps(steps)
-    async def run(runner: R, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return cast("T", await cast("Any", runner).run(lambda: steps(runner, *args, **kwargs)))
+    async def read(reader: "Reader", /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await reader.run(lambda: steps(reader, *args, **kwargs))
 
-    return run
+    return read
 
 
 class Reader(ABC):
@@ -139,8 +138,7 @@ class Reader(ABC):
         return (yield from by_nim(self.sql, self.sql.find, nims))
 
     async def get(self, nim: str) -> Mahasiswa | None:
-        rows = await self._rows(self.sql.find, {"nims": self.sql.array([nim])})
-        return next(map(Mahasiswa._make, rows), None)
+        return next(map(Mahasiswa._make, await self._rows(self.sql.find, self.sql.of(nim))), None)
 
     async def after(self, nim: str | None, limit: int) -> Sequence[Mahasiswa]:
         """At most `limit` records after `nim` in the order of a snapshot, but no further one after AFTER_MAX_BYTES."""
@@ -151,7 +149,7 @@ class Reader(ABC):
     @in_transaction
     def near(self, keys: Sequence[str], limit: int) -> Steps[Sequence[str]]:
         """At most `limit` nims that have one of these `near_key`s."""
-        rows = yield self.sql.near, {"nims": self.sql.array(keys), "limit": limit}
+        rows = yield self.sql.near, {**self.sql.of(*keys), "limit": limit}
         return [nim for (nim,) in rows]
 
     @in_transaction
@@ -165,7 +163,7 @@ class Reader(ABC):
         With `change`, `last` is that item (see `shown_item`).
         """
         page = self.sql.search if query.cari else self.sql.page
-        statement, parameters = self.sql.written(page, query)
+        (statement,), parameters = self.sql.written(query, page)
         rows = yield statement, {**parameters, "limit": limit, "offset": offset}
         last = yield from shown_item(self.sql, change)
         return Hits(
@@ -264,10 +262,9 @@ class Reader(ABC):
         sql = self.sql
         first, end = map(sql.moment, days) if days else (None, None)
         parameters = {"kind": kind, "first": first, "end": end}
-        counted, terms = sql.written(sql.count_items, Query(cari))
+        (counted, items), terms = sql.written(Query(cari), sql.count_items, sql.items)
         ((total,),) = yield counted, parameters | terms
 
-        items, _ = sql.written(sql.items, Query(cari))
         page = {"limit": limit, "offset": offset, "nim": cari.replace("\0", "")}
         rows = yield items, parameters | terms | page
         last = yield from shown_item(sql, change)
@@ -279,11 +276,11 @@ class Reader(ABC):
     ) -> Steps[HistoryPage]:
         """At most `limit` entries of a batch, by nim, from `offset` on. `cari` and `change` are those of `history`."""
         sql = self.sql
-        counted, terms = sql.written(sql.count_entries, Query(cari))
-        ((total,),) = yield counted, {"batch": batch, **terms}
+        (counted, entries), terms = sql.written(Query(cari), sql.count_entries, sql.entries)
+        parameters = {"batch": batch, **terms}
+        ((total,),) = yield counted, parameters
 
-        entries, _ = sql.written(sql.entries, Query(cari))
-        rows = yield entries, {"batch": batch, "limit": limit, "offset": offset, **terms}
+        rows = yield entries, {"limit": limit, "offset": offset, **parameters}
         heads = map(item_of, (yield sql.item, {"id": batch}))
         head = next((item for item in heads if isinstance(item, Batch)), None)
         last = yield from shown_item(sql, change)
@@ -292,24 +289,23 @@ class Reader(ABC):
     @in_transaction
     def biography(self, nim: str) -> Steps[Biography]:
         """All that is known of the record with that nim."""
-        record = (yield from by_nim(self.sql, self.sql.find, [nim])).get(nim)
-        nims = self.sql.array([nim])
-        entries = list(map(entry_of, (yield self.sql.entries_of, {"nims": nims})))
-        silent = [cast("Batch", item_of(row)) for row in (yield self.sql.silent, {})]
+        record = yield from one(self.sql, self.sql.find, nim)
+        entries = map(entry_of, (yield self.sql.entries_of, self.sql.of(nim)))
+        items = map(item_of, (yield self.sql.silent, {}))
+        silent = [item for item in items if isinstance(item, Batch)]
         ((days,),) = yield DAYS, {}
-        ((since,),) = yield self.sql.oldest, {}
-        return Biography(
-            record, entries, silent, days, datetime.fromisoformat(since) if since else None
-        )
+        ((oldest,),) = yield self.sql.oldest, {}
+        since = datetime.fromisoformat(oldest) if oldest else None
+        return Biography(record, list(entries), silent, days, since)
 
     async def nims(self, cari: str, limit: int) -> Sequence[str]:
         """At most `limit` nims whose record or history has every word of `cari`, in order."""
-        statement, terms = self.sql.written(self.sql.nims, Query(cari))
+        (statement,), terms = self.sql.written(Query(cari), self.sql.nims)
         return [nim for (nim,) in await self._rows(statement, {"limit": limit, **terms})]
 
     async def new_nim(self, nim: str) -> str | None:
         """The nim that replaced this nim, or None if the newest change of this nim is no replacement."""
-        rows = await self._rows(self.sql.new_nim, {"nims": self.sql.array([nim])})
+        rows = await self._rows(self.sql.new_nim, self.sql.of(nim))
         return next((new for (new,) in rows), None)
 
     @in_transaction
@@ -319,7 +315,9 @@ class Reader(ABC):
 
     def _records_of(self, query: Query) -> tuple[str, Parameters]:
         """The statement that reads all records of a query."""
-        return self.sql.written(self.sql.found if query.cari else self.sql.all, query)
+        statement = self.sql.found if query.cari else self.sql.all
+        (written,), parameters = self.sql.written(query, statement)
+        return written, parameters
 
     @in_transaction
     def _rows(self, statement: str, parameters: Parameters) -> Steps[Rows]:
@@ -336,10 +334,10 @@ def shown_item(sql: SharedSQL, change: ItemKey | None) -> Steps[Entry | Batch | 
     if item is None or item.key != change:
         return None
     entry = item.only if isinstance(item, Batch) else item
-    if entry is None:
-        return item if cast("Batch", item).left else None
-    nim = cast("Mahasiswa", entry.before or entry.after).nim
-    current = (yield from by_nim(sql, sql.find_raw, [nim])).get(nim)
+    record = entry and (entry.before or entry.after)
+    if not (entry and record):
+        return item if isinstance(item, Batch) and item.left else None
+    current = yield from one(sql, sql.find_raw, record.nim)
     return None if current == entry.before else (yield from _with_similar(sql, item))
 
 
@@ -355,7 +353,7 @@ def _with_similar(sql: SharedSQL, item: Entry | Batch) -> Steps[Entry | Batch]:
         return item
     nim, nama, alamat = item.after
     nims = near_nims(nim)
-    rows = yield sql.find_shown, {"nims": sql.array([*nims, *slips(nim)])}
+    rows = yield sql.find_shown, sql.of(*nims, *slips(nim))
     found = next(
         (other for other in map(Mahasiswa._make, rows) if other.nim in nims or other.nama == nama),
         None,
@@ -366,12 +364,18 @@ def _with_similar(sql: SharedSQL, item: Entry | Batch) -> Steps[Entry | Batch]:
     return item._replace(twin=next(map(Mahasiswa._make, rows), None))
 
 
+def one(sql: SharedSQL, statement: str, nim: str) -> Steps[Mahasiswa | None]:
+    """The stored record with this nim. `statement` is the SELECT, with nims as its parameter."""
+    rows = yield statement, sql.of(nim)
+    return next(map(Mahasiswa._make, rows), None)
+
+
 def by_nim(sql: SharedSQL, statement: str, nims: Sequence[str]) -> Steps[Mapping[str, Mahasiswa]]:
-    """The stored records with these nims, by nim. `statement` is the SELECT, with the nims as its parameter."""
+    """The stored records with these nims, by nim."""
     records: dict[str, Mahasiswa] = {}
     size = 0
     for at in range(0, len(nims), FIND_NIMS):
-        rows = yield statement, {"nims": sql.array(nims[at : at + FIND_NIMS])}
+        rows = yield statement, sql.of(*nims[at : at + FIND_NIMS])
         size = size_with(size, rows)
         records |= {row[0]: Mahasiswa._make(row) for row in rows}
     return records

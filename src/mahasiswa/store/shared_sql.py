@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
@@ -51,83 +50,32 @@ def _literal(name: re.Match[str]) -> str:
     return name[0] if value is None else str(value)
 
 
-@dataclass(kw_only=True)
 class SharedSQL:
-    """The statements that both engines have, and the parts of a statement that depend on a query."""
+    """The statements that both engines have, as attributes, and the parts of a statement that depend on a query.
 
-    find: str
-    find_locked: str
-    find_raw: str
-    find_shown: str
-    twin: str
-    within_bytes: str
-    add: str
-    update: str
-    delete: str
-    add_renamed: str
-    add_all: str
-    update_all: str
+    `finds` is the condition that `folded_text` has a text, which is the parameter of a name. `matches` is the condition
+    that a pattern of a `Spelling` matches it, with a space around it.
+    """
 
-    all: str
-    found: str
-    page: str
-    search: str
-    count_found: str
-    prefixes: str
-    first_and_last_nim: str
-    words: str
-    nims: str
+    def __init__(
+        self,
+        statements: Mapping[str, str],
+        *,
+        finds: str,
+        matches: str,
+        as_array: Callable[[Sequence[str]], object],
+        moment: Callable[[datetime], object],
+    ) -> None:
+        self.__dict__ |= statements
+        self._finds, self._matches, self._as_array = finds, matches, as_array
+        self.moment = moment  # a moment as a parameter
 
-    near: str
-    suspects_near: str
-    suspects_duplicates: str
-    suspects_spaces: str
-    suspects_length: str
-    suspects_capitals: str
-    untidy: str
+    def __getattr__(self, name: str) -> str:
+        raise AttributeError(name)
 
-    items: str
-    count_items: str
-    item: str
-    newest_id: str
-    own_item: str
-    silent: str
-    oldest: str
-    entries: str
-    count_entries: str
-    entries_of: str
-    recent_before: str
-    new_nim: str
-    leave_batches: str
-    delete_entries: str
-    count_recent: str
-    is_known: str
-    begin_batch: str
-    end_batch: str
-    begin_silent: str
-    end_silent: str
-    clock: str
-    purge: str
-
-    undoable: str
-    undoable_locked: str
-    lock_record: str
-    lock_all: str
-    count_unchanged: str
-    entry_conflicts: str
-    batch_conflicts: str
-    delete_added: str
-    restore_changed: str
-    restore_deleted: str
-
-    as_array: Callable[[Sequence[str]], object]  # several texts as one parameter
-    moment: Callable[[datetime], object]  # a moment as a parameter
-    finds: str  # whether `folded_text` has a text, which is the parameter of a name
-    matches: str  # whether a pattern of a `Spelling` matches `folded_text` with a space around it
-
-    def array(self, nims: Iterable[str]) -> object:
-        """Several nims as one parameter. Nims with NUL are left out, because no record has one."""
-        return self.as_array([nim for nim in nims if "\0" not in nim])
+    def of(self, *nims: str) -> Parameters:
+        """Nims as the parameter of a statement. Nims with NUL are left out, because no record has one."""
+        return {"nims": self._as_array([nim for nim in nims if "\0" not in nim])}
 
     def conditions(self, searches: Iterable[str], di: Field | str) -> tuple[list[str], Parameters]:
         """For each search the condition that finds all its terms in `folded_text`, and the parameters of all."""
@@ -140,8 +88,8 @@ class SharedSQL:
 
         def finds(spelling: folding.Spelling) -> str:
             # The search for a text is the faster one.
-            found = named(self.finds, spelling.text)
-            matches = [named(self.matches, pattern) for pattern in spelling.patterns]
+            found = named(self._finds, spelling.text)
+            matches = [named(self._matches, pattern) for pattern in spelling.patterns]
             return f"{found} AND ({' OR '.join(matches)})" if matches else found
 
         conditions = []
@@ -151,12 +99,15 @@ class SharedSQL:
             conditions.append(" AND ".join(f"({term})" for term in found) or "false")
         return conditions, parameters
 
-    def written(self, statement: str, query: Query) -> tuple[str, dict[str, object]]:
-        """A statement with the terms and the order of a query, and their parameters."""
+    def written(self, query: Query, *statements: str) -> tuple[list[str], dict[str, object]]:
+        """Statements with the terms and the order of a query, and their parameters."""
         (condition,), words = self.conditions([query.cari], query.di)
-        statement = statement.replace("/*terms*/", f"AND {condition}")
-        parameters = {"di": query.di, "is_search": bool(query.cari), **words}
-        return statement.replace("/*order*/ nim", _order(query)), parameters
+        order = _order(query)
+        written = [
+            statement.replace("/*terms*/", f"AND {condition}").replace("/*order*/ nim", order)
+            for statement in statements
+        ]
+        return written, {"di": query.di, "is_search": bool(query.cari), **words}
 
 
 def _order(query: Query) -> str:

@@ -7,7 +7,7 @@ from itertools import chain
 from markupsafe import Markup, escape
 
 from mahasiswa import wording
-from mahasiswa.record import SHOWN_MAX_CHARACTERS
+from mahasiswa.record import SHOWN_MAX_CHARACTERS, Mahasiswa
 from mahasiswa.store.history_items import Batch, Entry
 from mahasiswa.web.list_query import Printout
 
@@ -92,6 +92,9 @@ def printed_row(printout: Printout) -> RowFormat:
     )
 
 
+CELLS = len(Mahasiswa._fields)  # of a packed record
+
+
 def _row(html: str) -> RowFormat:
     return [piece.encode() for piece in place.split(html)]
 
@@ -132,8 +135,8 @@ def _pieces(packed: bytes) -> Iterator[bytes]:
 
     cells = packed.split(NUL)
     start = size = 0
-    for at in range(0, len(cells), 3):
-        length = sum(map(len, cells[at : at + 3]))
+    for at in range(0, len(cells), CELLS):
+        length = sum(map(len, cells[at : at + CELLS]))
         if size and size + length > most:
             yield NUL.join(cells[start:at])
             start, size = at, 0
@@ -146,23 +149,28 @@ def _columns(row: RowFormat, packed: bytes, first: int) -> Sequence[Sequence[byt
     for character, entity in ENTITIES:
         packed = packed.replace(character, entity)
     cells = packed.split(NUL)
-    said_nims, said_names = cells[::3], cells[1::3]
+    said_nims, said_names, _ = _by_field(cells)
 
     if max(map(len, cells)) >= LONG_CELL_BYTES:
         for at, cell in enumerate(cells):
             if LONG_CELL_BYTES <= len(cell) < HUGE_CELL_BYTES:
                 cells[at] = long_word.sub(rb"\g<0><wbr>", cell)
 
+    nims, names, addresses = _by_field(cells)
     values: dict[bytes, Sequence[bytes]] = {
         b"number": [b"%d" % number for number in range(first, first + len(said_nims))],
-        b"nim": cells[::3],
-        b"nama": cells[1::3],
-        b"alamat": cells[2::3],
+        b"nim": nims,
+        b"nama": names,
+        b"alamat": addresses,
         b"path": _path_segments(said_nims),
         b"said_nim": said_nims,
         b"said_nama": said_names,
     }
     return [values[name] for name in row[1::2]]
+
+
+def _by_field(cells: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
+    return (cells[at::CELLS] for at in range(CELLS))
 
 
 def _path_segments(nims: Sequence[bytes]) -> Sequence[bytes]:

@@ -2,13 +2,13 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, get_args
 from urllib.parse import urlencode
 
 from starlette.datastructures import QueryParams
 
 from mahasiswa.digits import NUMBER_MAX_DIGITS, is_digits, whole_number
-from mahasiswa.record import Field, Mahasiswa
+from mahasiswa.record import Field
 from mahasiswa.store import Query
 from mahasiswa.store.history_items import ItemKey
 
@@ -25,6 +25,7 @@ PORTRAIT_COLUMNS_MAX = 10  # empty columns that fit beside names and addresses o
 # What a redirect names after a deletion that the history does not have: there is none, or it was a second click.
 UNKNOWN_DELETION = ItemKey(0, 1)
 
+FIELDS: Mapping[str, Field] = {field: field for field in get_args(Field)}
 DEFAULTS = {**Query()._asdict(), "halaman": 1, "per": DEFAULT_ROWS_PER_PAGE}
 
 
@@ -156,12 +157,11 @@ def changed(change: ItemKey | None) -> str:
 def query_of(parameters: QueryParams) -> Query:
     """Read `cari`, `di`, `urut` and `arah`. An invalid value is replaced by its default."""
     cari = _line(parameters.get("cari", ""), SEARCH_MAX_CHARACTERS)
-    urut, di = parameters.get("urut", ""), parameters.get("di", "")
     return Query(
         cari,
-        cast("Field", urut) if urut in Mahasiswa._fields else "nim",
+        FIELDS.get(parameters.get("urut", ""), "nim"),
         "turun" if parameters.get("arah") == "turun" else "naik",
-        cast("Field", di) if di in Mahasiswa._fields else "",
+        FIELDS.get(parameters.get("di", ""), ""),
     )
 
 

@@ -22,7 +22,7 @@ from mahasiswa.store.backup_folder import (
     own_backups,
     read_outcome,
 )
-from mahasiswa.store.engines import Engine, Finding, Merged, Restored, good, shrunk, wrong
+from mahasiswa.store.engine import Engine
 from mahasiswa.store.postgres import postgres_schema
 from mahasiswa.store.postgres import postgres_sql as sql
 from mahasiswa.store.postgres.pool import (
@@ -33,6 +33,7 @@ from mahasiswa.store.postgres.pool import (
     translate,
 )
 from mahasiswa.store.postgres.store import PostgresStore
+from mahasiswa.store.results import Finding, Merged, Restored, good, shrunk, wrong
 from mahasiswa.store.shared_sql import COUNT, SIGNING_KEY
 from mahasiswa.store.store_errors import TextsRemain, Unusable
 from mahasiswa.system import interrupt

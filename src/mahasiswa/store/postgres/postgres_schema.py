@@ -23,7 +23,6 @@ from psycopg.errors import LockNotAvailable
 from mahasiswa.settings import DEFAULT_HISTORY_DAYS
 from mahasiswa.store import shared_sql
 from mahasiswa.store.commands import try_changes
-from mahasiswa.store.engines import Finding, good, wrong
 from mahasiswa.store.history_items import PURGE_ENTRIES, PURGE_SECONDS
 from mahasiswa.store.postgres import postgres_sql as sql
 from mahasiswa.store.postgres.pool import (
@@ -33,6 +32,7 @@ from mahasiswa.store.postgres.pool import (
     first_line,
     is_lost,
 )
+from mahasiswa.store.results import Finding, good, wrong
 from mahasiswa.store.store_errors import NeedsRepair, Uncertain, Unusable
 
 # Maximum time to wait for a server that does not answer, because it may be starting too.

@@ -141,9 +141,9 @@ FEW = _STATEMENTS.pop("few")
 NEWEST_ENTRIES = _STATEMENTS.pop("newest_entries")
 
 SHARED = SharedSQL(
+    _STATEMENTS,
     as_array=list,
     moment=lambda moment: moment,
     finds="strpos(folded_text, %({})s) > 0",
     matches="' ' || folded_text || ' ' ~ replace(%({})s, '*', '.*')",
-    **_STATEMENTS,
 )

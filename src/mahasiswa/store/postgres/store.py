@@ -42,11 +42,18 @@ Outcome: TypeAlias = StoreError | ItemKey | None
 
 
 class Addition(NamedTuple):
-    """A record to add, the name of the person who adds it, and whether the key of its entry is asked for."""
+    """The texts of a record to add, the name of the person who adds it, and whether the key of its entry is asked for.
 
-    record: Mahasiswa
+    A text may be None: the constraints refuse it.
+    """
+
+    texts: tuple[str | None, str | None, str | None]
     oleh: str | None
     is_named: bool
+
+    @property
+    def nim(self) -> str | None:
+        return self.texts[0]
 
 
 class PostgresStore(Store):
@@ -85,18 +92,16 @@ class PostgresStore(Store):
 
     async def add(self, nim: str | None, nama: str | None, alamat: str | None) -> ItemKey | None:
         refuse_nul(nim, nama, alamat)
-        # One transaction for each, on ten connections, would store an eighth as many per second. A text may be None: the
-        # constraints refuse it.
-        record = Mahasiswa(cast("str", nim), cast("str", nama), cast("str", alamat))
-        addition = Addition(record, OLEH.get(), NAMES_CHANGE.get())
+        # One transaction for each, on ten connections, would store an eighth as many per second.
+        addition = Addition((nim, nama, alamat), OLEH.get(), NAMES_CHANGE.get())
         key = await self._additions.write(addition, REQUEST_TIMEOUT_SECONDS)
         return cast("ItemKey | None", key)
 
-    async def run(self, steps: Callable[[], Steps[object]], kind: Kind = EDIT) -> object:
+    async def run(self, steps: Callable[[], Steps[T]], kind: Kind = EDIT) -> T:
         deadline = self.pool.deadline()
         name = {"oleh": json.dumps(OLEH.get())}
 
-        def work(db: Connection) -> Awaitable[object]:
+        def work(db: Connection) -> Awaitable[T]:
             first = f"{begin(sql.BEGIN, deadline)}{sql.NAME}; "
             return _do_steps(db, steps(), first, name, in_thread=kind is IMPORT)
 
@@ -174,20 +179,19 @@ async def _add(
     db: Connection, additions: Sequence[Addition], *, first: str = ""
 ) -> Sequence[Outcome]:
     """Add the records. Of several with the same nim, the first is added. `first` are statements for the same round trip."""
-    names = {record.nim: oleh for record, oleh, _ in reversed(additions) if record.nim is not None}
-    records = as_json([record for record, *_ in additions])
+    names = {texts[0]: oleh for texts, oleh, _ in reversed(additions) if texts[0] is not None}
+    records = as_json(addition.texts for addition in additions)
     statements = f"{first}{sql.NAME}; {sql.SHARED.add_all}"
     parameters = {"oleh": json.dumps(names), "records": records}
     added = {nim for (nim,) in await execute(db, statements, parameters)}
-    named = [addition.record.nim for addition in additions if addition.is_named]
+    named = [addition.nim for addition in additions if addition.is_named]
     entries = await execute(db, sql.NEWEST_ENTRIES, {"nims": named}) if named else ()
     keys = {nim: key_of(number, moment) for nim, number, moment in entries}
     outcomes: list[Outcome] = []
-    for record, *_ in additions:
-        outcomes.append(
-            keys.get(record.nim) if record.nim in added else Refused("nim", "duplicate")
-        )
-        added.discard(record.nim)
+    for addition in additions:
+        is_added = addition.nim in added
+        outcomes.append(keys.get(addition.nim) if is_added else Refused("nim", "duplicate"))
+        added.discard(addition.nim)
     return outcomes
 
 

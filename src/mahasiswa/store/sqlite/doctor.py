@@ -11,7 +11,7 @@ import apsw
 from mahasiswa.store import shared_sql
 from mahasiswa.store.backup_folder import lack_of_room, read_outcome
 from mahasiswa.store.commands import try_changes
-from mahasiswa.store.engines import Finding, good, shrunk, wrong
+from mahasiswa.store.results import Finding, good, shrunk, wrong
 from mahasiswa.store.sqlite import backup, sqlite_schema
 from mahasiswa.store.sqlite import sqlite_sql as sql
 from mahasiswa.store.sqlite.connection import CHECK_STEPS, WAL_MAX_BYTES, connect

@@ -13,7 +13,8 @@ import apsw
 from mahasiswa.record import Incoming
 from mahasiswa.store import commands, undo
 from mahasiswa.store.backup_folder import Backup, accepted, lack_of_room, read_outcome
-from mahasiswa.store.engines import Engine, Finding, Merged, Restored
+from mahasiswa.store.engine import Engine
+from mahasiswa.store.results import Finding, Merged, Restored
 from mahasiswa.store.sqlite import backup, doctor, sqlite_schema
 from mahasiswa.store.sqlite import sqlite_sql as sql
 from mahasiswa.store.sqlite.connection import connect, interruptible, savepoint, transaction

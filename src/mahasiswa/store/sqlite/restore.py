@@ -9,7 +9,7 @@ import apsw
 from mahasiswa.store import shared_sql
 from mahasiswa.store.backup_folder import free_name
 from mahasiswa.store.commands import recorded
-from mahasiswa.store.engines import Restored
+from mahasiswa.store.results import Restored
 from mahasiswa.store.sqlite import sqlite_sql as sql
 from mahasiswa.store.sqlite.backup import (
     backup,

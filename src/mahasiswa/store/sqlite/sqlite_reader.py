@@ -1,9 +1,7 @@
 """Reads of one kind of work, on its own threads and connections. With a write-ahead log no writer blocks them."""
 
-import asyncio
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from itertools import islice
 from pathlib import Path
@@ -37,7 +35,6 @@ NOT_UTF8 = "another program has stored a text that is not UTF-8; mahasiswa docto
 
 Asks = Callable[[], Awaitable[Version | None]]
 Reports = Callable[[apsw.Error], None]
-A = TypeVar("A")
 T = TypeVar("T")
 
 
@@ -50,9 +47,7 @@ class SQLiteReader(Reader):
         super().__init__(sql.SHARED)
         self._path, self._kind, self._slots = path, kind, slots
         self._version, self._report_damage = version, report_damage
-        self._threads = ThreadPoolExecutor(kind.running, f"reader, {kind.name}")
         self._idle: list[apsw.Connection] = []
-        self._is_closed = False
 
     async def run(self, steps: Callable[[], Steps[T]]) -> T:
         def read(db: apsw.Connection) -> T:
@@ -77,9 +72,7 @@ class SQLiteReader(Reader):
                 cursor.close()  # an open cursor keeps the connection at this moment of the data
 
     def close(self) -> None:
-        """Wait for running steps, then close every connection."""
-        self._is_closed = True
-        self._threads.shutdown()
+        """Close every connection."""
         while self._idle:
             self._idle.pop().close()
 
@@ -106,7 +99,7 @@ class SQLiteReader(Reader):
         left = deadline - time.monotonic()
         try:
             return await ended(
-                self._in_thread(query, db),
+                self._slots.in_thread(self._kind, query, db),
                 db.interrupt,
                 timeout_seconds=left,
                 interval_seconds=INTERRUPT_INTERVAL_SECONDS,
@@ -122,22 +115,21 @@ class SQLiteReader(Reader):
 
     async def _connect(self) -> apsw.Connection:
         try:
-            return await self._in_thread(_connect_to_read, self._path)
+            return await self._slots.in_thread(self._kind, _connect_to_read, self._path)
         except apsw.Error as error:
             raise Unavailable(str(error)) from error
-
-    def _in_thread(self, function: Callable[[A], T], argument: A) -> asyncio.Future[T]:
-        if self._is_closed:
-            raise Unavailable("the store is closed")
-        return asyncio.get_running_loop().run_in_executor(self._threads, function, argument)
 
 
 def _connect_to_read(path: Path) -> apsw.Connection:
     db = connect(path)
     db.execute("PRAGMA query_only = ON")
     db.create_scalar_function("fold", _fold, 1, deterministic=True)  # type: ignore[arg-type]  # declared with any number
-    db.create_scalar_function("near_key", near_key, 1, deterministic=True)  # type: ignore[arg-type]
+    db.create_scalar_function("near_key", _near_key, 1, deterministic=True)  # type: ignore[arg-type]
     return db
+
+
+def _near_key(nim: bytes) -> str:
+    return near_key(nim.decode(errors="replace"))
 
 
 def _fold(text: bytes) -> str:

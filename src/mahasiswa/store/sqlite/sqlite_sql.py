@@ -47,12 +47,12 @@ _STATEMENTS["end_silent"] = "; ".join(
 )
 
 SHARED = SharedSQL(
+    _STATEMENTS,
     as_array=json.dumps,
     # Before it are only earlier moments.
     moment=lambda moment: moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S"),
     finds="instr(folded_text, :{}) > 0",
     matches="' ' || folded_text || ' ' GLOB '*' || :{} || '*'",
-    **_STATEMENTS,
 )
 
 # --- Reading

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext, suppress
 from pathlib import Path
-from typing import NamedTuple, cast
+from typing import NamedTuple, TypeVar, cast
 
 import apsw
 
@@ -34,6 +34,8 @@ from mahasiswa.work import EDIT, IMPORT, KINDS, LIST, Kind, Slots
 # many of the shortest records as fit, 30,000, take 12 ms.
 SHORT_LIST_FILE_BYTES = 1024 * 1024
 FINAL_CHECKPOINT_TIMEOUT_SECONDS = 1.0
+
+T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
@@ -100,9 +102,9 @@ class SQLiteStore(Store):
                 return read_snapshot(self._watch, version, at_most)
         return await self._list_reader.query(lambda db: read_snapshot(db, version, at_most))
 
-    async def run(self, steps: Callable[[], Steps[object]], kind: Kind = EDIT) -> object:
+    async def run(self, steps: Callable[[], Steps[T]], kind: Kind = EDIT) -> T:
         async with self._slots.slot(kind) if kind is IMPORT else nullcontext():
-            return await self._changes.write(Change(steps, OLEH.get()))
+            return cast("T", await self._changes.write(Change(steps, OLEH.get())))
 
     async def close(self) -> None:
         for reader in self._open_readers:

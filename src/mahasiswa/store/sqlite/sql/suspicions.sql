@@ -6,7 +6,7 @@ SELECT nim FROM mahasiswa
 WHERE CASE WHEN octet_length(nim) = length(nim)
   THEN ltrim(replace(replace(replace(replace(replace(replace(
     lower(nim), 'l', '1'), 'i', '1'), 'o', '0'), ' ', ''), '.', ''), '-', ''), '0')
-  ELSE near_key(nim)
+  ELSE near_key(CAST(nim AS BLOB))
 END IN (SELECT value FROM json_each(:nims)) LIMIT :limit
 
 -- name: suspects_near
@@ -14,7 +14,7 @@ WITH keys AS MATERIALIZED (
   SELECT nim, CASE WHEN octet_length(nim) = length(nim)
     THEN ltrim(replace(replace(replace(replace(replace(replace(
       lower(nim), 'l', '1'), 'i', '1'), 'o', '0'), ' ', ''), '.', ''), '-', ''), '0')
-    ELSE near_key(nim)
+    ELSE near_key(CAST(nim AS BLOB))
   END AS key FROM mahasiswa
 ), found AS MATERIALIZED (
   SELECT nim, key FROM keys

@@ -1,0 +1,119 @@
+"""The class Engine: creates, opens, backs up, restores and checks a database."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from mahasiswa.record import Incoming
+from mahasiswa.store import Store
+from mahasiswa.store.backup_folder import Backup
+from mahasiswa.store.results import Finding, Merged, Restored
+from mahasiswa.work import Slots
+
+
+class Engine(ABC):
+    """One database. Each method makes connections of its own and closes them, except those of the store."""
+
+    @abstractmethod
+    def migrate(
+        self,
+        history_days: int | None = None,
+        *,
+        create: bool = True,
+        backups: Path | None = None,
+    ) -> None:
+        """Create the tables, or upgrade those of an earlier version of this program; raise Unusable.
+
+        `history_days` is the setting HISTORY_DAYS, which is written into the database: 0 removes the triggers and the
+        history. None, as for a command, keeps the value of the database; a new database gets DEFAULT_HISTORY_DAYS.
+        With `create=False`, an SQLite file that does not exist is an error. Otherwise it is only created if no copy of it,
+        beside it or in the folder `backups`, has records. NeedsRepair says how to restore that, or to `begin`.
+
+        All handles are closed when it returns. The service calls it in a process of its own, because no handle of SQLite
+        may be open when the workers are forked.
+        """
+
+    @contextmanager
+    def readable(self) -> Iterator["Engine"]:
+        """A database for a command that only reads: this one, or a copy if it is on a read-only disk."""
+        yield self
+
+    @abstractmethod
+    def begin(self) -> None:
+        """Create the tables if there are none, also beside copies of a lost database; raise Unusable."""
+
+    @abstractmethod
+    async def open_store(self, slots: Slots) -> Store:
+        """Open a database that `migrate` has made ready; raise Unusable."""
+
+    @abstractmethod
+    def merge(self, rows: Iterable[Incoming], *, update: bool, dry_run: bool) -> Merged:
+        """Import any number of rows, each nim at most once, all or none. With `update`, existing records may change.
+
+        The history has them as one batch of kind "import". More than UNDOABLE_ROWS_MAX rows make a silent batch. Raise
+        Unavailable, Refused or Uncertain.
+        """
+
+    @abstractmethod
+    def undo(self, number: int, *, only_unchanged: bool) -> int:
+        """See `Store.undo`. The batch may have any length. Return the number of restored records."""
+
+    @abstractmethod
+    def forget(self, nim: str) -> bool:
+        """Remove a record and its history; return False if there was neither. Raise Unavailable or TextsRemain."""
+
+    @abstractmethod
+    def backup(self, to: Path) -> None:
+        """Write a verified copy of the whole database to a file that does not exist yet; raise Unusable."""
+
+    @abstractmethod
+    def backup_into(self, folder: Path | None, max_age_seconds: float = 0.0) -> Path | None:
+        """Write such a copy to a file of this folder whose name has the time, and return the file; raise Unusable.
+
+        If the newest back-up is the same, that file gets the time now instead. With `max_age_seconds`, nothing is done if
+        the newest one is younger, and the result is None. Old back-ups of the folder are removed (`backup_folder.expired`).
+        Without a folder the file stands beside the database, and none is removed.
+        """
+
+    @abstractmethod
+    def restore(self, file: Path) -> Restored:
+        """Replace every record by those of a back-up file, in one transaction; raise Unusable.
+
+        The history stays, and the restore is one silent batch in it. The present records are written to a back-up file
+        first. A file that is missing, damaged or of a newer release is replaced by the back-up as a whole.
+        """
+
+    @abstractmethod
+    def examine(self, folder: Path | None, *, quick: bool = False) -> Iterator[Finding]:
+        """Check the database; raise Unusable if the service cannot work with it. Nothing stays written to it.
+
+        `folder` is that of the back-ups. The start of the service makes the `quick` checks. `mahasiswa doctor` makes these, and those that read every record.
+        """
+
+    @abstractmethod
+    def accept(self, folder: Path | None) -> int:
+        """Note the number of records and return it: that it was larger is no alarm any more; raise Unusable or OSError."""
+
+    @abstractmethod
+    def check_removal(self, folder: Path | None) -> None:
+        """Raise Unusable if the list may have lost records, so that its copies are still needed; raise OSError."""
+
+    @abstractmethod
+    def backup_files(self, folder: Path, *, from_future: bool = False) -> Sequence[Backup]:
+        """The back-ups of this list in a folder, newest first; raise OSError. Those of a wrong clock come from the future.
+
+        If the database cannot tell which list it is, they are those of all lists with its name.
+        """
+
+    @abstractmethod
+    def lack_of_room(self, folder: Path) -> str:
+        """Why a folder has no room for the next back-up, or nothing; raise OSError."""
+
+    @abstractmethod
+    def backup_command(self) -> str:
+        """The command that makes a back-up, as the administrator types it."""
+
+    @abstractmethod
+    def examine_backup(self, file: Path) -> Finding:
+        """Check that a back-up file can be restored."""
