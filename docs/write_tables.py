@@ -18,7 +18,7 @@ import mahasiswa
 from mahasiswa.commands.cli import main
 from mahasiswa.settings import Settings
 from mahasiswa.store.backup_folder import Outcome, write_outcome
-from mahasiswa.web.monitoring import Metrics
+from mahasiswa.web.metrics import Metrics
 from mahasiswa.work import KINDS, Limits
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -94,7 +94,7 @@ class HttpProtocol(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self.timer.cancel()
         # Release the response before the garbage collector finds this connection.
-        self.middleware.limits.shared_answers.release(self.shared, self.cut_off)
+        self.middleware.service.limits.shared_answers.release(self.shared, self.cut_off)
         self.shared = None
         is_unsent = self.flow.write_paused or (self.cycle and not self.cycle.response_complete)
         self.is_cut = bool(exc or is_unsent)
@@ -127,12 +127,12 @@ class HttpProtocol(HttpToolsProtocol):
         super().pause_writing()
         self.pace = self.pace or Pace(WRITE_TIMEOUT_SECONDS)
         if self.shared:
-            held = self.middleware.limits.shared_answers
+            held = self.middleware.service.limits.shared_answers
             held.hold(self.shared, len(self.shared), self, self.cut_off)
 
     def resume_writing(self) -> None:
         super().resume_writing()
-        self.middleware.limits.shared_answers.release(self.shared, self.cut_off)
+        self.middleware.service.limits.shared_answers.release(self.shared, self.cut_off)
         self.on_response_complete()
 
     def on_response_complete(self) -> None:
@@ -271,7 +271,9 @@ class HttpProtocol(HttpToolsProtocol):
             return
         try:
             # Pipelined requests, which are no body, never take the room that is reserved for forms.
-            self.middleware.limits.bodies.keep(held - self.held_bytes, is_small=self.body_left > 0)
+            self.middleware.service.limits.bodies.keep(
+                held - self.held_bytes, is_small=self.body_left > 0
+            )
             self.held_bytes = held
         except Busy as busy:
             log.warning("busy: %s", busy)

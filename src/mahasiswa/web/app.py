@@ -10,14 +10,15 @@ from mahasiswa.store import Store
 from mahasiswa.web import checks, history, lists, monitoring, previews, students
 from mahasiswa.web.helpers import Helpers
 from mahasiswa.web.list_cache import ListCache
+from mahasiswa.web.metrics import Metrics
 from mahasiswa.web.middleware import Middleware
-from mahasiswa.web.monitoring import Metrics
 from mahasiswa.web.pages import Pages
 from mahasiswa.web.request_guard import RequestGuard
 from mahasiswa.web.routes import HEALTH_PATH, METRICS_PATH, Route, Router
+from mahasiswa.web.service import Handler, Service
 from mahasiswa.work import Limits
 
-ROUTES = (
+ROUTES: tuple[Route[Handler], ...] = (
     # The six routes of the specification, section 4.
     Route("GET", "/", lists.index, abandons="parts"),
     Route("GET", "/mahasiswa/add", students.new, keeps_query=True),
@@ -116,8 +117,9 @@ def create_app(settings: Settings, store: Store, limits: Limits, helpers: Helper
     pages = Pages(settings)
     cache = ListCache(store, pages, limits.slots)
     metrics = Metrics(settings, cache) if settings.metrics else None
-    router = Router(
+    router = Router[Handler](
         route for route in ROUTES if route.needs is None or getattr(settings, route.needs)
     )
     guard = RequestGuard(settings)
-    return Middleware(router, guard, store, cache, pages, limits, helpers, metrics)
+    service = Service(store, cache, pages, limits, helpers, metrics)
+    return Middleware(router, guard, service)

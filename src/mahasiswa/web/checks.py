@@ -12,8 +12,8 @@ from mahasiswa.store.store_errors import Changed
 from mahasiswa.web.list_html import size_of
 from mahasiswa.web.list_query import ListQuery
 from mahasiswa.web.pages import Pages
-from mahasiswa.web.request import Request
 from mahasiswa.web.responses import rendered_in_thread
+from mahasiswa.web.service import Request
 from mahasiswa.work import SEARCH
 
 PREFIXES_MAX = 500  # beginnings of NIMs of one length that a recap shows

@@ -16,7 +16,7 @@ from starlette.requests import ClientDisconnect
 
 from mahasiswa.sheets.limits import MAX_SHEETS
 from mahasiswa.sheets.public import MAX_CONFIRMED_BYTES, UPLOAD_MAX_BYTES, is_utf8
-from mahasiswa.web.request import Request
+from mahasiswa.web.request import BareRequest, Form
 from mahasiswa.wording import ProblemName
 from mahasiswa.work import RECORD
 
@@ -45,14 +45,7 @@ class BodyRefused(Exception):
         self.limit = limit
 
 
-class Form(NamedTuple):
-    """The requested fields. `values` has each text, or None if it was not sent; `wrong` has the problems of texts."""
-
-    values: dict[str, str | None]
-    wrong: dict[str, str]
-
-
-async def read_before(request: Request, body: str | Sequence[str]) -> None:
+async def read_before(request: BareRequest, body: str | Sequence[str]) -> None:
     """Read the body to its end before the handler runs, so that no handler writes what the rest of a body refuses.
 
     Without fields it is ignored, and needs no content type (specification 4.6). The body for a helper is read by its
@@ -67,7 +60,7 @@ async def read_before(request: Request, body: str | Sequence[str]) -> None:
             pass
 
 
-async def _read_form(request: Request, fields: Sequence[str]) -> Form:
+async def _read_form(request: BareRequest, fields: Sequence[str]) -> Form:
     """Read an application/x-www-form-urlencoded body; raise BodyRefused, Busy. Other fields than `fields` are ignored."""
     form = Form({}, {})
     with request.limits.bodies.hold() as count:
@@ -151,7 +144,7 @@ def _parsed(headers: Headers, body: bytes) -> FormData:
     raise BodyRefused("bad request")
 
 
-def _check_form(request: Request, body: bytes | bytearray) -> None:
+def _check_form(request: BareRequest, body: bytes | bytearray) -> None:
     """Raise BodyRefused if the body is not a form."""
     headers = request.first_headers
     content_type = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
@@ -180,7 +173,7 @@ def _decode(text: bytes) -> bytes:
 
 
 @asynccontextmanager
-async def read_large_body(request: Request) -> AsyncIterator[tuple[bytearray, str]]:
+async def read_large_body(request: BareRequest) -> AsyncIterator[tuple[bytearray, str]]:
     """Read an upload, or the form of a preview or of ticks; yield it and its boundary, or a blank text. Raise BodyRefused, Busy.
 
     If many of them arrive, the slowest one ends. The body counts in the budget until the end of the block.
@@ -207,7 +200,7 @@ async def read_large_body(request: Request) -> AsyncIterator[tuple[bytearray, st
 
 
 async def read_pieces(
-    request: Request, max_bytes: int, too_large: ProblemName, count: Callable[[int], None]
+    request: BareRequest, max_bytes: int, too_large: ProblemName, count: Callable[[int], None]
 ) -> AsyncGenerator[bytes, None]:
     """The pieces of a body as they arrive. Raise BodyRefused, ClientDisconnect and what `count` of a length raises."""
     header = request.first_headers.get(b"content-length", b"")
@@ -236,7 +229,7 @@ async def read_pieces(
 
 
 async def read_body(
-    request: Request, max_bytes: int, too_large: ProblemName, count: Callable[[int], None]
+    request: BareRequest, max_bytes: int, too_large: ProblemName, count: Callable[[int], None]
 ) -> bytes:
     """A whole body; raise what `read_pieces` raises."""
     # A list of tiny pieces would take far more memory than their bytes, which are counted.
@@ -246,7 +239,7 @@ async def read_body(
     return bytes(body)
 
 
-def _boundary(request: Request) -> str:
+def _boundary(request: BareRequest) -> str:
     content_type = request.first_headers.get(b"content-type", b"")
     media_type, options = parse_options_header(content_type[:CONTENT_TYPE_MAX_BYTES])
     boundary = options.get(b"boundary", b"")

@@ -35,7 +35,7 @@ from starlette.responses import Response
 from mahasiswa import wording
 from mahasiswa.sheets.sheet_errors import TooBig
 from mahasiswa.web.forms import BodyRefused
-from mahasiswa.web.request import Request
+from mahasiswa.web.request import BareRequest
 from mahasiswa.web.responses import accepted_and_known
 
 PIECE_BYTES = 64 * 1024
@@ -230,7 +230,7 @@ class _Conversation(NamedTuple):
         return kind, bytes(message)
 
 
-def helper_task(request: Request, name: str, **head: object) -> Mapping[str, object]:
+def helper_task(request: BareRequest, name: str, **head: object) -> Mapping[str, object]:
     """A task with what its page needs of the request. `boundary` is that of an upload."""
     assert request.route  # noqa: S101 - a handler calls this
     return {

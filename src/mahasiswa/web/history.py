@@ -15,8 +15,8 @@ from mahasiswa.store.store_errors import BatchTooLong, NotInHistory, Refused, Un
 from mahasiswa.web.list_html import latest_change
 from mahasiswa.web.list_query import ListQuery, changed
 from mahasiswa.web.pages import Pages
-from mahasiswa.web.request import Request
 from mahasiswa.web.responses import rendered_in_thread
+from mahasiswa.web.service import Request
 from mahasiswa.work import SEARCH
 
 HISTORY_PATH = "/mahasiswa/riwayat"

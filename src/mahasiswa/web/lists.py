@@ -31,8 +31,8 @@ from mahasiswa.web.list_query import (
 )
 from mahasiswa.web.page_renderer import joined
 from mahasiswa.web.pages import Frame, Pages
-from mahasiswa.web.request import Request
 from mahasiswa.web.responses import Stream, chunks_of, rendered_in_thread, unsent_file
+from mahasiswa.web.service import Request
 from mahasiswa.work import EXPORT, LIST, PAGE, SEARCH, Busy
 
 # Maximum rows that are read and sent at a time; fewer if texts are long (reader.AFTER_MAX_BYTES).

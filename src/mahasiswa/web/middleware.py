@@ -4,9 +4,10 @@ import json
 import logging
 import secrets
 import time
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
 from dataclasses import dataclass, field
 from itertools import count
+from typing import Any
 
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response, StreamingResponse
@@ -15,18 +16,14 @@ from starlette.types import Receive, Scope, Send
 from mahasiswa.logs import write_line
 from mahasiswa.record import NIM_MAX_CHARACTERS
 from mahasiswa.sheets.public import SheetError, TooBig
-from mahasiswa.store import Store
 from mahasiswa.store.history_items import NAMES_CHANGE, OLEH
 from mahasiswa.web.forms import BodyRefused, read_before
-from mahasiswa.web.helpers import Helpers
-from mahasiswa.web.list_cache import ListCache
-from mahasiswa.web.monitoring import Metrics
 from mahasiswa.web.pages import Pages
-from mahasiswa.web.request import Request
 from mahasiswa.web.request_guard import RequestGuard
 from mahasiswa.web.responses import FixedResponse, compressed
 from mahasiswa.web.routes import Router
-from mahasiswa.work import Busy, Limits
+from mahasiswa.web.service import Handler, Request, Service
+from mahasiswa.work import Busy
 
 # In the log, as nginx writes it: the client was gone, or cut off, before its answer ended.
 CLIENT_DISCONNECTED = 499
@@ -37,31 +34,26 @@ log = logging.getLogger(__name__)
 
 @dataclass
 class Middleware:
-    """Answers every request, and has what all handlers share."""
+    """Answers every request of a service."""
 
-    router: Router
+    router: Router[Handler]
     guard: RequestGuard
-    store: Store
-    cache: ListCache
-    pages: Pages
-    limits: Limits
-    helpers: Helpers
-    metrics: Metrics | None
+    service: Service
     numbers: Iterator[int] = field(default_factory=lambda: count(secrets.randbelow(10**8)))
     """Of requests. Each worker begins at another number."""
     has_warned: bool = False
 
     def list_page_now(self, scope: Scope) -> FixedResponse | None:
         """The answer to GET or HEAD of exactly the list, if nothing has to be waited for."""
-        page = None if self.guard.problem(scope) else self.cache.respond_now(scope)
-        if page and self.metrics:
-            self.metrics.observe("/", scope["method"], page.status_code, 0.0)
+        page = None if self.guard.problem(scope) else self.service.cache.respond_now(scope)
+        if page and self.service.metrics:
+            self.service.metrics.observe("/", scope["method"], page.status_code, 0.0)
         return page
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one HTTP request."""
         began = time.perf_counter()
-        request = Request(scope, receive, self)
+        request = Request(scope, receive, self.service, self.guard.prefix, self.router)
         request.number = f"{next(self.numbers) % 10**8:08}"
         if not (request.connection or self.has_warned):
             log.warning(
@@ -74,8 +66,8 @@ class Middleware:
         try:
             # An answer counts in the budget until the client has taken it, and so do the texts of a form.
             with (
-                self.limits.answers.hold() as request.count_answer,
-                self.limits.bodies.hold() as request.count_texts,
+                request.limits.answers.hold() as request.count_answer,
+                request.limits.bodies.hold() as request.count_texts,
             ):
                 response = await self._respond(request)
                 status = response.status_code
@@ -93,16 +85,18 @@ class Middleware:
         finally:
             seconds = time.perf_counter() - began
             log_request(request, self.guard, status, seconds)
-            if self.metrics:
+            if self.service.metrics:
                 route = next(iter(request.methods.values()), None)
-                self.metrics.observe(
+                self.service.metrics.observe(
                     route.path if route else "other", request.method, status, seconds
                 )
 
     async def _respond(self, request: Request) -> Response:
         problem = self.guard.problem(request.scope)
         # The query is parsed only if the guard found it short enough.
-        pages = self.pages if problem else self.pages.at(request.list_query)
+        pages = self.service.pages
+        if not problem:
+            pages = pages.at(request.list_query)
         try:
             response = pages.error(problem) if problem else await self._answer(request, pages)
         except ClientDisconnect:
@@ -132,7 +126,9 @@ class Middleware:
             await read_before(request, request.route.body)
         # The redirect of a form of the specification names no change (specification 4.4.2).
         NAMES_CHANGE.set(bool(request.scope["query_string"]) or not request.route.keeps_query)
-        answer = request.route.handler(request, self.store, pages)
+        answer: Coroutine[Any, Any, Response] = request.route.handler(
+            request, self.service.store, pages
+        )
         if request.route.abandons == "all":
             answer = request.while_connected(answer)
         try:

@@ -26,7 +26,7 @@ from mahasiswa.web.helpers import (
 )
 from mahasiswa.web.list_query import query_of
 from mahasiswa.web.pages import Pages
-from mahasiswa.web.request import Request
+from mahasiswa.web.service import Request
 from mahasiswa.work import IMPORT, PREVIEW
 
 # Stored records that are compared with unknown NIMs because their NIM looks the same.

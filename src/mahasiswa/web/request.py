@@ -1,11 +1,11 @@
-"""The request that handlers get, with its path percent-encoded and the limits of the worker, and the problem of a failed one."""
+"""A request with its path percent-encoded, its route and the limits of the worker, and the problem of a failed one."""
 
 import asyncio
 import errno
 import logging
 from collections.abc import Callable, Coroutine, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 from urllib.parse import unquote_to_bytes
 
 from starlette.requests import ClientDisconnect
@@ -15,12 +15,9 @@ from starlette.types import Receive, Scope
 from mahasiswa.store.store_errors import TookTooLong, Unavailable, Uncertain
 from mahasiswa.web.connection import connection_of
 from mahasiswa.web.list_query import ListQuery, is_list_query
+from mahasiswa.web.routes import Router
 from mahasiswa.wording import ProblemName
-from mahasiswa.work import PAGE_MAX_BYTES, Busy
-
-if TYPE_CHECKING:
-    from mahasiswa.web.forms import Form
-    from mahasiswa.web.middleware import Middleware
+from mahasiswa.work import PAGE_MAX_BYTES, Busy, Limits
 
 # Errors of the operating system that are no fault of the program.
 DISK_FULL, NO_FILE_DESCRIPTOR = (errno.ENOSPC, errno.EDQUOT), (errno.EMFILE, errno.ENFILE)
@@ -34,14 +31,23 @@ class PageTooLong(Exception):
     """A page would be longer than PAGE_MAX_BYTES."""
 
 
-class Request(StarletteRequest):
+class Form(NamedTuple):
+    """The requested fields. `values` has each text, or None if it was not sent; `wrong` has the problems of texts."""
+
+    values: dict[str, str | None]
+    wrong: dict[str, str]
+
+
+class BareRequest(StarletteRequest):
     """An HTTP request and its route. `path` is raw, without the prefix of BASE_URL: handlers decode its segment."""
 
-    def __init__(self, scope: Scope, receive: Receive, service: "Middleware") -> None:
+    def __init__(
+        self, scope: Scope, receive: Receive, limits: Limits, prefix: bytes, router: Router[Any]
+    ) -> None:
         super().__init__(scope, receive)
-        self.service, self.limits = service, service.limits
-        self.path = scope["raw_path"].removeprefix(service.guard.prefix).decode("latin-1") or "/"
-        self.methods = service.router.methods(self.path)
+        self.limits = limits
+        self.path = scope["raw_path"].removeprefix(prefix).decode("latin-1") or "/"
+        self.methods = router.methods(self.path)
         self.route = self.methods.get("GET" if self.method == "HEAD" else self.method)
         self.connection = connection_of(scope)
         # Counts bytes of the answer, or of the records for it, in the budget of answers; raises Busy.

@@ -14,7 +14,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from mahasiswa.web.connection import connection_of
-from mahasiswa.web.request import Request
+from mahasiswa.web.request import BareRequest
 from mahasiswa.work import Kind
 
 # ISA-L is the fastest, for 2 to 6% more bytes than zlib (docs/decisions.md, Measured).
@@ -56,7 +56,7 @@ class Stream(StreamingResponse):
 
     def __init__(
         self,
-        request: Request,
+        request: BareRequest,
         chunks: AsyncIterator[bytes],
         headers: Mapping[str, str],
         media_type: str = "text/html",
@@ -161,7 +161,7 @@ class CachedPage:
 
 
 async def rendered_in_thread(
-    request: Request, kind: Kind, render: Callable[[], Response]
+    request: BareRequest, kind: Kind, render: Callable[[], Response]
 ) -> Response:
     """Render and compress a page in a thread of this kind, because it may be long; raise Busy."""
     return await request.limits.slots.run(kind, lambda: compressed(render(), request))

@@ -10,10 +10,10 @@ from mahasiswa.record import Mahasiswa, digest
 from mahasiswa.store import Store
 from mahasiswa.store.history_items import Batch, Entry, ItemKey
 from mahasiswa.store.store_errors import Changed, EditConflict, Refused, Unavailable, Uncertain
-from mahasiswa.web.forms import Form
 from mahasiswa.web.list_query import UNKNOWN_DELETION, change_of
 from mahasiswa.web.pages import Pages, Reply
-from mahasiswa.web.request import Request
+from mahasiswa.web.request import Form
+from mahasiswa.web.service import Request
 from mahasiswa.work import RECORD, Busy
 
 

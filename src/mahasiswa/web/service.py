@@ -1,0 +1,42 @@
+"""What all handlers share, and the request that they get."""
+
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from typing import Any
+
+from starlette.responses import Response
+from starlette.types import Receive, Scope
+
+from mahasiswa.store import Store
+from mahasiswa.web.helpers import Helpers
+from mahasiswa.web.list_cache import ListCache
+from mahasiswa.web.metrics import Metrics
+from mahasiswa.web.pages import Pages
+from mahasiswa.web.request import BareRequest
+from mahasiswa.web.routes import Router
+from mahasiswa.work import Limits
+
+
+@dataclass
+class Service:
+    """The store, the pages, and the limits of a worker."""
+
+    store: Store
+    cache: ListCache
+    pages: Pages
+    limits: Limits
+    helpers: Helpers
+    metrics: Metrics | None
+
+
+class Request(BareRequest):
+    """A request to a service."""
+
+    def __init__(
+        self, scope: Scope, receive: Receive, service: Service, prefix: bytes, router: Router[Any]
+    ) -> None:
+        super().__init__(scope, receive, service.limits, prefix, router)
+        self.service = service
+
+
+Handler = Callable[[Request, Store, Pages], Coroutine[Any, Any, Response]]
