@@ -1,15 +1,22 @@
 """The Store protocol: each engine keeps the same promises."""
 
 import asyncio
+import re
+from pathlib import Path
+from typing import get_args
 
 import pytest
 from stores import BUDI, SITI, Outcome, attempt_all, fill, opened, read_all, records_of
 
+from mahasiswa import store as store_package
 from mahasiswa.record import near_key
 from mahasiswa.settings import DatabaseURL
-from mahasiswa.store import Store
+from mahasiswa.store import Store, Suspicion
 from mahasiswa.store.history_items import Entry
+from mahasiswa.store.postgres import postgres_sql
 from mahasiswa.store.reader import SNAPSHOT_MAX_BYTES
+from mahasiswa.store.shared_sql import SharedSQL
+from mahasiswa.store.sqlite import sqlite_sql
 from mahasiswa.work import IMPORT, LIST, RECORD
 
 ASCII_NIMS = "! 0 00 10 100 2 A Z a aB ab z ~ ... ./ /.."
@@ -199,3 +206,15 @@ async def test_records_whose_nim_is_nearly_the_same_are_found(store: Store) -> N
     assert sorted(near) == ["0230000703", "23O5l", "A11.2020-1"]
     assert len(await store.reader(IMPORT).near(keys, 1)) == 1
     assert await store.reader(IMPORT).near([], 10) == []
+
+
+def test_both_engines_have_the_statements_that_the_program_names_and_no_others() -> None:
+    """A statement is an attribute, whose name mypy does not check."""
+    source = "".join(
+        path.read_text("utf-8") for path in Path(store_package.__file__).parent.rglob("*.py")
+    )
+    named = set(re.findall(r"\bsql\.(?:SHARED\.)?([a-z_]+)\b", source))
+    named |= {f"suspects_{suspicion}" for suspicion in get_args(Suspicion)}
+    for shared in (sqlite_sql.SHARED, postgres_sql.SHARED):
+        statements = {name for name, text in vars(shared).items() if isinstance(text, str)}
+        assert named - {*dir(SharedSQL), "moment"} == statements - {"_finds", "_matches"}
