@@ -124,7 +124,7 @@ class Preview(Page):
         self.answers = [
             str(node.attributes["value"]) for node in self.tree.css(".question [name='benar[]']")
         ]
-        self.noticed = [" ".join(text.split()) for text in self.texts("#periksa li")]
+        self.noticed = [_without_inputs(group) for group in self.tree.css("#periksa li")]
         attributes = [
             (node.text(), node.attributes) for node in self.tree.css("main form button[name=ada]")
         ]
@@ -161,6 +161,14 @@ class Preview(Page):
             [cell.text() for cell in row.css("td")] for row in self.tree.css(f"#{part} tbody tr")
         ]
         return [Shown(int(number), nim, (nama, alamat)) for number, nim, nama, alamat in cells]
+
+
+def _without_inputs(group: LexborNode) -> str:
+    """The text of a notice with its rows."""
+    text = group.text()
+    for row in group.css(".repair"):
+        text = text.replace(row.text(), "", 1)
+    return " ".join(text.split())
 
 
 class Importer:
@@ -226,7 +234,7 @@ def repaired(preview: Preview, **fields: str | Sequence[str]) -> list[tuple[str,
     """Return the fields that "Periksa lagi" sends, as a browser. `fields` replace those with the same name."""
     (form,) = [node for node in preview.tree.css("main form") if node.css("input[name=data]")]
     sent = [("data", preview.data), ("periksa", "1"), *chosen(form)]
-    for row in preview.tree.css("#perbaiki .repair"):
+    for row in preview.tree.css(".repair"):
         sent += [
             (f"{name}[]", _value(row, f"{name}[]")) for name in ("baris", "nim", "nama", "alamat")
         ]

@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple
 
 LABELS = {"nim": "NIM", "nama": "Nama", "alamat": "Alamat"}  # in every sentence
 HEADER = tuple(LABELS.values())  # in the order of the fields
+REMARK = "Keterangan"  # the title of the column of problems
 TEMPLATE_SHEET = "Mahasiswa"  # the name of the sheet in our workbooks
 
 

@@ -35,4 +35,4 @@ from mahasiswa.sheets.reading import read, read_text
 from mahasiswa.sheets.sheet_errors import NotCarried, SheetError, TooBig
 from mahasiswa.sheets.signed_field import MAX_CONFIRMED_BYTES, KeySigner, Signer
 from mahasiswa.sheets.titles import second_table
-from mahasiswa.sheets.xlsx_export import write_template, write_xlsx
+from mahasiswa.sheets.xlsx_export import rest_as_xlsx, write_template, write_xlsx

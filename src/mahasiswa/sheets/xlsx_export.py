@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from html import escape
+from io import BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -40,14 +41,34 @@ def write_xlsx(records: Iterable[Mahasiswa], file: BinaryIO) -> int:
                 )
             for column, text in enumerate(record):
                 widths[column] = min(max(widths[column], len(text) + 2), COLUMN_MAX_CHARACTERS)
-                written = _as_xml(text) if _has_control(text) else text
-                problem = wording.CELL_NOT_CARRIED if _is_not_carried(text) else ""
-                if not problem and sheet.write_string(number, column, written, text_format):
-                    problem = wording.CELL_TOO_LONG
-                if problem:
-                    field, limit = wording.HEADER[column], wording.number(CELL_MAX_UTF16_UNITS)
-                    raise NotCarried(problem.format(field=field, nim=record.nim[:40], limit=limit))
+            _write_row(sheet, number, record, text_format)
     return number
+
+
+def rest_as_xlsx(rows: Iterable[Sequence[str]]) -> bytes:
+    """The rows that an import leaves out, each with its problem, as a workbook. It is made in memory. Raises NotCarried."""
+    file = BytesIO()
+    workbook = Workbook(file, {"in_memory": True})
+    sheet = workbook.add_worksheet(wording.TEMPLATE_SHEET)
+    text_format = workbook.add_format({"num_format": "@"})
+    sheet.set_column(0, len(wording.HEADER), COLUMN_MIN_CHARACTERS, text_format)
+
+    for number, row in enumerate([(*wording.HEADER, wording.REMARK), *rows]):
+        _write_row(sheet, number, row, text_format)
+
+    workbook.close()
+    return file.getvalue()
+
+
+def _write_row(sheet: Any, number: int, texts: Sequence[str], text_format: object) -> None:  # noqa: ANN401 - XlsxWriter has no types
+    for column, text in enumerate(texts):
+        written = _as_xml(text) if _has_control(text) else text
+        problem = wording.CELL_NOT_CARRIED if _is_not_carried(text) else ""
+        if not problem and sheet.write_string(number, column, written, text_format):
+            problem = wording.CELL_TOO_LONG
+        if problem:
+            field, limit = wording.HEADER[column], wording.number(CELL_MAX_UTF16_UNITS)
+            raise NotCarried(problem.format(field=field, nim=texts[0][:40], limit=limit))
 
 
 def write_template(file: BinaryIO) -> None:

@@ -5,6 +5,7 @@ import os
 import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeAlias
 from urllib.parse import unquote
 
@@ -21,8 +22,9 @@ from mahasiswa.web.forms import Upload, parse_confirmation, parse_upload, utf8, 
 from mahasiswa.web.helpers import PIECE_BYTES, in_messages
 from mahasiswa.web.pages import Pages
 from mahasiswa.web.preview_page import Alert, PreviewPage, shown_missing
-from mahasiswa.web.responses import compressed
+from mahasiswa.web.responses import XLSX, compressed
 
+REST_NAME = "baris-yang-dilewati.xlsx"
 ALL_LOST_ZEROS = "nol"  # the value of the button that restores the zeros of all NIMs
 ABSENTEES_MAX_ROWS = 1000  # records that are listed because the file lacks them
 ASKED_NIMS = 500  # whose records one question asks for
@@ -159,22 +161,41 @@ def confirm_import(task: Task) -> Led:
     sent = _confirmation(task)
     alert, cleaned = _repaired(sent, task)
     opened = sent["periksa"][-1] if sent["periksa"] else ""
-    ticks = sent["benar[]"]
-    if alert or opened or cleaned.columns_problem or sent["pakai[]"]:
-        alert = alert or ("chosen" if sent["pakai[]"] or not opened else "")
-        return _import_preview(
-            task, cleaned, opened=opened, alert=alert, meant=sent["pakai[]"], ticks=ticks
-        )
+    meant = sent["pakai[]"]
+    show = partial(_import_preview, task, cleaned, ticks=sent["benar[]"])
+    if opened == "belum":
+        return _rest(task, cleaned)
+    if alert or opened or cleaned.columns_problem or meant:
+        alert = alert or ("chosen" if meant or not opened else "")
+        return show(opened=opened, alert=alert, meant=meant)
+
     plan = sheets.compare(cleaned, task.find(cleaned.nims()))
     update = sent["ada"][-1:] == ["perbarui"]
     writes = sheets.confirmed_writes(cleaned.file, plan, update=update)
     if writes is None or task.head["has_changed"]:
-        return _import_preview(task, cleaned, alert="changed", ticks=ticks)
+        return show(alert="changed")
     written = {row.number for row in (*plan.new, *(plan.changed if update else ()))}
-    if writes and sheets.unanswered([*cleaned.questions, *plan.questions], written, ticks):
-        return _import_preview(task, cleaned, alert="asked", ticks=ticks)
+    questions = [*cleaned.questions, *plan.questions]
+    if writes and sheets.unanswered(questions, written, sent["benar[]"]):
+        return show(alert="asked")
     rows = ((*record, expected) for record, expected in writes)
     return {"kind": "writes"}, in_messages(rows)
+
+
+def _rest(task: Task, cleaned: sheets.CleanedFile) -> Led:
+    """The rows that no button writes, as a workbook, so that a person can repair them later."""
+    plan = sheets.compare(cleaned, task.find(cleaned.nims()))
+    cells_of = dict(cleaned.rows)
+    rows = [
+        (*(sheets.in_input(cell) for cell in cells_of[row.number][:3]), row.problem)
+        for row in sorted([*plan.wrong, *plan.doubted])
+    ]
+    headers = {
+        **task.pages.headers,
+        **task.pages.not_stored,
+        "content-disposition": f'attachment; filename="{REST_NAME}"',
+    }
+    return task.shown(Response(sheets.rest_as_xlsx(rows), 200, headers, XLSX))
 
 
 def confirm_deletion(task: Task) -> Led:

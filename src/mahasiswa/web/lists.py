@@ -31,7 +31,7 @@ from mahasiswa.web.list_query import (
 )
 from mahasiswa.web.page_renderer import joined
 from mahasiswa.web.pages import Frame, Pages
-from mahasiswa.web.responses import Stream, chunks_of, rendered_in_thread, unsent_file
+from mahasiswa.web.responses import XLSX, Stream, chunks_of, rendered_in_thread, unsent_file
 from mahasiswa.web.service import Request
 from mahasiswa.work import EXPORT, LIST, PAGE, SEARCH, Busy
 
@@ -41,8 +41,6 @@ EXPORT_RECORDS = 500  # minimum records that a helper gets at a time, unless the
 # Maximum time that other spellings of words that were found may add to a search.
 SAME_SOUND_TIMEOUT_SECONDS = 0.05
 SPELLINGS_OFFERED = 5  # maximum other spellings that a page offers
-
-XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 
 
 async def index(request: Request, store: Store, pages: Pages) -> Response:

@@ -1,6 +1,6 @@
 """Arranges previews for their pages, which are bounded by their rows and by the length of each text."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, chain, groupby, islice
@@ -33,6 +33,7 @@ class Group(NamedTuple, Generic[Row]):
     message: str
     rows: Sequence[Row]
     others: int
+    inputs: Collection[int] = ()  # the numbers of the rows that have inputs here
 
 
 class Part(NamedTuple):
@@ -147,21 +148,18 @@ class PreviewPage:
     @property
     def unshown_repairs(self) -> int:
         """The number of rows that have no inputs in this page, although a person can repair them."""
-        rows = (
-            len(self.plan.wrong)
-            + len(self.plan.doubted)
-            - sum(len(group.rows) for group in self.repairs)
-        )
-        return rows - sum(row.problem in wording.MISSING_COLUMNS for row in self.plan.wrong)
+        return len(self._repairable) - sum(len(group.inputs) for group in self.repairs)
 
     @cached_property
     def noticed(self) -> list[Group[sheets.PlannedRow]]:
-        """The rows to check by their notices, with a tick beside those whose NIM is probably meant to be another."""
-        rows = sorted(
-            chain(self.plan.new, self.plan.changed, self.plan.same),
-            key=lambda planned: planned.number,
-        )
-        return self._groups((notice, row) for row in rows for notice in row.notices)
+        """The rows to check by their notices. A row has inputs once, below its first notice."""
+        groups = []
+        placed = {row.number for row in self._repairable}
+        for group in self._notices:
+            inputs = {row.number for row in group.rows if row.number in self.inputs} - placed
+            placed |= inputs
+            groups.append(group._replace(inputs=inputs))
+        return groups
 
     @cached_property
     def skipped(self) -> list[Group[sheets.RejectedRow]]:
@@ -170,27 +168,46 @@ class PreviewPage:
 
     @cached_property
     def repairs(self) -> list[Group[sheets.RejectedRow]]:
-        """The rows to repair, with the texts for their inputs. Only the first ones have inputs, if no column is missing."""
+        """The rows to repair. Only the first ones have inputs, if no column is missing."""
+        groups = []
+        problems = ((row.problem, row) for row in self._left)
+        for group in self._groups(problems, MAX_REPAIRED_ROWS):
+            shown = [] if group.message in wording.MISSING_COLUMNS else group.rows
+            inputs = {row.number for row in shown if row.number in self.inputs}
+            groups.append(group._replace(inputs=inputs))
+        return groups
+
+    @cached_property
+    def inputs(self) -> Mapping[int, Sequence[str]]:
+        """The NIM, Nama and Alamat of the rows that have inputs: first those to repair, then those to check."""
+        checked = [row.number for group in self._notices for row in group.rows]
+        numbers = dict.fromkeys([*(row.number for row in self._repairable), *checked])
         cells_of = dict(self.cleaned.rows)
-        gone = set(self.cleaned.file.changed) if self.alert == "changed" else set()
-        problems = [
-            (row.number, wording.GONE if row.number in gone else row.problem)
-            for row in self.plan.wrong
-        ]
-        problems += [(row.number, row.problem) for row in self.plan.doubted]
-        rows = []
-        for number, problem in sorted(problems):
-            nim, nama, alamat = map(sheets.in_input, cells_of[number][: len(wording.HEADER)])
-            rows.append(sheets.RejectedRow(number, problem, (nim, nama, alamat)))
-        repairable = [row for row in rows if row.problem not in wording.MISSING_COLUMNS]
-        inputs = {
-            row.number for row in repairable[: fitting("".join(row.cells) for row in repairable)]
+        texts = {
+            number: [sheets.in_input(cell) for cell in cells_of[number][: len(wording.HEADER)]]
+            for number in islice(numbers, MAX_REPAIRED_ROWS)
         }
-        groups = self._groups(((row.problem, row) for row in rows), MAX_REPAIRED_ROWS)
-        return [
-            group._replace(rows=[row for row in group.rows if row.number in inputs])
-            for group in groups
-        ]
+        return dict(islice(texts.items(), fitting(map("".join, texts.values()))))
+
+    @cached_property
+    def _repairable(self) -> list[sheets.RejectedRow]:
+        """The rows that a person can repair; no text replaces a column that is missing."""
+        return [row for row in self._left if row.problem not in wording.MISSING_COLUMNS]
+
+    @cached_property
+    def _left(self) -> list[sheets.RejectedRow]:
+        """The rows that are not saved as they are, by their numbers."""
+        rows = sorted([*self.plan.wrong, *self.plan.doubted])
+        gone = set(self.cleaned.file.changed) if self.alert == "changed" else set()
+        return [row._replace(problem=wording.GONE) if row.number in gone else row for row in rows]
+
+    @cached_property
+    def _notices(self) -> list[Group[sheets.PlannedRow]]:
+        rows = sorted(
+            chain(self.plan.new, self.plan.changed, self.plan.same),
+            key=lambda planned: planned.number,
+        )
+        return self._groups((notice, row) for row in rows for notice in row.notices)
 
     @cached_property
     def parts(self) -> list[Part]:

@@ -31,6 +31,8 @@ except ImportError:  # isal has no wheel for this machine
 PIECE_BYTES = 64 * 1024  # of a stream; the next piece is written when the client has taken this one
 GZIP_MIN_BYTES = 1024  # a shorter page fits into one packet as it is
 
+XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
+
 NUMBER_MARK = b"<!--number-->"  # in an error page, for the number of its request
 
 refuses_gzip = re.compile(rb"gzip\s*;\s*q=0(\.0*)?\s*(,|$)")

@@ -3,8 +3,10 @@
 import datetime as dt
 import re
 from collections.abc import Callable
+from io import BytesIO
 from pathlib import Path
 
+import openpyxl  # type: ignore[import-untyped]
 import pytest
 from harness import Service
 from spreadsheets import (
@@ -12,6 +14,7 @@ from spreadsheets import (
     KEPT,
     MIXED,
     SAVE,
+    SHEET,
     Database,
     Importer,
     Preview,
@@ -49,8 +52,8 @@ def test_a_preview_shows_what_an_import_would_write_and_writes_nothing(
         "Budi S.",
     ]
     assert preview.buttons == [
-        ("Simpan 1 mahasiswa baru saja", "ada", "lewati"),
-        ("Simpan 1 mahasiswa baru dan perbarui 1 data lama", "ada", "perbarui"),
+        ("Simpan 1 mahasiswa baru saja, lewati 2", "ada", "lewati"),
+        ("Simpan 1 mahasiswa baru dan perbarui 1 data lama, lewati 2", "ada", "perbarui"),
     ]
     assert isinstance(service.database, Path)  # the first use, above, may still write
     files = [service.database, service.database.with_name("mahasiswa.db-wal")]
@@ -274,7 +277,7 @@ def test_other_sheets_or_all_of_them_are_chosen_in_the_preview(
     assert every.wrong[1].startswith("Kelas B, baris 4: NIM kosong")
     assert every.noticed[0].startswith("Kelas B, baris 6: NIM ini mirip")
     labels = [
-        node.attributes["aria-label"] for node in every.tree.css(".repair input[name='nim[]']")
+        node.attributes["aria-label"] for node in every.tree.css("#perbaiki input[name='nim[]']")
     ]
     assert labels == ["NIM, Kelas A, baris 3", "NIM, Kelas B, baris 5", "NIM, Kelas B, baris 4"]
     numbers = [str(node.attributes["value"]) for node in every.tree.css("input[name='baris[]']")]
@@ -594,6 +597,51 @@ def test_nims_that_a_spreadsheet_has_spoilt_are_typed_or_skipped(importer: Impor
     assert [nim for nim, _, _ in importer.records()] == ["01/02/2023", "A1"]
     preview = importer.upload(table(*spoilt[:2], "230001800001346007|Eko|S"))
     assert preview.counts == {"Baru": 3}
+
+
+def test_rows_that_are_left_are_counted_in_the_button_and_downloaded(importer: Importer) -> None:
+    """With their problems, so that none is forgotten. The workbook can be repaired and uploaded."""
+    preview = importer.upload(table("1|Ani|Solo", "|Budi|Klaten", "TAMU|Citra|=x", "4||Wates"))
+    assert [button.text for button in preview.buttons] == ["Simpan 1, lewati 3"]
+    (button,) = preview.tree.css("[value=belum]")
+    assert button.text() == "Unduh 3 baris yang dilewati (.xlsx)"
+    answer = importer.site.post(SAVE, repaired(preview, periksa="belum"))
+    assert answer.headers["content-type"] == SHEET
+    named = 'attachment; filename="baris-yang-dilewati.xlsx"'
+    assert answer.headers["content-disposition"] == named
+    sheet = openpyxl.load_workbook(BytesIO(answer.content)).active
+    rows = [[cell.value or "" for cell in row] for row in sheet]
+    assert [row[:3] for row in rows] == [
+        ["NIM", "Nama", "Alamat"],
+        ["", "Budi", "Klaten"],
+        ["TAMU", "Citra", "=x"],
+        ["4", "", "Wates"],
+    ]
+    assert [row[3][:12] for row in rows[1:]] == ["NIM kosong a", "NIM ini tida", "Nama kosong."]
+    again = importer.upload(answer.content, "baris-yang-dilewati.xlsx")
+    assert again.counts == {"Perlu diperbaiki": 3}
+    assert importer.records() == []
+
+
+def test_a_row_to_check_has_inputs_once(importer: Importer) -> None:
+    """A typed text is previewed, as that of a row to repair. A row with two notices has inputs below the first."""
+    preview = importer.upload(table("2300018101|Ani  Sari|Solo", "12 34|7|Wates", "|Budi|Klaten"))
+    numbers = [node.attributes["value"] for node in preview.tree.css("[name='baris[]']")]
+    assert sorted(map(str, numbers)) == ["2", "3", "4"]
+    ticks = [" ".join(label.text().split()) for label in preview.tree.css("#periksa .ticks label")]
+    assert ticks == ["Lewati baris 2", "Lewati baris 3"]
+    sent = repaired(preview)
+    for row in preview.tree.css("#periksa .repair"):
+        cells = [str(node.attributes.get("value") or "") for node in row.css("input")][:4]
+        new = ["1234", "Dewi"] if cells[0] == "3" else cells[1:3]
+        sent += zip(
+            ("baris[]", "nim[]", "nama[]", "alamat[]"), (cells[0], *new, cells[3]), strict=True
+        )
+    again = importer.shown(importer.site.post(SAVE, sent))
+    assert again.status.startswith("Perbaikan Anda sudah diperiksa.")
+    assert ("1234", ("Dewi", "Wates")) in [(row.nim, row.after) for row in again.new]
+    assert [row.text() for row in again.tree.css(".summary .zero dd")] == ["0"] * 3
+    assert again.tree.css(".summary a")[0].attributes["href"] == "#baru"
 
 
 def test_a_row_is_left_out_by_a_tick_or_by_emptying_its_inputs(importer: Importer) -> None:

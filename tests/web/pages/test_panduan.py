@@ -231,7 +231,7 @@ def find(reader: Reader) -> None:
 def undo(reader: Reader) -> None:
     reader.click("Impor")
     reader.preview(FILE)
-    reader.click("Simpan 3 mahasiswa baru saja")
+    reader.click("Simpan 3 mahasiswa baru saja, lewati 1")
     nim, nama, _ = STUDENTS[1]
     reader.site.edit(nim, nama, "Jl. Bantul No. 12, Bantul")
     reader.click(("Delete", "Siti Aminah"), "Riwayat")
