@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 from mahasiswa.server.supervisor import CannotStart, bind
 from mahasiswa.settings import Settings, SQLiteURL
 from mahasiswa.store.backup_folder import read_outcome
+from mahasiswa.store.engine import Engine
 from mahasiswa.store.engines import engine_of
 from mahasiswa.store.results import Finding, good, wrong
 from mahasiswa.store.store_errors import StoreError
@@ -60,7 +61,7 @@ def diagnose(settings: Settings, environ: Mapping[str, str]) -> Iterator[Finding
         yield from engine_of(settings.database_url).examine(settings.backup_dir)
     except StoreError as error:
         yield wrong(_with_file(str(error), settings))
-    yield from _newest_backup(settings)
+    yield from _backups(settings)
 
 
 def _with_file(text: str, settings: Settings) -> str:
@@ -149,7 +150,7 @@ def _answer(
     return good(f"The service answers on {place}.")
 
 
-def _newest_backup(settings: Settings) -> Iterator[Finding]:
+def _backups(settings: Settings) -> Iterator[Finding]:
     folder = settings.backup_dir
     if folder is None:
         yield wrong("No back-ups are made. Set BACKUP_DIR to a folder.")
@@ -158,33 +159,37 @@ def _newest_backup(settings: Settings) -> Iterator[Finding]:
         yield from _last_attempt(settings.database_url.address, folder, settings.timezone)
     engine = engine_of(settings.database_url)
     try:
-        own = engine.backup_files(folder)
-        newest = next(iter(own), None)
-        hours = (time.time() - newest.found_at()) / 3600 if newest else 0.0
-        is_public = any(one.file.stat().st_mode & 0o007 for one in own)
-        lack = engine.lack_of_room(folder)
-        future = engine.backup_files(folder, from_future=True)
+        yield from _folder(engine, folder)
+        yield from _newest_backup(engine, folder, settings.backup_hours)
     except OSError as error:
         yield wrong(f"The folder of the back-ups {folder} cannot be read: {error.strerror}.")
-        return
-    for file in (one.file for one in future):
-        fault = f"The time in the name {file} is in the future, so that back-up does not count"
-        name = shlex.quote(str(file))
+
+
+def _folder(engine: Engine, folder: Path) -> Iterator[Finding]:
+    """Check the rights, the room and the clock of the folder of the back-ups; raise OSError."""
+    for one in engine.backup_files(folder, from_future=True):
+        fault = f"The time in the name {one.file} is in the future, so that back-up does not count"
+        name = shlex.quote(str(one.file))
         yield wrong(f"{fault}. Correct the clock. If it is right, run: mv {name} {name}.kept")
-    if is_public:
+    if any(one.file.stat().st_mode & 0o007 for one in engine.backup_files(folder)):
         remedy = f"Run: chmod -R o= {shlex.quote(str(folder))}"
         yield wrong(f"Every user of this computer has rights on back-ups. {remedy}")
-    if lack:
+    if lack := engine.lack_of_room(folder):
         yield wrong(f"The next back-up has no room: {lack}. Make room on that disk.")
+
+
+def _newest_backup(engine: Engine, folder: Path, backup_hours: int) -> Iterator[Finding]:
+    """Check the age of the newest back-up, and whether it can be restored; raise OSError."""
+    newest = next(iter(engine.backup_files(folder)), None)
     if newest is None:
-        if not lack:
+        if not engine.lack_of_room(folder):
             yield wrong(f"{folder} holds no back-up. Make one now: {engine.backup_command()}")
         return
+    hours = (time.time() - newest.found_at()) / 3600
     age = f"The newest back-up, {newest.file}, is {hours:.1f} hours old"
-    if hours > settings.backup_hours + BACKUP_DELAY_HOURS:
-        yield wrong(
-            f"{age}. Find out why no newer one was made: journalctl -u mahasiswa -p warning"
-        )
+    if hours > backup_hours + BACKUP_DELAY_HOURS:
+        reason = "journalctl -u mahasiswa -p warning"
+        yield wrong(f"{age}. Find out why no newer one was made: {reason}")
     else:
         yield good(f"{age}.")
     yield engine.examine_backup(newest.file)
