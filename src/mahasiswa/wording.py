@@ -162,7 +162,9 @@ JOINED_CELLS = "Alamat ini terpisah di beberapa sel, jadi sudah digabung lagi."
 MORE_CELLS = (
     "Baris ini punya lebih banyak sel daripada judul kolom. Periksa apakah isinya bergeser."
 )
-OTHER_NAME = "Nama lain: nama di berkas berbeda sama sekali dari nama di daftar. Mungkin NIM atau namanya bergeser."
+OTHER_NAME = (
+    "Nama di berkas berbeda sama sekali dari nama di daftar. Mungkin NIM atau namanya bergeser."
+)
 SWALLOWED = "Sel ini berisi baris lain, karena tanda kutip tidak ditutup. Perbaiki berkasnya, lalu unggah lagi."
 CONTINUED = "Ada baris tanpa NIM yang tampaknya lanjutan baris di atasnya."
 CONTINUE = "Sambung {count} baris"
@@ -199,11 +201,11 @@ APOSTROPHE_REMOVED = "Tanda petik di awal NIM dihapus."
 FORMULA_REMOVED = "Tanda =“…” di sekitar NIM dihapus."
 DECIMALS_REMOVED = "Angka nol di belakang koma pada NIM dihapus."
 SHORT_NIM = (
-    "NIM ini lebih pendek dari NIM lainnya ({length} digit). "
+    "NIM ini lebih pendek daripada NIM lain ({length} digit). "
     + _ZEROS
     + "; periksa sebelum menyimpan."
 )
-LONG_NIM = "NIM ini lebih panjang dari NIM lainnya ({length} digit). Periksa sebelum menyimpan."
+LONG_NIM = "NIM ini lebih panjang daripada NIM lain ({length} digit). Periksa sebelum menyimpan."
 LETTER_NIM = "NIM ini berisi huruf, sedangkan NIM lain hanya angka. Periksa sebelum menyimpan."
 
 PARTS = {"berubah": "Berubah", "baru": "Baru", "sama": "Tidak berubah"}  # of a preview's page
@@ -296,6 +298,7 @@ UNDO_REFUSED = (
     "{field} data itu melanggar aturan daftar, jadi tidak ada yang dikembalikan. Hubungi pengelola."
 )
 UNDO_BATCH = "{name} ({rows} data)"
+UNDO_REST = "Kembalikan {rows} data yang belum berubah"
 
 # ---- bulk delete
 SEVERAL_NIMS = "Jika ini beberapa NIM, tulis satu NIM per baris."

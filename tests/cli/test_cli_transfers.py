@@ -113,7 +113,7 @@ def test_an_import_reports_the_rows_that_it_sets_aside_or_doubts(operator: Opera
         "a.csv: Baris 3: Tampaknya judul kolom, bukan data. Baris ini dilewati.",
         "a.csv: Baris 4: Sama persis dengan baris 2, jadi dihitung sekali.",
         "a.csv: Baris 6: Tampaknya jumlah atau catatan, bukan data mahasiswa. Baris ini dilewati.",
-        "a.csv: Baris 7: NIM ini lebih pendek dari NIM lainnya (4 digit).",
+        "a.csv: Baris 7: NIM ini lebih pendek daripada NIM lain (4 digit).",
     ]
     for line, beginning in zip(sorted(answer.stderr.splitlines()), said, strict=True):
         assert line.startswith(beginning)

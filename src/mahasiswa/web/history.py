@@ -1,8 +1,8 @@
 """Handlers of the history: its pages with their search and filter, and the undo of one change or of a batch."""
 
-from datetime import date, datetime, time, timedelta
+from datetime import date, datetime, time, timedelta, tzinfo
 from functools import partial
-from typing import Any, NamedTuple, Self, cast
+from typing import NamedTuple, Self, cast
 
 from starlette.datastructures import QueryParams
 from starlette.responses import Response
@@ -10,7 +10,7 @@ from starlette.responses import Response
 from mahasiswa import wording
 from mahasiswa.record import digest_or_dash
 from mahasiswa.store import Query, Store
-from mahasiswa.store.history_items import UNDO_ROWS_MAX, ItemKey, ItemKind
+from mahasiswa.store.history_items import UNDO_ROWS_MAX, Days, ItemKey, ItemKind
 from mahasiswa.store.store_errors import BatchTooLong, NotInHistory, Refused, UndoConflict
 from mahasiswa.web.list_html import latest_change
 from mahasiswa.web.list_query import ListQuery, changed
@@ -46,6 +46,13 @@ class HistoryQuery(NamedTuple):
         jenis = jenis if jenis in wording.CHANGES else None
         page = ListQuery(Query(asked.query.cari), asked.halaman, change=asked.change)
         return cls(page, batch, jenis, tanggal)
+
+    def days(self, timezone: tzinfo) -> Days | None:
+        """The day of `tanggal` in a time zone."""
+        if self.tanggal is None:
+            return None
+        midnight = datetime.combine(self.tanggal, time(), timezone)
+        return midnight, midnight + timedelta(days=1)
 
     @property
     def path(self) -> str:
@@ -83,56 +90,64 @@ async def undo(request: Request, store: Store, pages: Pages) -> Response:
     that is to be overwritten, "-" if there was none. With `sebagian`, only the records of a batch that have not changed
     since are restored. The answer leads back to the page in the URL's query, and without one to the list.
     """
-    form = request.fields.values
+    form, parameters = request.fields.values, request.query_params
     change, is_batch = _key(request.path), request.path.startswith(BATCH_PATH)
-    parameters = request.query_params
     query = None
     if "daftar" in parameters:  # the button stood above a page of the list
         pages = pages.at(ListQuery.of(parameters).list_query)
     elif parameters:
         batch = parameters.get("kelompok")
         query = HistoryQuery.of(parameters, None if batch is None else ItemKey.of(batch))
-    versi = None if is_batch else form["versi"] or None
     try:
         undoing = await store.undo(
             change.id,
             key=change,
             is_batch=is_batch,
-            expected=versi,
+            expected=None if is_batch else form["versi"] or None,
             only_unchanged=is_batch and form["sebagian"] == "1",
         )
-    except NotInHistory:
-        return pages.error("not in history")
-    except BatchTooLong:
-        text = wording.UNDO_TOO_LONG.format(limit=wording.number(UNDO_ROWS_MAX), id=change.id)
-        return pages.error("undo too long", text=text)
-    except Refused as refused:  # another program had stored the record without the table's rules
-        text = wording.UNDO_REFUSED.format(field=wording.LABELS.get(refused.field, refused.field))
-        return pages.error("undo refused", text=text)
+    except (NotInHistory, BatchTooLong, Refused) as error:
+        return _refusal(pages, change, error)
     except UndoConflict as conflict:
-        values: dict[str, Any] = {
-            "address": pages.path(request.path) + (query.origin if query else ""),
-            "back": pages.path(query.address if query else HISTORY_PATH),
-            "versi": digest_or_dash(conflict.conflicts[0].current),
-        }
         render = partial(
-            pages.page, "undo_conflict.html", 409, conflict=conflict, is_batch=is_batch, **values
+            pages.page,
+            "undo_conflict.html",
+            409,
+            conflict=conflict,
+            is_batch=is_batch,
+            address=pages.path(request.path) + (query.origin if query else ""),
+            back=pages.path(query.address if query else HISTORY_PATH),
+            versi=digest_or_dash(conflict.conflicts[0].current),
         )
         return await rendered_in_thread(request, SEARCH, render)
     return pages.redirect_to(query.address + changed(undoing)) if query else pages.shown(undoing)
 
 
+def _refusal(
+    pages: Pages, change: ItemKey, error: NotInHistory | BatchTooLong | Refused
+) -> Response:
+    """The page that says why a change was not undone."""
+    if isinstance(error, NotInHistory):
+        return pages.error("not in history")
+    if isinstance(error, BatchTooLong):
+        text = wording.UNDO_TOO_LONG.format(limit=wording.number(UNDO_ROWS_MAX), id=change.id)
+        return pages.error("undo too long", text=text)
+    # Another program had stored the record without the rules of the table.
+    text = wording.UNDO_REFUSED.format(field=wording.LABELS.get(error.field, error.field))
+    return pages.error("undo refused", text=text)
+
+
 async def _page(request: Request, store: Store, pages: Pages, query: HistoryQuery) -> Response:
     page, reader = query.page, store.reader(SEARCH)
-    midnight = datetime.combine(query.tanggal, time(), pages.timezone) if query.tanggal else None
-    days = (midnight, midnight + timedelta(days=1)) if midnight else None
     part = page.query.cari, page.offset, page.per
     if query.batch:
         found = await reader.entries(query.batch.id, *part, change=page.change)
         if not found.head or found.head.is_silent or found.head.key != query.batch:
             return pages.error("not in history")
     else:
-        found = await reader.history(*part, kind=query.jenis, days=days, change=page.change)
+        found = await reader.history(
+            *part, kind=query.jenis, days=query.days(pages.timezone), change=page.change
+        )
     query = query._replace(page=page.with_total(found.total))
     if query.page.halaman != page.halaman:  # past the end: show the last page
         return await _page(request, store, pages, query)

@@ -194,7 +194,8 @@ def undo_name(item: Entry | Batch) -> str:
     name = wording.CHANGES[item.kind][1]
     if isinstance(item, Entry) or item.kind == "nim":
         return name
-    return wording.UNDO_BATCH.format(name=name, rows=wording.number(item.left))
+    text = wording.UNDO_REST if item.left < item.rows else wording.UNDO_BATCH
+    return text.format(name=name, rows=wording.number(item.left))
 
 
 def latest_change(item: Entry | Batch, when: Markup, history_url: str, *, is_own: bool) -> Markup:

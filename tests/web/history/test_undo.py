@@ -216,20 +216,21 @@ def test_one_row_of_an_import_is_taken_back(site: Site, imported: str) -> None:
     for target in (imported, HISTORY):
         page = site.page(target)
         assert "58 dari 60 data masih dapat dikembalikan." in page.texts("main")[0]
-        assert "Batalkan impor (58 data)" in [form.submit for form in buttons(page)]
+        assert "Kembalikan 58 data yang belum berubah" in [form.submit for form in buttons(page)]
     assert_restored(nevertheless(refused(site.submit(second_row), site), site), second)
     whole, *_ = buttons(site.page(imported))
-    assert_restored(site.submit(whole), f"{imported}?halaman=1")
-    assert site.list().records == [FORMER]
+    site.edit("10", "Nama Lain", "Solo")
+    assert_restored(site.submit(whole, sebagian="1"), f"{imported}?halaman=1")
+    assert site.list().records == [FORMER, ("10", "Nama Lain", "Solo")]
     for target in (imported, HISTORY):
         page = site.page(target)
-        assert not [form for form in buttons(page) if "impor" in form.submit]
+        assert not [form for form in buttons(page) if "belum berubah" in form.submit]
         assert page.texts(".act .hint, .head .hint") == [
             "Semua datanya sudah dikembalikan atau berubah lagi."
         ]
-    redo = ["Ulangi perubahan (58 data)", *["Ulangi perubahan (1 data)"] * 2]
-    others = ["Batalkan perubahan", "Batalkan penambahan"]
-    assert [form.submit for form in buttons(site.page(HISTORY))][:5] == [*redo, *others]
+    edit, redo = "Batalkan perubahan", "Ulangi perubahan (1 data)"
+    newest = [form.submit for form in buttons(site.page(HISTORY))][:5]
+    assert newest == ["Ulangi perubahan (57 data)", edit, redo, redo, edit]
 
 
 @pytest.mark.usefixtures("imported")

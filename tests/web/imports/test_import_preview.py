@@ -372,7 +372,7 @@ def test_one_button_restores_all_lost_zeros(importer: Importer, other: Database)
     tick = "Pakai NIM yang sudah ada untuk semua baris ini"
     assert lost.startswith(f"Baris 2–301: {wording.LOST_ZEROS} {tick} {rows[0][0]} · ")
     assert lost.endswith("dan 200 baris lain")
-    assert short.startswith("Baris 303: NIM ini lebih pendek dari NIM lainnya (10 digit).")
+    assert short.startswith("Baris 303: NIM ini lebih pendek daripada NIM lain (10 digit).")
     again = importer.shown(importer.site.post(SAVE, {"data": preview.data, "pakai[]": "nol"}))
     assert again.status.startswith("Pilihan Anda sudah diperiksa. Belum ada yang disimpan.")
     assert again.counts == {"Baru": 2, "Berubah": 300, "Perlu diperiksa": 1}
@@ -451,7 +451,7 @@ def test_names_that_belong_to_others_are_written_only_after_a_tick(
     other.fill(people)
     shifted = [f"{nim}|{people[n - 1][1]}|Solo" for n, (nim, _, _) in enumerate(people)]
     preview = importer.upload(table(*shifted))
-    assert preview.noticed[0].startswith("Baris 2–6: Nama lain: nama di berkas berbeda sama sekali")
+    assert preview.noticed[0].startswith("Baris 2–6: Nama di berkas berbeda sama sekali")
     refused = importer.shown(importer.press(preview, "perbarui"))
     assert refused.alert.startswith("Belum ada yang disimpan. Jawab dahulu pertanyaan")
     assert refused.questions == [
