@@ -61,11 +61,16 @@ def key_of(number: int, moment: datetime | str) -> ItemKey:
     return ItemKey(number, round(at.timestamp() * 1_000_000))
 
 
+# Why an added record may be wrong, besides those that are like it. See Suspicion.
+Doubt = Literal["letters", "length", "digits", "swapped"]
+
+
 class Entry(NamedTuple):
     """The change of one record. `before` is None for an addition, `after` is None for a deletion. `moment` is in UTC.
 
     Only the newest item has `near` or `twin`, if it is an addition. `near` is another record with the same `near_key`, or
-    with the same name and one slip in the nim. `twin` is one with the same name and address. `oleh` is the name of the
+    with the same name and one slip in the nim. `twin` is one with the same name and address. Only a person's own
+    addition has a `doubt`. `oleh` is the name of the
     person, or None if it is not known.
     """
 
@@ -75,6 +80,7 @@ class Entry(NamedTuple):
     after: Mahasiswa | None
     near: Mahasiswa | None = None
     twin: Mahasiswa | None = None
+    doubt: Doubt | None = None
     oleh: str | None = None
 
     @property

@@ -1,6 +1,7 @@
 """The reads of a store. Both engines do most of them in the same steps, with their own SQL."""
 
 import asyncio
+import re
 from abc import ABC, abstractmethod
 from collections.abc import (
     AsyncGenerator,
@@ -50,6 +51,9 @@ FIND_NIMS = 500
 CORRECTING_TEXTS = (100_000, 20_000)
 # The same to look for other spellings of words that were found, in 25 ms.
 SOUNDING_TEXTS = (5000, 5000)
+# Maximum difference in length of two texts that are the same but for case and punctuation.
+TWIN_MARGIN = 4
+letter_among_digits = re.compile("[0-9].*[A-Za-z].*[0-9]")
 READ_ROWS = 20  # rows of a read whose memory is counted at a time
 
 
@@ -338,7 +342,10 @@ def shown_item(sql: SharedSQL, change: ItemKey | None) -> Steps[Entry | Batch | 
     if not (entry and record):
         return item if isinstance(item, Batch) and item.left else None
     current = yield from one(sql, sql.find_raw, record.nim)
-    return None if current == entry.before else (yield from _with_similar(sql, item))
+    if current == entry.before:
+        return None
+    item = yield from _with_similar(sql, item)
+    return (yield from _with_doubt(sql, item)) if isinstance(item, Entry) else item
 
 
 def last_item(sql: SharedSQL) -> Steps[Entry | Batch | None]:
@@ -368,6 +375,39 @@ def one(sql: SharedSQL, statement: str, nim: str) -> Steps[Mahasiswa | None]:
     """The stored record with this nim. `statement` is the SELECT, with nims as its parameter."""
     rows = yield statement, sql.of(nim)
     return next(map(Mahasiswa._make, rows), None)
+
+
+def _with_doubt(sql: SharedSQL, entry: Entry) -> Steps[Entry]:
+    """The entry; if it added a record that nothing else warns of, with a `twin` that is written otherwise, or its `doubt`."""
+    if entry.before or not entry.after or entry.near or entry.twin:
+        return entry
+    nim, nama, alamat = entry.after
+    near = {
+        f"{name}_{end}": len(text) + margin
+        for name, text in (("nama", nama), ("alamat", alamat))
+        for end, margin in (("min", -TWIN_MARGIN), ("max", TWIN_MARGIN))
+    }
+    rows = yield sql.alike, {"nim": nim, "first": nama[:3].lower(), **near}
+    for other in map(Mahasiswa._make, rows):
+        if _heard(other) == _heard(entry.after):
+            return entry._replace(twin=other)
+
+    first, *others = alamat.lower().split() or [""]
+    may_be_name = others and first.isalpha() and not any(map(str.isdigit, alamat))
+    rows = yield sql.compared, {"nim": nim, "first": f"{first} %" if may_be_name else ""}
+    ((length, letters_are_usual, is_name),) = rows
+    if letter_among_digits.search(nim) and not letters_are_usual:
+        return entry._replace(doubt="letters")
+    if length not in (None, len(nim)):
+        return entry._replace(doubt="length")
+    if any(map(str.isdigit, nama)):
+        return entry._replace(doubt="digits")
+    return entry._replace(doubt="swapped") if is_name else entry
+
+
+def _heard(record: Mahasiswa) -> Sequence[str]:
+    """Name and address without case and punctuation."""
+    return [" ".join(folding.fold(text).split()) for text in record[1:]]
 
 
 def by_nim(sql: SharedSQL, statement: str, nims: Sequence[str]) -> Steps[Mapping[str, Mahasiswa]]:

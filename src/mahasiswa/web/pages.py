@@ -97,7 +97,7 @@ class Pages(PageRenderer):
         Without `list_query` it may be the change of another person, so the sentence and the buttons name the record.
         """
         if not isinstance(item, Entry) or not (
-            item.near or item.twin or item.is_blank or item.is_swapped
+            item.near or item.twin or item.is_blank or item.is_swapped or item.doubt
         ):
             return Markup()
         return Markup(self.render("warning.html", entry=item, list_query=list_query).decode())  # noqa: S704 - escaped

@@ -165,7 +165,7 @@ def test_a_printout_has_the_title_and_the_columns_that_were_chosen(students: Sit
 
 SUSPECTS = {
     "NIM yang mirip": ["230019000l", "2300190001", "2300190001 "],
-    "Nama dan alamat sama, NIM berbeda": ["2400180003", "2400180009"],
+    "Nama dan alamat sama, NIM berbeda": ["2400180003", "2400180009", "2400180014"],
     "Spasi berlebih": [
         " 240018001",
         "2300190001 ",
@@ -175,20 +175,27 @@ SUSPECTS = {
         "2400180009",
     ],
     "Panjang NIM berbeda": ["2300190001 ", "9"],
+    "Huruf di antara angka NIM": ["2400A80011"],
+    "Nama berisi angka": ["2400180012"],
+    "Alamat mirip nama orang": ["2400180013"],
     "Nama dengan huruf besar semua": ["2400180010"],
 }
 
 
 def test_the_check_lists_records_that_may_be_wrong(site: Site) -> None:
     """Each is listed with its reason and can be edited, renamed and removed there; a right list has none."""
-    usual = [(f"25001800{n:02}", f"Nama {n}", f"Jl. Mawar No. {n}") for n in range(60)]
+    usual = [
+        (f"25001800{n:02}", f"Nama {'abcdefgh'[n % 8]}", f"Jl. Mawar No. {n}") for n in range(60)
+    ]
     import_all(site, *usual)
     assert "Tidak ada yang janggal." in site.page("/mahasiswa/periksa").html
     for record in (
         *("2300190001|Ani|Solo", "230019000l|Budi|Solo", "2300190001 |Joko|Solo"),
         *("2400180003|Citra|Klaten", "2400180009|citra |KLATEN", "2400180006|Dewi  Sari|Solo"),
         *("2400180007|Eko|Solo\u00a0", "2400180008|Fi\u200btri|Bantul", " 240018001|Gita|Bantul"),
-        *("9|Hadi|Bantul", "2400180010|INDAH|Bantul"),
+        *("2400A80011|Tono|Solo", "2400180012|Tono 2|Solo", "2400180013|Wates|Dewi Sari"),
+        *("2400180014|Citra.|Klaten", "9|Hadi|Bantul"),
+        "2400180010|INDAH|Bantul",
     ):
         site.add(*record.split("|"))
     page = follow(site, site.page("/?halaman=1"), "Periksa daftar")

@@ -13,6 +13,7 @@ from stores import age_history
 from web.history.test_history import HISTORY, MOMENT
 
 from mahasiswa.settings import DatabaseURL, SQLiteURL, parse_database_url
+from mahasiswa.store.engines import engine_of
 
 SITI = ("5500000001", "Siti Aminah", "Sleman")
 NEAR = ("55OO000001", "Siti Aminah", "Solo")
@@ -164,6 +165,34 @@ def test_the_whole_list_names_the_record_of_its_warning(site: Site) -> None:
     button = undo_button(page)
     site.add("99", "Budi", "Solo")
     assert site.page(save(site, button.target)).nims == [SITI[0], "99"]
+
+
+DOUBTS = {
+    ("55000B0099", "Tono", "Jalan Wates 9"): "NIM “55000B0099” berisi huruf di antara angkanya. Periksa kembali.",
+    ("550000009", "Tono", "Jalan Wates 9"): "Panjang NIM “550000009” berbeda dari hampir semua NIM lain. Periksa kembali.",
+    ("5500000099", "Jalan Wates 9", "Tono"): "Nama “Jalan Wates 9” berisi angka. Apakah isinya tertukar?",
+    ("5500000099", "Wates", "Dewi Sari"): "Alamat “Dewi Sari” mirip nama orang. Apakah Nama dan Alamat tertukar?",
+    ("5500000099", "DEWI PUTRI, S.Pd", "jl wates 12"): "Nama dan alamatnya sama dengan 5500000002.",
+    ("5500000099", "Tono", "Dewi"): None, ("5500000099", "Dewi", "Jalan Wates 12"): None,
+}  # fmt: skip
+
+
+def test_an_addition_that_looks_wrong_has_a_warning_on_its_own_page(
+    site: Site, service: Service
+) -> None:
+    """The list of the specification is read by everyone, so it looks for no more than nearly equal records."""
+    others = [
+        (f"55000000{number:02}", "Dewi Putri S.Pd.", f"Jl. Wates {10 + number}")
+        for number in range(20)
+    ]
+    engine_of(database_of(service)).merge(
+        [(number, *record) for number, record in enumerate(others)], update=False, dry_run=False
+    )
+    for record, said in DOUBTS.items():
+        page = site.page(save(site, f"/mahasiswa/add{PLACE}", **fields(record)))
+        assert warning(page)[:1] == ([said] if said else []), record
+        assert not warning(site.list()), record
+        site.delete(record[0])
 
 
 def test_a_search_whose_last_hit_is_gone_says_why(site: Site) -> None:

@@ -32,8 +32,10 @@ ORDER BY key, nim
 -- name: suspects_duplicates
 WITH keys AS MATERIALIZED (
   SELECT nim,
-    lower(trim(substr(nama, 1, :SEARCHED_CHARACTERS))) || '|'
-    || lower(trim(substr(alamat, 1, :SEARCHED_CHARACTERS))) AS key
+    replace(replace(replace(replace(replace(
+      lower(trim(substr(nama, 1, :SEARCHED_CHARACTERS))) || '|'
+      || lower(trim(substr(alamat, 1, :SEARCHED_CHARACTERS))),
+      '.', ''), ',', ''), '-', ''), '`', ''), '''', '') AS key
   FROM mahasiswa
 ), found AS MATERIALIZED (
   SELECT nim, key FROM keys
@@ -110,6 +112,67 @@ SELECT (SELECT count(*) FROM found), nim,
 FROM (SELECT nim, key FROM found ORDER BY key, nim LIMIT :limit) AS first
 JOIN mahasiswa USING (nim)
 ORDER BY key, nim
+
+-- name: suspects_letters
+WITH letters AS MATERIALIZED (
+  SELECT nim FROM mahasiswa WHERE nim GLOB '*[0-9]*[A-Za-z]*[0-9]*'
+), found AS MATERIALIZED (
+  SELECT nim, '' AS key FROM letters
+  WHERE (SELECT count(*) FROM letters) * 10 < (SELECT count(*) FROM mahasiswa)
+)
+SELECT (SELECT count(*) FROM found), nim,
+  CASE WHEN length(nama) > :SHOWN_MAX_CHARACTERS
+    THEN substr(nama, 1, :SHOWN_MAX_CHARACTERS - 1) || '…' ELSE nama END,
+  CASE WHEN length(alamat) > :SHOWN_MAX_CHARACTERS
+    THEN substr(alamat, 1, :SHOWN_MAX_CHARACTERS - 1) || '…' ELSE alamat END
+FROM (SELECT nim, key FROM found ORDER BY key, nim LIMIT :limit) AS first
+JOIN mahasiswa USING (nim)
+ORDER BY key, nim
+
+-- name: suspects_digits
+WITH found AS MATERIALIZED (SELECT nim, '' AS key FROM mahasiswa WHERE nama GLOB '*[0-9]*')
+SELECT (SELECT count(*) FROM found), nim,
+  CASE WHEN length(nama) > :SHOWN_MAX_CHARACTERS
+    THEN substr(nama, 1, :SHOWN_MAX_CHARACTERS - 1) || '…' ELSE nama END,
+  CASE WHEN length(alamat) > :SHOWN_MAX_CHARACTERS
+    THEN substr(alamat, 1, :SHOWN_MAX_CHARACTERS - 1) || '…' ELSE alamat END
+FROM (SELECT nim, key FROM found ORDER BY key, nim LIMIT :limit) AS first
+JOIN mahasiswa USING (nim)
+ORDER BY key, nim
+
+-- name: suspects_swapped
+WITH found AS MATERIALIZED (
+  SELECT nim, '' AS key FROM mahasiswa
+  WHERE alamat LIKE '% %' AND alamat NOT GLOB '*[0-9]*'
+  AND lower(substr(alamat, 1, instr(alamat, ' '))) IN (SELECT lower(substr(nama, 1, instr(nama, ' '))) FROM mahasiswa WHERE nama LIKE '% %')
+)
+SELECT (SELECT count(*) FROM found), nim,
+  CASE WHEN length(nama) > :SHOWN_MAX_CHARACTERS
+    THEN substr(nama, 1, :SHOWN_MAX_CHARACTERS - 1) || '…' ELSE nama END,
+  CASE WHEN length(alamat) > :SHOWN_MAX_CHARACTERS
+    THEN substr(alamat, 1, :SHOWN_MAX_CHARACTERS - 1) || '…' ELSE alamat END
+FROM (SELECT nim, key FROM found ORDER BY key, nim LIMIT :limit) AS first
+JOIN mahasiswa USING (nim)
+ORDER BY key, nim
+
+-- name: compared
+-- A sample takes a few milliseconds, because the page after each addition waits for it.
+WITH newest AS MATERIALIZED (SELECT nim, nama FROM mahasiswa ORDER BY nim DESC LIMIT 20000)
+SELECT
+  (SELECT length FROM (
+    SELECT length(nim) AS length, count(*) AS shared FROM newest GROUP BY length(nim)
+  ) AS lengths WHERE shared * 10 >= (SELECT count(*) FROM newest) * 9),
+  (SELECT count(*) FROM newest WHERE nim GLOB '*[0-9]*[A-Za-z]*[0-9]*') * 10 >= (SELECT count(*) FROM newest),
+  EXISTS (SELECT 1 FROM newest WHERE nim <> :nim AND lower(nama || ' ') LIKE :first)
+
+-- name: alike
+SELECT CAST(nim AS BLOB), CAST(nama AS BLOB), CAST(alamat AS BLOB)
+FROM mahasiswa
+WHERE lower(substr(nama, 1, 3)) = :first
+  AND length(nama) BETWEEN :nama_min AND :nama_max
+  AND length(alamat) BETWEEN :alamat_min AND :alamat_max
+  AND nim <> :nim
+LIMIT 500
 
 -- name: untidy
 WITH found AS MATERIALIZED (
