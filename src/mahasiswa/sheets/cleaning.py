@@ -120,26 +120,29 @@ class Cleaner:
         )
         return {number: text.format(length=usual) for number, text in warnings if text}
 
-    def _clean_row(self, row: SheetRow) -> RowResult:
-        number, cells = row
-        nim_cell, nama_cell, alamat_cell, *notes = cells
-        cells = cells[: len(wording.HEADER)]
-        shown_cells = cell_text(nim_cell), cell_text(nama_cell), cell_text(alamat_cell)
+    def _skipped(self, cells: Sequence[Cell]) -> str:
+        """The reason to skip a row, or a blank text. The rows below a signature are signatures until a student follows."""
         reason = _reason_to_skip(cells, in_signatures=self._in_signatures)
-        self._in_signatures = bool(reason) and (
-            self._in_signatures or reason == wording.SKIPPED_SIGNATURE
-        )
-        if reason:
+        is_below = self._in_signatures or reason == wording.SKIPPED_SIGNATURE
+        self._in_signatures = bool(reason) and is_below
+        return reason
+
+    def _clean_row(self, row: SheetRow) -> RowResult:
+        number, (nim_cell, nama_cell, alamat_cell, *notes) = row
+        shown_cells = cell_text(nim_cell), cell_text(nama_cell), cell_text(alamat_cell)
+        if reason := self._skipped((nim_cell, nama_cell, alamat_cell)):
             return RejectedRow(number, reason, shown_cells, is_skipped=True)
+
         nim, nim_problem, removed = clean_nim(nim_cell)
         nama, nama_problem = clean_text("nama", nama_cell)
         alamat, alamat_problem = clean_text("alamat", alamat_cell)
         problems = list(filter(None, (nim_problem, nama_problem, alamat_problem)))
         texts = -1 if problems else hash((nama, alamat))  # no hash is -1
+        first, first_texts = number, texts
         # A NIM counts even if the rest of its row is invalid: only a person can tell which of two rows is right.
-        first, first_texts = (
-            (number, texts) if nim_problem else self._seen.setdefault(nim, (number, texts))
-        )
+        if not nim_problem:
+            first, first_texts = self._seen.setdefault(nim, (number, texts))
+
         is_repeated = first != number
         if is_repeated and not problems and first_texts == texts:
             reason = wording.SKIPPED_REPETITION.format(row=self._name_of(first))
@@ -147,14 +150,24 @@ class Cleaner:
         if is_repeated:
             problems.append(self.twice(nim, first, number))
         if problems:
-            return RejectedRow(
-                number, " ".join(problems), shown_cells, first if is_repeated else None
-            )
-        uncleaned = str(nim_cell) if removed else ""
-        noted = tuple(note for note in notes if isinstance(note, str))
-        return CleanedRow(
-            number, nim, nama, alamat, removed, warnings_about(nim, nama), uncleaned, noted
-        )
+            repeats = first if is_repeated else None
+            return RejectedRow(number, " ".join(problems), shown_cells, repeats)
+
+        cleaned = CleanedRow(number, nim, nama, alamat, removed, warnings_about(nim, nama))
+        return _with_notes(cleaned, nim_cell, notes)
+
+
+def _with_notes(row: CleanedRow, nim_cell: Cell, notes: Iterable[Cell]) -> CleanedRow:
+    """The row with the NIM as it is in the file, if characters were removed, and with how its cells were read."""
+    noted = tuple(note for note in notes if isinstance(note, str))
+    return row._replace(uncleaned=str(nim_cell) if row.cleaned else "", noted=noted)
+
+
+def _begins_as_other(texts: Sequence[str], *, in_signatures: bool) -> str:
+    """The reason to skip a row of which one text begins as a signature or as a total, or a blank text."""
+    if (in_signatures and not has_digit(texts[0])) or any(map(_is_signature, texts)):
+        return wording.SKIPPED_SIGNATURE
+    return wording.SKIPPED_TOTAL if any(map(is_total, texts)) else ""
 
 
 def _odd_length(nim: str, usual: int, *, is_common: bool) -> str:
@@ -180,19 +193,13 @@ def _reason_to_skip(cells: Sequence[Cell], *, in_signatures: bool) -> str:
     is_student = has_digit(text) and not is_alone and not _is_signature(text) and not is_total(text)
     if is_student or (nim is not None and not isinstance(nim, str)):
         return ""
+
     # A student's name or address may begin with these words, too, but then no cell is blank.
-    texts = [
-        text,
-        *(
-            map(_folded, others)
-            if is_blank((nim,)) or any(is_blank((cell,)) for cell in others)
-            else ()
-        ),
-    ]
-    if (in_signatures and not has_digit(text)) or any(map(_is_signature, texts)):
-        return wording.SKIPPED_SIGNATURE
-    if any(map(is_total, texts)):
-        return wording.SKIPPED_TOTAL
+    has_blank = any(is_blank((cell,)) for cell in cells)
+    texts = [text, *(map(_folded, others) if has_blank else ())]
+    if reason := _begins_as_other(texts, in_signatures=in_signatures):
+        return reason
+
     is_title = is_alone and " " in text and text[:1].isalpha()
     return wording.SKIPPED_TITLE if is_title or is_blank(cells[:2]) else ""
 
@@ -326,7 +333,7 @@ def repaired(
     fills_alamat: bool,
 ) -> CarriedFile:
     """The file with a person's texts and ticks, by the number of the row. A text as in the preview is no change."""
-    file, rows = cleaned.file, dict(cleaned.rows)
+    file = cleaned.file
     names = [sheet.name for sheet in file.sheets if sheet.name in choice.sheets]
     if file.has_all_cells and names and set(names) != set(file.read_sheets):
         sheets = sorted(file.sheets, key=lambda sheet: sheet.name not in names)
@@ -336,22 +343,31 @@ def repaired(
     is_choice = cleaned.columns_problem or choice.columns != file.columns.of_fields
     if file.has_all_cells and choice.columns and is_choice:
         file = file._replace(chosen_columns=choice.columns)
-    changes = dict(file.typed)
-    for number in typed.keys() & rows.keys():
-        before = changes.get(number, (None, None, None))
-        texts = zip(typed[number], rows[number], before, strict=False)
-        new = tuple(
-            old if text is None or text == in_input(cell) else text for text, cell, old in texts
-        )
-        if new != (None, None, None):
-            changes[number] = LEFT_OUT if typed[number] == LEFT_OUT else new
-    fills_alamat = fills_alamat or file.fills_alamat
+
+    numbers = {number for number, _ in cleaned.rows}
     return file._replace(
-        typed=changes,
-        accepted=file.accepted | (rows.keys() & accepted),
-        fills_alamat=fills_alamat,
+        typed=_typed_anew(cleaned, typed),
+        accepted=file.accepted | numbers.intersection(accepted),
+        fills_alamat=fills_alamat or file.fills_alamat,
         repairs=tuple(sorted({*file.repairs, *choice.repairs})),
     )
+
+
+def _typed_anew(cleaned: CleanedFile, typed: Mapping[int, Typed]) -> Mapping[int, Typed]:
+    """The texts that were typed so far, with those of now. A text as in the preview changes nothing."""
+    changes = dict(cleaned.file.typed)
+
+    for number, cells in cleaned.rows:
+        texts = typed.get(number, ())
+        before = changes.get(number, (None, None, None))
+        new = tuple(
+            old if text is None or text == in_input(cell) else text
+            for text, cell, old in zip(texts, cells, before, strict=False)
+        )
+        if new not in ((), (None, None, None)):
+            changes[number] = LEFT_OUT if texts == LEFT_OUT else new
+
+    return changes
 
 
 def _with_typed(rows: Iterable[SheetRow], typed: Mapping[int, Typed]) -> Iterator[SheetRow]:

@@ -100,19 +100,21 @@ def _planned(
         if problem := _problem_of_new(nama, alamat, file.columns):
             return RejectedRow(row.number, problem, (nim, nama or "", alamat or ""))
         notices += (similar,) if similar else row.warnings
-    stored = before or Mahasiswa("", "", "")
-    new_nama, nama_notices = _replacement(nama, stored.nama, " ", wording.NAMA_LINE_BREAKS)
-    new_alamat, alamat_notices = _replacement(alamat, stored.alamat, ", ", wording.LINE_BREAKS)
-    after = Mahasiswa(nim, new_nama, new_alamat)
+
+    stored = before or Mahasiswa(nim, "", "")
+    after, text_notices = _replaced(stored, nama, alamat)
     if after != before:
-        notices += (*row.noted, *nama_notices, *alamat_notices)
-    if before:
-        words, others = (
-            set(re.findall(r"\w{2,}", name.casefold())) for name in (before.nama, after.nama)
-        )
-        notices += (wording.OTHER_NAME,) * bool(words and others and not words & others)
+        notices += (*row.noted, *text_notices)
+    if before and _are_of_others(before.nama, after.nama):
+        notices += (wording.OTHER_NAME,)
     notices = tuple(dict.fromkeys(notices))
     return PlannedRow(row.number, before, after, notices, None if before else meant)
+
+
+def _are_of_others(nama: str, other: str) -> bool:
+    """Whether two names have no word in common."""
+    words, others = (set(re.findall(r"\w{2,}", name.casefold())) for name in (nama, other))
+    return bool(words and others and not words & others)
 
 
 def nims_meant(plan: ImportPlan, numbers: Collection[int] | None) -> dict[int, str]:
@@ -163,6 +165,15 @@ def _problem_of_new(nama: str | None, alamat: str | None, columns: Columns) -> s
     if nama is None:
         return wording.NEW_NEEDS_NAMA if alamat is not None else wording.NEW_NEEDS_BOTH
     return wording.NEW_NEEDS_ALAMAT if alamat is None else ""
+
+
+def _replaced(
+    stored: Mahasiswa, nama: str | None, alamat: str | None
+) -> tuple[Mahasiswa, Sequence[str]]:
+    """The record with the texts of a row, and notices about them."""
+    new_nama, of_nama = _replacement(nama, stored.nama, " ", wording.NAMA_LINE_BREAKS)
+    new_alamat, of_alamat = _replacement(alamat, stored.alamat, ", ", wording.LINE_BREAKS)
+    return Mahasiswa(stored.nim, new_nama, new_alamat), (*of_nama, *of_alamat)
 
 
 def _replacement(

@@ -66,10 +66,11 @@ class PreviewPage:
     alert: Alert
     ticks: Collection[str]  # the answers of the questions that are ticked
 
-    @property
+    @cached_property
     def questions(self) -> list[sheets.Question]:
-        """The questions, in the order of the page."""
-        return [*self.cleaned.questions, *self.plan.questions]
+        """The questions about what a button would write, in the order of the page."""
+        written = {row.number for row in (*self.plan.new, *self.plan.changed)}
+        return sheets.unanswered([*self.cleaned.questions, *self.plan.questions], written, ())
 
     @property
     def problem(self) -> str:
