@@ -127,7 +127,9 @@ def _blocks(lines: Sequence[Line]) -> list[SheetRow]:
                 if not rows or key in rows[-1][1]:
                     rows.append((number, {}))
                 rows[-1][1][key] = _bare(label[2])
-            elif rows and number == last + 1:
+            elif _list_mark(part).end() == len(part):  # type: ignore[union-attr]  # it always matches
+                continue
+            elif rows and number <= last + 1:
                 rows[-1][1][key] = ", ".join(filter(None, (rows[-1][1][key], _bare(part))))
             else:
                 others += 1
@@ -222,7 +224,7 @@ def _each_line(lines: Sequence[Line], found: dict[int, Found]) -> list[SheetRow]
                 (before, after) if before and after else _parted(before or after, separator)
             )
             rows.append((number, [found[number].nim, nama, alamat]))
-        elif len(rows) > 1 and number < last:
+        elif len(rows) > 1 and (number < last or not rows[-1][1][-1]):
             rows.append((number, [None, None, _bare(text)]))
         else:
             rows.append((number, [text.strip()]))

@@ -24,6 +24,7 @@ FOLDER = Path(
     or Path(__file__).resolve().parents[3].with_name("shared") / "school_files"
 )
 MOST_PRESSES = 3
+REPAIR = "button[name='perbaiki[]']"
 
 NOT_COMPARED = re.compile(
     r"rt|rw|dusun|dsn|ds|desa|kelurahan|kel|kecamatan|kec", re.IGNORECASE
@@ -50,14 +51,17 @@ def try_file(importer: Importer, answer: httpx.Response, want: Sequence[Sequence
     repair: LexborNode | None = None
     for _ in range(MOST_PRESSES):
         form = preview_form(page)
-        button = form and (repair or form.css_first("button[name=ada]", strict=False))
+        saves = form and form.css_first("button[name=ada]", strict=False)
+        # Without a row that can be saved, the first button is that of a question.
+        repair = repair or (None if saves else form and form.css_first(REPAIR, strict=False))
+        button = repair or saves
         if not form or not button:
             break
         answer = press(importer, form, button, ticks=ticks)
         outcomes.append(outcome(importer.records(), want))
         page = Page(answer.text, str(answer.url))
         form = preview_form(page)
-        repair = form and form.css_first("button[name='perbaiki[]']", strict=False)
+        repair = form and form.css_first(REPAIR, strict=False)
         ticks = not repair
         if answer.status_code == 302:
             break
@@ -173,6 +177,8 @@ TEXTS: dict[str, tuple[str, str, int, str]] = {
         "right", 2, SENTENCE,
     ),
     "blocks": (lines("*Nama* : {nama}\nNIM : {nim}\nAlamat : {alamat}\nHP : 08123\n"), "right", 2, SENTENCE),
+    "numbered blocks": (lines("{no}. Nama: {nama}\n   NIM: {nim}\n   Alamat: {alamat}"), "right", 2, SENTENCE),
+    "an address on the next line": (lines("{nama} - {nim}\n{alamat}"), "right", 2, "dapat disimpan"),
     "blocks on one line": (lines("NIM: {nim}, Nama: {nama}, Alamat: {alamat}"), "right", 2, SENTENCE),
     "a cell on each line": (
         "No\nNama\nNIM\nAlamat\n" + lines("{no}\n{nama}\n{nim}\n{alamat}"),
