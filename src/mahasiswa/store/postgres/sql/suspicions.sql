@@ -139,7 +139,7 @@ ORDER BY key, nim
 
 -- name: compared
 -- A sample takes a few milliseconds, because the page after each addition waits for it.
-WITH newest AS MATERIALIZED (SELECT nim, nama FROM mahasiswa ORDER BY nim DESC LIMIT 20000)
+WITH newest AS MATERIALIZED (SELECT nim, nama FROM mahasiswa ORDER BY nim DESC LIMIT 5000)
 SELECT
   (SELECT length FROM (
     SELECT length(nim) AS length, count(*) AS shared FROM newest GROUP BY length(nim)
@@ -149,7 +149,7 @@ SELECT
 
 -- name: alike
 SELECT nim, nama, alamat
-FROM mahasiswa
+FROM (SELECT * FROM mahasiswa ORDER BY nim DESC LIMIT 40000) AS newest
 WHERE lower(substr(nama, 1, 3)) = :first
   AND length(nama) BETWEEN :nama_min AND :nama_max
   AND length(alamat) BETWEEN :alamat_min AND :alamat_max

@@ -157,7 +157,7 @@ ORDER BY key, nim
 
 -- name: compared
 -- A sample takes a few milliseconds, because the page after each addition waits for it.
-WITH newest AS MATERIALIZED (SELECT nim, nama FROM mahasiswa ORDER BY nim DESC LIMIT 20000)
+WITH newest AS MATERIALIZED (SELECT nim, nama FROM mahasiswa ORDER BY nim DESC LIMIT 5000)
 SELECT
   (SELECT length FROM (
     SELECT length(nim) AS length, count(*) AS shared FROM newest GROUP BY length(nim)
@@ -167,7 +167,7 @@ SELECT
 
 -- name: alike
 SELECT CAST(nim AS BLOB), CAST(nama AS BLOB), CAST(alamat AS BLOB)
-FROM mahasiswa
+FROM (SELECT * FROM mahasiswa ORDER BY nim DESC LIMIT 40000) AS newest
 WHERE lower(substr(nama, 1, 3)) = :first
   AND length(nama) BETWEEN :nama_min AND :nama_max
   AND length(alamat) BETWEEN :alamat_min AND :alamat_max
