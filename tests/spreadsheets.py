@@ -4,6 +4,7 @@ import atexit
 import io
 import json
 import random
+import re
 import shutil
 import subprocess
 import sys
@@ -113,6 +114,13 @@ class Preview(Page):
         self.alert = " ".join(self.texts("[role=alert]"))
         self.status = " ".join(self.texts("[role=status]"))
         self.what_was_read = " ".join(" ".join(self.texts("main .note")[:1]).split())
+        # The letters of NIM, Nama and Alamat: `B`, `D–H`, or `-` for a field without a column.
+        self.letters = "".join(
+            letters or "-"
+            for letters in re.findall(
+                r"(?:dari kolom ([A-Z–]+)[^,.]*|belum dipilih)[,.]", self.what_was_read
+            )
+        )
         self.wrong = [
             " ".join(
                 [*group.css(".bad")[0].text().split(), " · ".join(filter(None, _values(group)))]
@@ -240,7 +248,8 @@ def repaired(preview: Preview, **fields: str | Sequence[str]) -> list[tuple[str,
         ]
     sent = [(name, value) for name, value in sent if name.removesuffix("[]") not in fields]
     for field, values in fields.items():
-        name = field if field in {"lembar", "periksa"} else f"{field}[]"
+        is_single = field in {"lembar", "periksa"} or field.startswith("kolom-")
+        name = field if is_single else f"{field}[]"
         sent += [(name, value) for value in ([values] if isinstance(values, str) else values)]
     return sent
 
@@ -248,11 +257,19 @@ def repaired(preview: Preview, **fields: str | Sequence[str]) -> list[tuple[str,
 def chosen(form: LexborNode) -> list[tuple[str, str]]:
     """Return the columns and the sheets that a browser sends with this form if nothing is chosen anew."""
     sent = []
-    for node in form.css("option[selected], [name=lembar][checked], [name='semula[]']"):
-        field = node.parent if node.tag == "option" else node
-        assert field
-        sent.append((str(field.attributes["name"]), str(node.attributes["value"])))
+    for node in form.css("select, [name=lembar][checked]"):
+        value = (node.css("option[selected]") or node.css("option") or [node])[0]
+        sent.append((str(node.attributes["name"]), str(value.attributes["value"])))
     return sent
+
+
+def with_columns(preview: Preview, part: int = 0, **letters: str) -> dict[str, str]:
+    """Return the fields that read these columns of a table, by letter, and no other one of it."""
+    columns = {
+        node.css(".number")[0].text(): str(node.css("select")[0].attributes["name"])
+        for node in preview.tree.css(".columns")[part].css("li")
+    }
+    return {name: letters.get(letter, "") for letter, name in columns.items()}
 
 
 @pytest.fixture(scope="module")

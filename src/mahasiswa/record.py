@@ -7,6 +7,7 @@ from string import ascii_lowercase, ascii_uppercase, digits
 from typing import Literal, NamedTuple, TypeAlias
 
 Field = Literal["nim", "nama", "alamat"]
+FIELDS: Sequence[Field] = ("nim", "nama", "alamat")
 
 # Of a text on a page of our own. `/` and the forms show all of it. A few texts of 60 KB would
 # make a page too long for everyone.

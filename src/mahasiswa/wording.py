@@ -82,9 +82,7 @@ CELL_OVER_LIMIT = "Baris {row}: isi salah satu selnya lebih dari {limit} karakte
 _ADD_TITLES = "Beri judul NIM, Nama, dan Alamat pada baris pertama"
 NO_NIM_COLUMN = f"Kolom NIM tidak ditemukan. {_ADD_TITLES}, lalu coba lagi."
 NO_OTHER_COLUMN = f"Kolom Nama dan Alamat tidak ditemukan. {_ADD_TITLES}."
-NO_HEADER = (
-    f"Judul kolom tidak ditemukan. {_ADD_TITLES}, atau gunakan tepat tiga kolom dengan urutan itu."
-)
+NO_HEADER = "Judul kolom tidak ditemukan. Pilih kolomnya, atau tulis judul NIM, Nama, dan Alamat pada baris pertama."
 NO_NIM_HEADER = "Kolom NIM tidak ditemukan. Tempel NIM saja, satu per baris, atau beri judul NIM pada baris pertama."
 IN_LINES = "Teks ini tidak berkolom, jadi NIM, Nama, dan Alamat dipisahkan menurut letak NIM di tiap baris. Periksa hasilnya di bawah."
 NAMES_NOT_PARTED = "Nama dan alamat di teks ini hanya dipisahkan spasi, jadi batasnya tidak dapat dipastikan. Salin tabelnya dari Excel atau Word, atau beri koma di antara nama dan alamat, lalu coba lagi."
@@ -93,17 +91,12 @@ HIDDEN_ROWS = "Baris ini tersembunyi di lembar “{sheet}”, tetapi ikut dibaca
 WITHOUT_HIDDEN_ROWS = "Lewati baris tersembunyi"
 HIDDEN_COLUMNS = "Kolom {columns} tersembunyi di lembar “{sheet}”, tetapi ikut dibaca."
 RESPLIT = "Isi beberapa kolom tergabung dalam satu kolom, jadi sudah dipisahkan lagi."
-ROW_NUMBERS = (
-    "Kolom {first} tampaknya nomor urut, bukan NIM. " + _ADD_TITLES + ", atau pilih kolomnya."
-)
-NIM_AFTER_NUMBERS = "Kolom {first} tampaknya nomor urut, jadi NIM dibaca dari kolom {nim}."
-NIM_AFTER_WORDS = "Kolom {first} tampaknya bukan NIM, jadi NIM dibaca dari kolom {nim}."
 SWAPPED = "Kolom NIM tampaknya tertukar: isinya bukan angka, sedangkan NIM ada di kolom lain. Periksa pilihan kolomnya."
 COLUMN_NOT_CHOSEN = "Pilih kolom untuk NIM, dan untuk Nama atau Alamat."
-COLUMN_CHOSEN_TWICE = "Satu kolom tidak dapat dipakai untuk dua isian. Pilih kolom yang berbeda."
-TWO_COLUMNS = (
-    "Kolom {field} ada dua (kolom {first} dan {second}). Hapus atau ganti judul salah satunya."
-)
+COLUMN_CHOSEN_TWICE = "NIM hanya dapat dibaca dari satu kolom. Pilih salah satunya."
+TWO_COLUMNS = "Ada dua kolom {field} ({first} dan {second}). Pilih yang benar."
+COLUMN_UNSURE = "Kolom {column} mungkin bukan {field}. Periksa judul dan isinya."
+PART_OF_SHEET = "{sheet} kolom {column}"
 TEMPLATE_EMPTY = (
     "Templat ini belum diisi. Isi datanya di bawah judul kolom, simpan, lalu unggah lagi."
 )
@@ -111,8 +104,6 @@ NO_ROWS = "Di bawah judul kolom belum ada data. Isi datanya, lalu unggah lagi."
 NO_ROW_TO_SAVE = (
     "Tidak ada baris yang dapat disimpan. Periksa kolomnya, atau perbaiki baris di bawah ini."
 )
-
-IN_SHEET = "Lembar “{sheet}”: {problem}"
 
 # ---- one row of a file
 ROW = "Baris {row}: {problem}"
@@ -180,8 +171,6 @@ NOTHING = "“{old}” bukan nama atau alamat."
 EMPTY_CELLS = "Kosongkan di {count} baris"
 ODD_NIMS = "NIM ini berbeda panjang atau hurufnya dari hampir semua NIM lain."
 OTHER_NAMES = "{others} dari {changed} nama berbeda sama sekali dari yang tersimpan. Periksa apakah barisnya bergeser."
-JOINED_COLUMNS = "{field} digabung dari kolom {columns}."
-SECOND_TABLE = "Ada tabel lain mulai kolom {column} yang tidak dibaca. Pindahkan isinya ke bawah tabel pertama, lalu unggah lagi."
 NAMA_NO_LETTER = "Nama ini tidak berisi huruf."
 LINE_BREAKS = "Baris baru di dalam sel diganti dengan koma."
 NAMA_LINE_BREAKS = "Baris baru di dalam nama diganti dengan spasi."

@@ -26,7 +26,8 @@ cells: st.SearchStrategy[Cell] = (
 
 KEY = sheets.KeySigner(bytes(range(32)))
 SHEET = Sheet("", [(1, ["1", "Ani", "Solo"])])
-FILE = CarriedFile("daftar.csv", [""], [SHEET], [], Columns((0, 1, 2), []), has_all_cells=True)
+COLUMNS = Columns(1, "k", ["NIM"], [["1"]], {0: "nim"})
+FILE = CarriedFile("daftar.csv", [""], [SHEET], [], [COLUMNS], [""], has_all_cells=True)
 
 
 @given(
@@ -45,15 +46,16 @@ def test_a_file_comes_back_from_the_browser_unchanged(
 ) -> None:
     """The field has only characters that no browser alters or escapes."""
     sheet = Sheet("A", [(number, rows[number]) for number in sorted(rows)])
+    columns = COLUMNS._replace(titles=titles, problem="?", is_plain=True)
     file = FILE._replace(
-        sheets=[sheet, Sheet("B", [])], other_sheets=["C"], columns=Columns((0, None, 2), titles)
+        sheets=[sheet, Sheet("B", [])], other_sheets=["C"], tables=[columns, COLUMNS]
     )
     file = file._replace(
         typed=typed,
         accepted=accepted,
         new=[2, 3],
         changed=[4],
-        chosen_columns=(0, 2, 1),
+        chosen_columns={"k": {0: "nim", 2: "nama"}},
         shown_digests=["v"],
     )
     carried, field = sheets.dump([file], KEY)

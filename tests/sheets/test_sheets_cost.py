@@ -7,12 +7,12 @@ from contextlib import suppress
 
 import pytest
 
-from mahasiswa.record import Mahasiswa
+from mahasiswa.record import FIELDS, Mahasiswa
 from mahasiswa.sheets import public as sheets
 from mahasiswa.sheets.carried_file import CarriedFile
 from mahasiswa.sheets.cells import Sheet, SheetRow
 from mahasiswa.sheets.cleaning import clean_all
-from mahasiswa.sheets.columns import IN_ORDER, Columns
+from mahasiswa.sheets.columns import Columns
 from mahasiswa.sheets.csv_form import START
 from mahasiswa.sheets.html_table import html_rows
 
@@ -34,7 +34,9 @@ KEY = sheets.KeySigner(bytes(32))
 
 
 def carried(rows: list[SheetRow]) -> sheets.CleanedFile:
-    file = CarriedFile("", [""], [Sheet("", rows)], [], Columns(IN_ORDER, []), has_all_cells=False)
+    roles = dict(enumerate(FIELDS))
+    columns = Columns(1, "", [*FIELDS], [], roles)
+    file = CarriedFile("", [""], [Sheet("", rows)], [], [columns], [""], has_all_cells=False)
     return sheets.CleanedFile(file, rows, clean_all(rows))
 
 

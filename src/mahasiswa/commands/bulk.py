@@ -66,7 +66,7 @@ def import_file(
         raise Failure(
             "\n".join(_lines(file, ((row, wording.NEW_NEEDS_ONE) for row in merged.incomplete)))
         )
-    remarks = [f"{file}: {remark}" for remark in table.remarks]
+    remarks = [f"{file}: {question.sentence}" for question in table.questions]
     return merged, [*remarks, *_lines(file, skipped), *_lines(file, cleaner.suspects().items())]
 
 

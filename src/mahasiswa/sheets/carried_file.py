@@ -4,14 +4,20 @@ The service keeps nothing between two requests. The browser carries all cells of
 carries only NIM, Nama and Alamat; to choose another column or sheet, a person must choose the file again.
 """
 
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, groupby, starmap, zip_longest
-from typing import Any, NamedTuple, TypeAlias
+from operator import attrgetter
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
-from mahasiswa.sheets.cells import FieldColumns, Sheet, from_json
+from mahasiswa.record import Field
+from mahasiswa.sheets.cells import SHEET_ROWS, Sheet, SheetRow, from_json
 from mahasiswa.sheets.columns import Columns
+from mahasiswa.sheets.limits import Roles
 from mahasiswa.sheets.questions import Question
 from mahasiswa.sheets.signed_field import Signer, pack, too_large, unpack
+
+T = TypeVar("T")
 
 # Of a field with all cells of a file; a phone at 400 kbit/s loads as much in a second.
 FIELD_MAX_CHARACTERS = 56 << 10
@@ -22,28 +28,35 @@ LEFT_OUT: Typed = ("", "", "")  # a row that a person skips
 
 
 class CarriedFile(NamedTuple):
-    """The cells of a file, the repairs of a person, and the changes that the preview has shown.
-
-    `columns` are those of the first sheet that is read. A person has chosen them only if `chosen_columns` has them.
-    """
+    """The cells of a file, the repairs of a person, and the changes that the preview has shown."""
 
     name: str  # of the file; blank for pasted cells
     read_sheets: Sequence[str]  # the names of the sheets that are read; one blank name for CSV
     # Those that are read come first; without all cells, one of all NIMs, names and addresses.
     sheets: Sequence[Sheet]
     other_sheets: Sequence[str]  # the names of the sheets whose cells are not here
-    columns: Columns
+    tables: Sequence[Columns]  # those that are read
+    places: Sequence[str]  # the names of the sheets, or parts of sheets, in which the rows stand
     has_all_cells: bool
     typed: Mapping[int, Typed] = {}  # by the number of the row
     accepted: frozenset[int] = frozenset()  # rows whose NIM has no digit, and is right
     new: Sequence[int] = ()  # rows that the preview has shown as new records, and as changed ones
     changed: Sequence[int] = ()
     fills_alamat: bool = False  # new records get "-", because the file has no such column
-    chosen_columns: FieldColumns | None = None
+    chosen_columns: Mapping[str, Roles] = {}  # by the keys of the tables
     # One of all additions that the preview has shown or counted, and one of all updates.
     shown_digests: Sequence[str] = ()
     repairs: Sequence[str] = ()  # the names of the questions whose repair was pressed, ascending
     asked: Sequence[Question] = ()  # by the reader of the file, which sees more than the cells here
+
+    def has_column(self, field: Field, number: int) -> bool:
+        """Whether the table of a row has a column of this field."""
+        at = bisect_right(self.tables, number, key=attrgetter("first"))
+        return field in self.tables[max(at - 1, 0)].roles.values()
+
+    def place_of(self, number: int) -> str:
+        """The sheet, or the part of one, in which a row stands."""
+        return self.places[number // SHEET_ROWS]
 
     def with_nims(self, nims: Mapping[int, str]) -> "CarriedFile":
         """The file with these NIMs, by the number of the row, as if a person had typed them."""
@@ -58,17 +71,23 @@ def dump(versions: Iterable[CarriedFile], signer: Signer) -> tuple[CarriedFile, 
     """Return the first version of a file that fits into the field, and the field. Raises SheetError if none fits."""
     for file in versions:
         # By columns, a tenth shorter than by rows.
-        columns = [
-            (
-                name,
-                ranges_of(number for number, _ in rows),
-                list(zip_longest(*(cells for _, cells in rows))),
-                questions,
-            )
+        sheets = [
+            {
+                "name": name,
+                "numbers": ranges_of(number for number, _ in rows),
+                "columns": list(zip_longest(*(cells for _, cells in rows))),
+                "questions": questions,
+            }
             for name, rows, questions in file.sheets
         ]
-        shown = map(ranges_of, (sorted(file.accepted), file.new, file.changed))
-        field = pack([*file[:2], columns, *file[3:7], *shown, *file[10:]], "import 4", signer)
+        numbers = {
+            "accepted": ranges_of(sorted(file.accepted)),
+            "new": ranges_of(file.new),
+            "changed": ranges_of(file.changed),
+        }
+        tables = [columns._asdict() for columns in file.tables]
+        named = {**file._asdict(), **numbers, "sheets": sheets, "tables": tables}
+        field = pack(named, "import 4", signer)
         if not file.has_all_cells or len(field) <= FIELD_MAX_CHARACTERS:
             return file, field
     raise too_large()
@@ -76,30 +95,38 @@ def dump(versions: Iterable[CarriedFile], signer: Signer) -> tuple[CarriedFile, 
 
 def load(field: str, signer: Signer) -> CarriedFile:
     """The file of a form field. Raises SheetError for a field that `dump` has not made."""
-    file = CarriedFile(*unpack(field, "import 4", signer))
-    sheets: Sequence[Any] = file.sheets
-    (nim, nama, alamat), titles = file.columns
-    chosen = file.chosen_columns
+    named = unpack(field, "import 4", signer)
+    file = CarriedFile(**named)
     return file._replace(
-        sheets=[
-            Sheet(
-                name,
-                list(
-                    zip(_numbers(ranges), zip(*map(from_json, columns), strict=True), strict=True)
-                ),
-                tuple(Question(*question) for question in questions),
-            )
-            for name, ranges, columns, questions in sheets
+        sheets=[_sheet(**sheet) for sheet in named["sheets"]],
+        tables=[
+            Columns(**{**columns, "roles": _by_number(columns["roles"])})
+            for columns in named["tables"]
         ],
-        columns=Columns((nim, nama, alamat), titles),
-        typed={int(number): tuple(texts) for number, texts in file.typed.items()},
+        typed={number: tuple(texts) for number, texts in _by_number(file.typed).items()},
         accepted=frozenset(_numbers(file.accepted)),
         new=list(_numbers(file.new)),
         changed=list(_numbers(file.changed)),
-        chosen_columns=chosen and (chosen[0], chosen[1], chosen[2]),
+        chosen_columns={key: _by_number(roles) for key, roles in file.chosen_columns.items()},
         repairs=tuple(file.repairs),
         asked=tuple(Question(*question) for question in file.asked),
     )
+
+
+def _sheet(
+    name: str,
+    numbers: Iterable[Any],
+    columns: Iterable[Iterable[Any]],
+    questions: Iterable[Iterable[Any]],
+) -> Sheet:
+    cells = zip(*map(from_json, columns), strict=True)
+    rows: list[SheetRow] = list(zip(_numbers(numbers), cells, strict=True))
+    return Sheet(name, rows, tuple(Question(*question) for question in questions))
+
+
+def _by_number(values: Mapping[Any, T]) -> dict[int, T]:
+    """The same values. JSON has made texts of their numbers."""
+    return {int(number): value for number, value in values.items()}
 
 
 def ranges_of(numbers: Iterable[int]) -> list[tuple[int, int]]:

@@ -30,9 +30,6 @@ Cell: TypeAlias = str | int | float | bool | BadCell | None
 # a plain tuple, because an import makes a million of them.
 SheetRow: TypeAlias = tuple[int, Sequence[Cell]]
 
-# Counted from 0; None for a field without a column.
-FieldColumns: TypeAlias = tuple[int | None, int | None, int | None]
-
 
 class OpenSheet(NamedTuple):
     """A sheet whose rows are read one by one, and questions about how it is read, whose repair leaves their rows out."""

@@ -16,7 +16,6 @@ from mahasiswa.sheets.carried_file import LEFT_OUT, CarriedFile, Typed
 from mahasiswa.sheets.cell_rules import clean_nim, clean_text, is_ordinary, warnings_about
 from mahasiswa.sheets.cells import (
     Cell,
-    FieldColumns,
     Sheet,
     SheetRow,
     cell_text,
@@ -25,8 +24,8 @@ from mahasiswa.sheets.cells import (
     is_blank,
     row_name,
 )
-from mahasiswa.sheets.columns import NOT_FOUND, Table
-from mahasiswa.sheets.limits import Choice
+from mahasiswa.sheets.columns import Table, problem_of, questions_about
+from mahasiswa.sheets.limits import Choice, Roles
 from mahasiswa.sheets.questions import Question
 from mahasiswa.sheets.reading import table_of
 from mahasiswa.sheets.row_questions import asked_about, repaired_rows
@@ -232,7 +231,6 @@ class CleanedFile(NamedTuple):
     rows: list[SheetRow]
     results: list[RowResult]
     columns_problem: str = ""
-    remarks: Sequence[str] = ()  # sentences about the file
     questions: Sequence[Question] = ()
 
     def versions(self, file: CarriedFile) -> Iterator[CarriedFile]:
@@ -259,7 +257,7 @@ class CleanedFile(NamedTuple):
         return [nim for nims in found for nim in nims if 0 < len(nim) <= NIM_MAX_CHARACTERS]
 
 
-def clean_table(table: Table, name: str, chosen: FieldColumns | None) -> CleanedFile:
+def clean_table(table: Table, name: str, chosen: Mapping[str, Roles]) -> CleanedFile:
     """Read and clean all rows of a file with this name, by these columns, if any are chosen. Raises SheetError."""
     rows, size = [], 0
     for row in table.rows:
@@ -274,7 +272,8 @@ def clean_table(table: Table, name: str, chosen: FieldColumns | None) -> Cleaned
         table.sheets,
         kept,
         table.other_sheets,
-        table.columns,
+        table.tables,
+        table.places,
         has_all_cells=bool(table.kept_sheets),
         chosen_columns=chosen,
         asked=table.questions,
@@ -284,12 +283,13 @@ def clean_table(table: Table, name: str, chosen: FieldColumns | None) -> Cleaned
 
 def clean_again(file: CarriedFile) -> CleanedFile:
     """Select the rows of a file as it is now, with its repairs, and clean them. Raises SheetError."""
-    table = Table(file.columns, iter(file.sheets[0].rows), questions=file.asked)
+    table = Table(iter(file.sheets[0].rows), file.tables, file.places, questions=file.asked)
     if file.has_all_cells:
         choice = Choice(columns=file.chosen_columns, repairs=file.repairs)
         table = table_of((file.read_sheets, file.other_sheets, iter(())), file.sheets, choice)
     rows = list(table.rows)
-    return _cleaned_file(file._replace(columns=table.columns, asked=table.questions), rows, table)
+    file = file._replace(tables=table.tables, places=table.places, asked=table.questions)
+    return _cleaned_file(file, rows, table)
 
 
 def _cleaned_file(file: CarriedFile, rows: list[SheetRow], table: Table) -> CleanedFile:
@@ -297,14 +297,16 @@ def _cleaned_file(file: CarriedFile, rows: list[SheetRow], table: Table) -> Clea
     if file.repairs:
         rows = repaired_rows(rows, _of_no_student(clean_all(rows)), file.repairs)
     rows = list(_with_typed(rows, file.typed))
-    results = clean_all(rows, file.read_sheets)
+    results = clean_all(rows, file.places)
 
     questions = [
         *table.questions,
+        *questions_about(table.tables),
         *asked_about(rows, _of_no_student(results), file.repairs),
         *_about_odd_nims(results),
     ]
-    return CleanedFile(file, rows, results, table.columns_problem, table.remarks, questions)
+    problem = problem_of(table.tables)
+    return CleanedFile(file, rows, results, problem, questions)
 
 
 def _of_no_student(results: Iterable[RowResult]) -> set[int]:
@@ -338,11 +340,19 @@ def repaired(
     if file.has_all_cells and names and set(names) != set(file.read_sheets):
         sheets = sorted(file.sheets, key=lambda sheet: sheet.name not in names)
         return CarriedFile(
-            file.name, names, sheets, file.other_sheets, NOT_FOUND, has_all_cells=True
+            file.name,
+            names,
+            sheets,
+            file.other_sheets,
+            (),
+            (),
+            has_all_cells=True,
+            chosen_columns=file.chosen_columns,
         )
-    is_choice = cleaned.columns_problem or choice.columns != file.columns.of_fields
-    if file.has_all_cells and choice.columns and is_choice:
-        file = file._replace(chosen_columns=choice.columns)
+    if file.has_all_cells:
+        found = {columns.key: columns.roles for columns in file.tables}
+        chosen = {key: roles for key, roles in choice.columns.items() if roles != found.get(key)}
+        file = file._replace(chosen_columns={**file.chosen_columns, **chosen})
 
     numbers = {number for number, _ in cleaned.rows}
     return file._replace(

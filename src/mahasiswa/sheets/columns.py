@@ -1,343 +1,464 @@
-"""Selects the NIM, Nama and Alamat of each row of a sheet: by the titles of the columns, or else by the cells."""
+"""Reads the tables of a sheet: which column is which field, by the titles or else by the cells, and the cells of each row.
 
+A table is sure if its titles say their fields and nothing else. Any other table has a `problem`, which a person answers.
+"""
+
+import hashlib
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice, pairwise, zip_longest
+from operator import attrgetter
 from typing import NamedTuple
 
 from mahasiswa import wording
-from mahasiswa.digits import is_digits
-from mahasiswa.record import Field
+from mahasiswa.record import FIELDS, Field
 from mahasiswa.sheets import titles as of_titles
 from mahasiswa.sheets.cells import (
+    SHEET_ROWS,
+    BadCell,
     Cell,
-    FieldColumns,
     Sheet,
     SheetRow,
     cell_text,
     has_digit,
     is_blank,
 )
-from mahasiswa.sheets.limits import MAX_TITLES, Choice
+from mahasiswa.sheets.limits import KEY_CHARACTERS, MAX_TABLES, MAX_TITLES, Choice, Roles
 from mahasiswa.sheets.questions import Question
-from mahasiswa.sheets.sheet_errors import ColumnsUnclear, SheetError
-from mahasiswa.sheets.titles import is_total
+from mahasiswa.sheets.sheet_errors import SheetError, TooBig
+from mahasiswa.sheets.titles import Heading, headings, is_total, sure_fields
 
-TITLE_MAX_CHARACTERS = 30  # of a title in the choice of columns
+TITLE_MAX_CHARACTERS = 60  # of a title in the choice of columns
+MAX_SENTENCES = 5  # about the columns of several tables
+EXAMPLES, EXAMPLE_MAX_CHARACTERS = 3, 30  # texts of a column beside its choice
+SAMPLE_MAX_CHARACTERS = 60  # of a cell by which a column is recognised
 # Of a cell that looks like a NIM, and at least half of it are digits.
 NIM_MIN_DIGITS, NIM_MAX_LENGTH = 5, 30
-IN_ORDER: FieldColumns = (0, 1, 2)
-_NO_COLUMN = 1 << 30  # past the end of every row, so each of its cells is blank
 
 _row_number = re.compile(r"([0-9]{1,3})[.)]?").fullmatch
 _is_date = re.compile(r"[0-9]{1,4}[-/.][0-9]{1,2}[-/.][0-9]{1,4}").fullmatch
+_is_name = re.compile(r"[^\W\d_][^\d@:/]+").fullmatch
+# Three letters, and no e-mail address.
+_is_place = re.compile(r"(?=.*[^\W\d_]{3})[^@]{4,}").fullmatch
+
+Texts = Sequence[Sequence[str]]
+"""The texts of each column in the first rows of a table."""
 
 
 class Columns(NamedTuple):
-    """The columns of a sheet: which one holds which field, and the titles of all of them."""
+    """The columns of a table: their titles, some of their texts, and the field of each one that is read.
 
-    of_fields: FieldColumns
-    titles: list[str]
+    `first` is the number of the first row. All tables with the same titles have the same `key`. A table with a `problem`
+    may be read wrongly, and one that is not readable gives no rows. In a plain table each field surely stands in one
+    column, and no other column looks like it.
+    """
 
+    first: int
+    key: str
+    titles: Sequence[str]
+    examples: Texts
+    roles: Roles
+    problem: str = ""
+    is_plain: bool = False
+    is_readable: bool = True
 
-NOT_FOUND = Columns((None, None, None), [])
+    def of(self, field: Field) -> list[int]:
+        """The columns of a field, in the order of the file."""
+        return sorted(column for column, role in self.roles.items() if role == field)
 
 
 class Table(NamedTuple):
-    """The rows of one or several sheets, read one by one, and the columns of the first sheet.
+    """The rows of one or several sheets, read one by one, and their tables, each of which is there before its rows.
 
-    A row of the sheet `sheets[n]` has the number that Excel shows, plus n times SHEET_ROWS. `kept_sheets` has all cells
-    of a small file; the sheets that are read come first. `other_sheets` are the names of the sheets that are neither read
-    nor kept. If the columns could not be found, `columns_problem` is the reason, and there are no rows. `remarks` are
-    sentences that tell a person how the columns were found, `questions` those that a person must answer.
+    A row of the place `places[n]`, a sheet or a part of one, has the number that Excel shows, plus n times SHEET_ROWS.
+    `kept_sheets` has all cells of a small file; the sheets that are read come first. `other_sheets` are the names of the
+    sheets that are neither read nor kept. `questions` are those about how the file was read.
     """
 
-    columns: Columns
     rows: Iterator[SheetRow]
-    remarks: Sequence[str] = ()
+    tables: Sequence[Columns] = ()
+    places: Sequence[str] = ("",)
     sheets: Sequence[str] = ("",)
     other_sheets: Sequence[str] = ()
     kept_sheets: Sequence[Sheet] = ()
-    columns_problem: str = ""
     questions: Sequence[Question] = ()
 
 
-class _Top(NamedTuple):
-    """The first rows of a sheet that are not blank, and its header, which may lack a column that is needed."""
+class _Found(NamedTuple):
+    """The fields that were found for the columns of a table, and the reason why a person must look at them."""
 
-    rows: list[Sequence[Cell]]
-    below: int  # the index of the first row below the header
-    header: Sequence[Cell]  # without a cell if there is none
-    is_complete: bool
-    titles: list[str]
+    roles: Roles
+    problem: str = ""
+    is_plain: bool = False
 
 
-def select_columns(
-    rows: Iterable[SheetRow], choice: Choice, first_sheet: Columns | None = None
-) -> Table:
-    """The columns, and the NIM, Nama and Alamat of each row that is not blank.
+class TableReader:
+    """Reads the tables of sheets, one after another. A strict one raises SheetError for a table with a problem."""
 
-    A person has chosen those of the first sheet, or the header names them, or the cells suggest them.
-    With `nim_only` the header needs no other column, Alamat is left blank, and a sheet without a header
-    may have one column, or one row of NIMs. If another sheet was read before, this one may be blank.
-    It has the columns of the first sheet if it has the same titles or none.
+    def __init__(self, choice: Choice, *, is_strict: bool) -> None:
+        self.tables: list[Columns] = []
+        self.places: list[str] = []
+        self._choice = choice
+        self._is_strict = is_strict
 
-    Raises SheetError if the rows are all blank or too wide, and ColumnsUnclear if a column cannot be found.
-    """
-    rows = iter(rows)
-    numbered = list(
-        islice((row for row in rows if not is_blank(row[1])), of_titles.HEADER_WITHIN_ROWS)
-    )
-    if not numbered and first_sheet:
-        return Table(first_sheet, iter(()))
-    if not numbered:
-        raise SheetError(wording.EMPTY)
-    top = _top_of([row for _, row in numbered], nim_only=choice.nim_only)
-    if choice.nim_only and not top.is_complete and len(top.rows) == 1:
-        cells = [(cell, None, None) for cell in top.rows[0] if not is_blank((cell,))]
-        return Table(Columns((0, None, None), top.titles), enumerate(cells, 1))
-    of_fields, remarks = _columns_found(top, choice, first_sheet)
-    if choice.nim_only:
-        of_fields = (*of_fields[:2], None)
-    parts = _parts_of(of_fields, top.titles)
-    for first, columns in parts.items():
-        letters = ", ".join(map(wording.column_letter, columns))
-        field = wording.HEADER[of_fields.index(first)]
-        remarks.append(wording.JOINED_COLUMNS.format(field=field, columns=letters))
-    below = top.below if top.is_complete or choice.columns else 0
-    width = _width(top.header) if top.is_complete else 0
-    if width and below < len(top.rows) and not any(map(has_digit, map(cell_text, top.rows[below]))):
-        width = max(width, _width(top.rows[below]))  # probably a second row of titles
-    selected = _selected(chain(numbered[below:], rows), of_fields, parts, width)
-    return Table(Columns(of_fields, top.titles), selected, remarks)
+    def rows(self, sheet: str, rows: Iterable[SheetRow]) -> Iterator[SheetRow]:
+        """The NIM, Nama and Alamat of each row of a sheet that is not blank, table by table. Raises SheetError."""
+        filled: Iterator[SheetRow] = (row for row in rows if not is_blank(row[1]))
+        place = self._new_place(sheet)
+        top = list(islice(filled, of_titles.HEADER_WITHIN_ROWS))
+        if self._choice.nim_only and len(top) == 1:
+            top = _one_below_another(top[0])
 
+        while top:
+            cells = [cells for _, cells in top]
+            below, header = of_titles.find_titles(cells, nim_only=self._choice.nim_only)
+            filled = chain(top[below:], filled)
+            following: list[SheetRow] = []
+            own: Iterable[SheetRow] = _until_titles(filled, header, following)
 
-def _top_of(rows: list[Sequence[Cell]], *, nim_only: bool) -> _Top:
-    below, header = of_titles.find_titles(rows, nim_only=nim_only)
-    texts = (
-        cell[:TITLE_MAX_CHARACTERS] if isinstance(cell, str) else ""
-        for cell in (header or rows[0])[:MAX_TITLES]
-    )
-    titles = [" ".join(text.split()) for text in texts]
-    titles += [""] * (len(wording.HEADER) - len(titles))
-    return _Top(rows, below, header, of_titles.is_header(header, nim_only=nim_only), titles)
+            starts = _starts_of_tables(_titles_of(header))
+            if len(starts) > 1:
+                own = list(own)
+            for start, end in zip_longest(starts, starts[1:]):
+                if len(starts) > 1:
+                    place = self._beside(place, start, sheet)
+                of_table = slice(start, end)
+                part = _only(header, of_table)
+                body = [_only(row, of_table) for row in cells[below:]]
+                offset = place * SHEET_ROWS
+                columns = self._add(part, body, offset + top[0][0], sheet)
+                width = _width(part, body) if len(starts) == 1 else 0
+                for number, row in _selected(own, columns, width):
+                    yield offset + number, row
 
+            top = [*following, *islice(filled, of_titles.HEADER_WITHIN_ROWS - len(following))]
 
-def _columns_found(
-    top: _Top, choice: Choice, first_sheet: Columns | None
-) -> tuple[FieldColumns, list[str]]:
-    """The column of each field, and remarks that tell a person how they were found. Raises ColumnsUnclear."""
-    if first_sheet and not (top.is_complete and top.titles != first_sheet.titles):
-        return first_sheet.of_fields, []
-    if choice.columns is not None and not first_sheet:
-        return _checked(choice.columns, top.titles), []
-    if not top.header:
-        return _columns_by_cells(_texts_of(top.rows), top.titles, nim_only=choice.nim_only)
-    texts = _texts_of(top.rows[top.below :])
-    if top.is_complete:
-        return _columns_of(top, texts), []
-    nim, nama, alamat = _first_columns(top.header)
-    found = _nim_column(texts)
-    suggested = found if nim is None and found not in (nama, alamat) else nim
-    problem = (
-        wording.NO_OTHER_COLUMN
-        if of_titles.fields_in(top.header) == {"nim"}
-        else wording.NO_NIM_COLUMN
-    )
-    raise ColumnsUnclear(problem, top.titles, (suggested, nama, alamat))
+    def _new_place(self, name: str) -> int:
+        self.places.append(name)
+        return len(self.places) - 1
 
+    def _beside(self, place: int, start: int, sheet: str) -> int:
+        """The place of a table that begins at a column, beside others: that of the sheet for the first one."""
+        letter = wording.column_letter(start)
+        name = wording.PART_OF_SHEET.format(sheet=sheet, column=letter).strip()
+        if self.places[place] != sheet:
+            return self._new_place(name)
+        self.places[place] = name
+        return place
 
-def _width(row: Sequence[Cell]) -> int:
-    return max((column for column, cell in enumerate(row, 1) if not is_blank((cell,))), default=0)
+    def _add(
+        self, header: Sequence[Cell], body: Sequence[Sequence[Cell]], first: int, sheet: str
+    ) -> Columns:
+        """Find the columns of a table by its titles, or else by the first rows of its body."""
+        if len(self.tables) == MAX_TABLES:
+            raise TooBig(wording.TOO_HEAVY)
+        titles = _titles_of(header)
+        texts = _texts_of(body)
+        width = min(max(len(titles), len(texts)), MAX_TITLES)
+        titles = [*titles, *[""] * width][:width]
+        texts = [*texts, *[[]] * width][:width]
+        named = repr(titles if any(titles) else sheet)
+        key = hashlib.sha256(named.encode()).hexdigest()[:KEY_CHARACTERS]
 
+        found = self._found(header, texts, key)
+        roles = {column: role for column, role in found.roles.items() if column < width}
+        if self._choice.nim_only:
+            roles = {column: role for column, role in roles.items() if role != "alamat"}
+        fields = list(roles.values())
+        is_readable = fields.count("nim") == 1 and (self._choice.nim_only or len({*fields}) > 1)
+        examples = [
+            [text[:EXAMPLE_MAX_CHARACTERS] for text in column[:EXAMPLES]] for column in texts
+        ]
+        columns = Columns(
+            first, key, titles, examples, roles, found.problem, found.is_plain, is_readable
+        )
+        if self._is_strict and found.problem:
+            raise SheetError(found.problem)
+        self.tables.append(columns)
+        return columns
 
-def _checked(chosen: FieldColumns, titles: list[str]) -> FieldColumns:
-    """The columns that a person has chosen. Raises ColumnsUnclear if they cannot be used."""
-    nim, nama, alamat = chosen
-    if nim is None or (nama is None and alamat is None):
-        raise ColumnsUnclear(wording.COLUMN_NOT_CHOSEN, titles, chosen)
-    given = [column for column in chosen if column is not None]
-    if len(set(given)) < len(given):
-        raise ColumnsUnclear(wording.COLUMN_CHOSEN_TWICE, titles, chosen)
-    return chosen
+    def _found(self, header: Sequence[Cell], texts: Texts, key: str) -> _Found:
+        """The columns that a person has chosen, unless they are those that were found."""
+        found = self._guessed(header, texts)
+        chosen = self._choice.columns.get(key, found.roles)
+        return found if chosen == found.roles else _chosen(chosen)
 
-
-def _columns_of(top: _Top, texts: Sequence[Sequence[str]]) -> FieldColumns:
-    """The best column for each field. Raises ColumnsUnclear if two are equally good, or if the texts contradict them."""
-    best: dict[Field, of_titles.Heading] = {}
-    second = of_titles.second_table(top.titles)
-    for heading in of_titles.headings(top.header[:second]):
-        known = best.get(heading.field)
-        if known and known.rank == heading.rank != of_titles.PART:
-            first, other = map(wording.column_letter, (known.column, heading.column))
-            problem = wording.TWO_COLUMNS.format(
-                field=wording.LABELS[heading.field], first=first, second=other
-            )
-            raise ColumnsUnclear(problem, top.titles, _first_columns(top.header))
-        if known is None or heading.rank < known.rank:
-            best[heading.field] = heading
-    of_fields = _in_order({field: heading.column for field, heading in best.items()})
-    # The column of the NIM may have words in several rows, and that of another field the NIMs.
-    nim, found = of_fields[0], _nim_column(texts)
-    words = texts[nim] if nim is not None and nim < len(texts) else []
-    if (
-        words
-        and max(map(len, texts)) > 1
-        and _are_words(words)
-        and found != nim
-        and found in of_fields[1:]
-    ):
-        swapped = {nim: found, found: nim}
-        nim, nama, alamat = (swapped.get(column, column) for column in of_fields)
-        raise ColumnsUnclear(wording.SWAPPED, top.titles, (nim, nama, alamat))
-    return of_fields
+    def _guessed(self, header: Sequence[Cell], texts: Texts) -> _Found:
+        if named := headings(header):
+            return _by_titles(named, texts)
+        for before in reversed(self.tables):
+            if before.is_readable and _fit(before, texts):
+                return _Found(before.roles)
+        return _by_cells(texts, nim_only=self._choice.nim_only)
 
 
-def _first_columns(header: Sequence[Cell]) -> FieldColumns:
-    return _in_order(
-        {heading.field: heading.column for heading in reversed(of_titles.headings(header))}
-    )
+def problem_of(tables: Sequence[Columns]) -> str:
+    """The reason why no table can be read, or a blank text."""
+    if any(columns.is_readable for columns in tables):
+        return ""
+    return next((columns.problem for columns in tables), wording.EMPTY)
 
 
-def _in_order(columns: Mapping[Field, int]) -> FieldColumns:
-    return columns.get("nim"), columns.get("nama"), columns.get("alamat")
+def questions_about(tables: Sequence[Columns]) -> list[Question]:
+    """The question about all columns that are not sure, if there are any."""
+    problems = dict.fromkeys(columns.problem for columns in tables if columns.problem)
+    sentence = " ".join(islice(problems, MAX_SENTENCES))
+    return [Question("kolom", sentence)] if sentence else []
 
 
-def _parts_of(of_fields: FieldColumns, titles: Sequence[str]) -> dict[int, list[int]]:
-    """The columns that make up a name or an address that stands in several, by the first of them."""
-    parts = {
-        heading.column: heading.field
-        for heading in of_titles.headings(titles)
-        if heading.rank == of_titles.PART
-    }
-    groups = {
-        first: [c for c, field in parts.items() if field == parts[first]]
-        for first in of_fields
-        if first in parts
-    }
-    return {first: columns for first, columns in groups.items() if len(columns) > 1}
-
-
-def _selected(
-    rows: Iterable[SheetRow],
-    of_fields: FieldColumns,
-    parts: Mapping[int, Sequence[int]],
-    width: int,
+def _until_titles(
+    rows: Iterator[SheetRow], header: Sequence[Cell], following: list[SheetRow]
 ) -> Iterator[SheetRow]:
-    """NIM, Nama and Alamat of each row, and a notice if it has more cells than the `width` of its titles."""
-    columns = _, b, c = [_NO_COLUMN if column is None else column for column in of_fields]
-    for number, row in rows:
-        # A CSV file may leave out the blank cells at the end of a row.
-        nim, nama, alamat = [row[column] if column < len(row) else None for column in columns]
-        if parts:
-            nama = _joined(row, parts[b], " ") if b in parts else nama
-            alamat = _joined(row, parts[c], ", ") if c in parts else alamat
-        if (
-            not (nama or alamat)
-            and nim is not None
-            and (total := next(filter(is_total, map(cell_text, row)), ""))
-        ):
-            nim = total  # the word stands in another column, such as that of the row numbers
-        if width and len(row) > width and not is_blank(row[width : width + 1]):
-            is_last = c == width - 1
-            alamat = _joined(row, range(c, len(row)), ", ") if is_last else alamat
-            yield (
-                number,
-                (nim, nama, alamat, wording.JOINED_CELLS if is_last else wording.MORE_CELLS),
-            )
-        elif nim or not is_blank((nim, nama, alamat)):
-            yield number, (nim, nama, alamat)
+    """The rows above other titles, whose row is put into `following`."""
+    own = _sure_columns(header)
+    nim = next((column for column, field in own if field == "nim"), 0)
+    for row in rows:
+        cells = row[1]
+        # The title of any column has no digit.
+        if nim >= len(cells) or not has_digit(cell_text(cells[nim])):
+            titles = cells[:MAX_TITLES]
+            found = _sure_columns(titles)
+            if found != own and sure_fields(titles) > {"nim"}:
+                following.append(row)
+                return
+        yield row
 
 
-def _joined(row: Sequence[Cell], columns: Iterable[int], separator: str) -> Cell:
-    """The texts of several cells of a row as one. A single cell stays as it is."""
-    cells = [
-        row[column] for column in columns if column < len(row) and not is_blank((row[column],))
+def _sure_columns(titles: Sequence[Cell]) -> list[tuple[int, Field]]:
+    return [(title.column, title.field) for title in headings(titles) if title.kind != "word"]
+
+
+def _starts_of_tables(titles: Sequence[str]) -> list[int]:
+    """The first columns of the tables beside one another, all of which surely name the same fields."""
+    folded = [title.casefold() for title in titles]
+    first = next(filter(None, folded), "")
+    starts = [0]
+    for at in range(1, len(folded)):
+        is_start = folded[at] and (folded[at] == first or not folded[at - 1])
+        own = sure_fields(folded[starts[-1] : at])
+        if is_start and own > {"nim"} and own == sure_fields(folded[at:]):
+            starts.append(at)
+    return starts
+
+
+def _only(row: Sequence[Cell], columns: slice) -> Sequence[Cell]:
+    """A row with nothing before and behind these columns."""
+    return [*[None] * columns.start, *row[columns]] if columns.start else row[columns]
+
+
+def _one_below_another(row: SheetRow) -> list[SheetRow]:
+    """The cells of a row as rows, unless they are titles."""
+    number, cells = row
+    if of_titles.is_header(cells, nim_only=True):
+        return [row]
+    return [(number + at, [cell]) for at, cell in enumerate(cells) if not is_blank((cell,))]
+
+
+def _titles_of(header: Sequence[Cell]) -> list[str]:
+    return [
+        " ".join(cell_text(cell).split())[:TITLE_MAX_CHARACTERS] for cell in header[:MAX_TITLES]
     ]
-    return (
-        separator.join(cell_text(cell).strip() for cell in cells)
-        if len(cells) > 1
-        else next(iter(cells), None)
-    )
 
 
 def _texts_of(rows: Sequence[Sequence[Cell]]) -> list[list[str]]:
-    """The texts of each column in the first rows of a sheet, without the rows of one cell, such as a letterhead."""
+    """The texts of each column in the first rows of a table, without the rows of one cell, such as a letterhead."""
     texts = [
-        [cell_text(cell).strip()[: NIM_MAX_LENGTH + 1] for cell in row[:MAX_TITLES]] for row in rows
+        [cell_text(cell).strip()[:SAMPLE_MAX_CHARACTERS] for cell in row[:MAX_TITLES]]
+        for row in rows
     ]
     lists = [row for row in texts if len(row) - row.count("") > 1] or texts
     return [list(filter(None, column)) for column in zip_longest(*lists, fillvalue="")]
 
 
-def _nim_column(texts: Sequence[Sequence[str]]) -> int | None:
-    """The only column that looks like NIMs, if there is one."""
-    found = [
-        index for index, column in enumerate(texts) if _are_nims(column) and not _counts(column)
+def _width(header: Sequence[Cell], body: Sequence[Sequence[Cell]]) -> int:
+    """The number of columns below the titles; 0 without titles."""
+    rows = [header]
+    if body and not any(map(has_digit, map(cell_text, body[0]))):
+        rows.append(body[0])  # probably a second row of titles
+    widths = [column for row in rows for column, cell in enumerate(row, 1) if not is_blank((cell,))]
+    return max(widths) if header and widths else 0
+
+
+def _chosen(roles: Roles) -> _Found:
+    """The columns that a person has chosen."""
+    fields = list(roles.values())
+    if fields.count("nim") > 1:
+        return _Found(roles, wording.COLUMN_CHOSEN_TWICE)
+    is_enough = "nim" in fields and len({*fields}) > 1
+    return _Found(roles, "" if is_enough else wording.COLUMN_NOT_CHOSEN)
+
+
+def _by_titles(named: Sequence[Heading], texts: Texts) -> _Found:
+    roles: dict[int, Field] = {}
+    problems = []
+    for field in FIELDS:
+        of_field = [heading for heading in named if heading.field == field]
+        columns, problem = _of_field(field, of_field, texts)
+        roles |= dict.fromkeys(columns, field)
+        problems.append(problem)
+
+    nims = [column for column, of_column in enumerate(texts) if _are_nims(of_column)]
+    nim = next((column for column, role in roles.items() if role == "nim"), None)
+    if nim is None:
+        free = [column for column in nims if column not in roles]
+        roles |= dict.fromkeys(free[:1], "nim")
+        problems.insert(0, _unsure("nim", free[0]) if free else wording.NO_NIM_COLUMN)
+    elif len(nims) == 1 and roles.get(nims[0], "nim") != "nim" and _are_names(texts[nim]):
+        roles[nim], roles[nims[0]] = roles[nims[0]], "nim"
+        problems.insert(0, wording.SWAPPED)
+    if {*roles.values()} == {"nim"}:
+        problems.append(wording.NO_OTHER_COLUMN)
+    problem = next(filter(None, problems), "")
+    kinds = [heading.kind for heading in named]
+    is_plain = not problem and kinds == ["sure"] * len(wording.LABELS)
+    return _Found(roles, problem, is_plain)
+
+
+def _of_field(field: Field, named: Sequence[Heading], texts: Texts) -> tuple[list[int], str]:
+    """The columns of a field by its titles, and the problem if they are not sure."""
+    sure = sorted(named, key=attrgetter("rank"))
+    whole = [heading.column for heading in sure if heading.kind == "sure"]
+    parts = [heading.column for heading in named if heading.kind == "part"]
+    if not whole and not parts:
+        fitting = [heading.column for heading in named if _FITS[field](texts[heading.column])]
+        return fitting[:1], _unsure(field, fitting[0]) if fitting else ""
+
+    # A column without texts stands back. The parts of an address stand behind it.
+    filled = [column for column in whole if texts[column]]
+    begin = [*filled, *whole, *parts][0]
+    columns = [begin, *(column for column in parts if column > begin)]
+    left_out = [column for column in (*whole, *parts) if column not in columns]
+    if left_out:
+        first, second = map(wording.column_letter, sorted((begin, left_out[0])))
+        label = wording.LABELS[field]
+        return columns, wording.TWO_COLUMNS.format(field=label, first=first, second=second)
+    are_together = columns[-1] - begin + 1 == len(columns)
+    is_sure = are_together and (whole or (field == "nama" and len(parts) > 1))
+    return columns, "" if is_sure else _unsure(field, begin)
+
+
+def _unsure(field: Field, column: int) -> str:
+    label, letter = wording.LABELS[field], wording.column_letter(column)
+    return wording.COLUMN_UNSURE.format(field=label, column=letter)
+
+
+def _by_cells(texts: Texts, *, nim_only: bool) -> _Found:
+    """The columns of a table without titles. A column that counts rows is never the NIM."""
+    filled = [column for column, of_column in enumerate(texts) if of_column]
+    if nim_only and len(filled) == 1:
+        return _Found({filled[0]: "nim"})
+    others = [column for column in filled if not _counts(texts[column])]
+    nims = [column for column in others if _are_nims(texts[column])] or [
+        column for column in others if _differ(texts[column]) and all(map(has_digit, texts[column]))
     ]
-    return found[0] if len(found) == 1 else None
+    roles: dict[int, Field] = dict.fromkeys(nims[:1], "nim")
+    for field in FIELDS[1:]:
+        fits = _FITS[field]
+        fitting = [column for column in others if column not in roles and fits(texts[column])]
+        roles |= dict.fromkeys(fitting[:1], field)
+    if nim_only:
+        return _Found(roles, "" if nims else wording.NO_NIM_HEADER)
+    return _Found(roles, wording.NO_HEADER)
 
 
-def _are_nims(column: Sequence[str]) -> bool:
+def _fit(before: Columns, texts: Texts) -> bool:
+    """Whether the texts of a table without titles are like those of the table before it."""
+    return all(
+        column < len(texts) and _FITS[field](texts[column])
+        for column, field in before.roles.items()
+        if field != "alamat"
+    )
+
+
+def _are_nims(texts: Sequence[str]) -> bool:
     def is_like_a_nim(text: str) -> bool:
         digits = len(re.findall("[0-9]", text))
-        return (
-            digits >= NIM_MIN_DIGITS
-            and len(text) <= min(NIM_MAX_LENGTH, 2 * digits)
-            and not _is_date(text)
-        )
+        is_long = digits >= NIM_MIN_DIGITS and len(text) <= min(NIM_MAX_LENGTH, 2 * digits)
+        return is_long and not _is_date(text)
 
-    return (
-        bool(column) and _differ(column) and sum(map(is_like_a_nim, column)) * 10 >= len(column) * 9
-    )
+    return _differ(texts) and not _counts(texts) and _most(map(is_like_a_nim, texts))
 
 
-def _differ(column: Sequence[str]) -> bool:
-    return len(set(column)) == len(column)
+def _are_names(texts: Sequence[str]) -> bool:
+    return _vary(texts) and _most(map(_is_name, texts))
 
 
-def _are_words(column: Sequence[str]) -> bool:
-    """Whether most cells of a column have no digit."""
-    return sum(not has_digit(text) for text in column) * 2 > len(column)
+def _are_places(texts: Sequence[str]) -> bool:
+    """Whether texts may be addresses: L/P, phone numbers, e-mail addresses and programmes of study are not."""
+    return _vary(texts) and _most(map(_is_place, texts))
 
 
-def _counts(column: Sequence[str]) -> bool:
+_FITS: dict[Field, Callable[[Sequence[str]], bool]] = {
+    "nim": _are_nims,
+    "nama": _are_names,
+    "alamat": _are_places,
+}
+
+
+def _most(found: Iterable[object]) -> bool:
+    results = list(map(bool, found))
+    return bool(results) and results.count(True) * 10 >= len(results) * 9
+
+
+def _differ(texts: Sequence[str]) -> bool:
+    return bool(texts) and len({*texts}) == len(texts)
+
+
+def _vary(texts: Sequence[str]) -> bool:
+    return len({*texts}) * 2 > len(texts)
+
+
+def _counts(texts: Sequence[str]) -> bool:
     """Whether a column numbers the rows: 1, 2, 3, from any number on."""
-    matches = list(map(_row_number, column))
+    matches = list(map(_row_number, texts))
     numbers = [int(match[1]) for match in matches if match]
-    return 0 < len(numbers) == len(matches) and all(
-        second == first + 1 for first, second in pairwise(numbers)
-    )
+    steps = all(second == first + 1 for first, second in pairwise(numbers))
+    return 0 < len(numbers) == len(matches) and steps
 
 
-def _columns_by_cells(
-    texts: Sequence[Sequence[str]], titles: list[str], *, nim_only: bool
-) -> tuple[FieldColumns, list[str]]:
-    """The columns of a sheet without titles, and a remark about them. A column that counts rows is never the NIM."""
-    # All may stand further to the right.
-    filled = [index for index, column in enumerate(texts) if column] or [0]
-    first, nim, width = filled[0], _nim_column(texts), filled[-1] + 1
-    is_single = nim_only and width == 1
-    counts = _counts(texts[first]) and not is_single
-    # Different numbers could be short NIMs. The names of classes have a letter or repeat.
-    are_short_nims = _differ(texts[first]) and all(map(is_digits, texts[first]))
-    if nim is not None and (nim_only or counts or (nim != first and not are_short_nims)):
-        # A column before the NIM could be the names if most of its texts differ.
-        others = [
-            index
-            for index in filled
-            if index != nim and not _counts(texts[index])
-            if index > nim
-            or (_are_words(texts[index]) and len(set(texts[index])) * 2 > len(texts[index]))
-        ]
-        if len(others) < len(wording.HEADER):
-            nama, alamat, *_ = (*others, None, None)
-            remark = wording.NIM_AFTER_NUMBERS if counts else wording.NIM_AFTER_WORDS
-            letters = {"first": wording.column_letter(first), "nim": wording.column_letter(nim)}
-            return (nim, nama, alamat), [remark.format(**letters)] if nim != first else []
-    if not counts and (is_single or width == len(wording.HEADER)):
-        return IN_ORDER, []
-    problem = wording.NO_NIM_HEADER if nim_only else wording.NO_HEADER
-    if counts and not nim_only:
-        problem = wording.ROW_NUMBERS.format(first=wording.column_letter(first))
-    raise ColumnsUnclear(problem, titles, (nim, None, None))
+def _selected(rows: Iterable[SheetRow], columns: Columns, width: int) -> Iterator[SheetRow]:
+    """NIM, Nama and Alamat of each row, and a notice if it has more cells than the `width` of its titles."""
+    nims, nama_columns, alamat_columns = map(columns.of, FIELDS)
+    labels = {heading.column: heading.label for heading in headings(columns.titles)}
+    ends_with_alamat = alamat_columns[-1:] == [width - 1]
+    for number, row in rows:
+        if not columns.is_readable:
+            continue
+        nim = _joined(row, nims)
+        nama = _joined(row, nama_columns)
+        alamat = _joined(row, alamat_columns, labels)
+        if nim is not None and not (nama or alamat):
+            # The word may stand in another column, such as that of the row numbers.
+            nim = next(filter(is_total, map(cell_text, row)), nim)
+        if width and len(row) > width and not is_blank(row[width : width + 1]):
+            if ends_with_alamat:
+                alamat = _joined(row, [*alamat_columns, *range(width, len(row))], labels)
+            notice = wording.JOINED_CELLS if ends_with_alamat else wording.MORE_CELLS
+            yield number, (nim, nama, alamat, notice)
+        elif nim or not is_blank((nim, nama, alamat)):
+            yield number, (nim, nama, alamat)
+
+
+def _joined(
+    row: Sequence[Cell], columns: Sequence[int], labels: Mapping[int, str] | None = None
+) -> Cell:
+    """The cells of a row as one: an address with labels, or a name. A single cell stays as it is, as does a bad one."""
+    # A CSV file may leave out the blank cells at the end of a row.
+    present = [column for column in columns if column < len(row)]
+    if len(columns) == 1 and not (labels or {}).get(columns[0]):
+        return row[columns[0]] if present else None
+    joined = before = ""
+    for column in present:
+        cell = row[column]
+        text = cell_text(cell).strip()
+        if isinstance(cell, BadCell):
+            return cell
+        if not text:
+            continue
+        label = labels.get(column, "") if labels is not None else ""
+        if label and not of_titles.is_labelled(text):
+            text = f"{label} {text}"
+        separator = " " if labels is None else "/" if (before, label) == ("RT", "RW") else ", "
+        joined += separator * bool(joined) + text
+        before = label
+    return joined or None

@@ -1,13 +1,15 @@
 """The limits for reading a file, and the choice of a person who reads it again."""
 
-from collections.abc import Collection, Sequence
-from typing import NamedTuple
+from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple, TypeAlias
 
-from mahasiswa.sheets.cells import FieldColumns
+from mahasiswa.record import Field
 
 UPLOAD_MAX_BYTES = 16 << 20
 UPLOAD_MAX_ROWS = 10_000  # of a file or of pasted cells that a person previews
-MAX_TITLES = 100  # columns among which a person can choose
+MAX_TITLES = 100  # columns of a table among which a person can choose
+MAX_TABLES = 400  # of a file
+KEY_CHARACTERS = 8  # of the digest of the titles of a table
 MAX_SHEETS = 200  # of a file, because a preview offers all of them
 # Of the name of a file or of a sheet; Excel's sheets have at most 31 characters.
 NAME_MAX_CHARACTERS = 255
@@ -27,14 +29,18 @@ WEB = ReadLimits()
 COMMAND_LINE = ReadLimits(None, None, None, keeps_all_cells=False)
 
 
+# The fields of the columns that are read, which are counted from 0.
+Roles: TypeAlias = Mapping[int, Field]
+
+
 class Choice(NamedTuple):
     """The sheets and the columns that a person has chosen, if any, and the questions whose repair was pressed.
 
-    With `nim_only` no other column is needed.
+    `columns` are the fields of the columns by the keys of the tables. With `nim_only` no other column is needed.
     """
 
     sheets: Sequence[str] = ()
-    columns: FieldColumns | None = None
+    columns: Mapping[str, Roles] = {}
     nim_only: bool = False
     repairs: Collection[str] = ()  # the names of questions
 

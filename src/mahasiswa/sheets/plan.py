@@ -13,7 +13,6 @@ from mahasiswa.sheets.carried_file import CarriedFile
 from mahasiswa.sheets.cell_rules import doubt_about, is_long
 from mahasiswa.sheets.cells import EXACT_DIGITS, row_name
 from mahasiswa.sheets.cleaning import CleanedFile, CleanedRow, RejectedRow
-from mahasiswa.sheets.columns import Columns
 from mahasiswa.sheets.questions import Question
 
 untidy = re.compile(r"[\r\n]|  |^ | \Z")
@@ -61,7 +60,7 @@ def compare(
 ) -> ImportPlan:
     """Sort the rows by what they do to the stored records. `near` are stored records whose NIM may be the same."""
     plan = ImportPlan([], [], [], [], [], [])
-    neighbours = Neighbours(near, cleaned.file.read_sheets)
+    neighbours = Neighbours(near, cleaned.file.places)
     accepted = cleaned.file.accepted
     long_nims = [
         row.nim for row in cleaned.results if isinstance(row, CleanedRow) and is_long(row.nim)
@@ -97,7 +96,7 @@ def _planned(
     before = existing.get(nim)
     if before is None:
         alamat = wording.NO_ALAMAT if alamat is None and file.fills_alamat else alamat
-        if problem := _problem_of_new(nama, alamat, file.columns):
+        if problem := _problem_of_new(row, file):
             return RejectedRow(row.number, problem, (nim, nama or "", alamat or ""))
         notices += (similar,) if similar else row.warnings
 
@@ -156,15 +155,16 @@ def _writes(rows: Iterable[PlannedRow]) -> list[Write]:
     ]
 
 
-def _problem_of_new(nama: str | None, alamat: str | None, columns: Columns) -> str:
-    _, nama_column, alamat_column = columns.of_fields
-    if nama is None and nama_column is None:
+def _problem_of_new(row: CleanedRow, file: CarriedFile) -> str:
+    _, nama, alamat = row[1:4]
+    if nama is None and not file.has_column("nama", row.number):
         return wording.NO_NAMA_COLUMN
-    if alamat is None and alamat_column is None:
+    lacks_alamat = alamat is None and not file.fills_alamat
+    if lacks_alamat and not file.has_column("alamat", row.number):
         return wording.NO_ALAMAT_COLUMN
     if nama is None:
-        return wording.NEW_NEEDS_NAMA if alamat is not None else wording.NEW_NEEDS_BOTH
-    return wording.NEW_NEEDS_ALAMAT if alamat is None else ""
+        return wording.NEW_NEEDS_BOTH if lacks_alamat else wording.NEW_NEEDS_NAMA
+    return wording.NEW_NEEDS_ALAMAT if lacks_alamat else ""
 
 
 def _replaced(

@@ -11,7 +11,7 @@ from mahasiswa.sheets.cleaning import (
     clean_table,
     repaired,
 )
-from mahasiswa.sheets.columns import Table
+from mahasiswa.sheets.columns import Columns, Table
 from mahasiswa.sheets.csv_form import write_csv
 from mahasiswa.sheets.file_kind import is_utf8, kind_of
 from mahasiswa.sheets.limits import (
@@ -21,6 +21,7 @@ from mahasiswa.sheets.limits import (
     UPLOAD_MAX_ROWS,
     WEB,
     Choice,
+    Roles,
 )
 from mahasiswa.sheets.plan import (
     ImportPlan,
@@ -34,5 +35,4 @@ from mahasiswa.sheets.questions import Question, unanswered
 from mahasiswa.sheets.reading import read, read_text
 from mahasiswa.sheets.sheet_errors import NotCarried, SheetError, TooBig
 from mahasiswa.sheets.signed_field import MAX_CONFIRMED_BYTES, KeySigner, Signer
-from mahasiswa.sheets.titles import second_table
 from mahasiswa.sheets.xlsx_export import rest_as_xlsx, write_template, write_xlsx

@@ -7,12 +7,12 @@ from typing import BinaryIO
 
 from mahasiswa import wording
 from mahasiswa.sheets.cells import SHEET_ROWS, OpenSheet, Sheet, SheetRow, is_blank
-from mahasiswa.sheets.columns import Columns, Table, select_columns
+from mahasiswa.sheets.columns import Table, TableReader
 from mahasiswa.sheets.delimited import read_csv, read_pasted, rejoined
 from mahasiswa.sheets.file_kind import kind_of
 from mahasiswa.sheets.limits import NO_CHOICE, WEB, Choice, ReadLimits
 from mahasiswa.sheets.questions import Question
-from mahasiswa.sheets.sheet_errors import ColumnsUnclear, SheetError, TooBig
+from mahasiswa.sheets.sheet_errors import SheetError, TooBig
 from mahasiswa.sheets.titles import is_header
 from mahasiswa.sheets.workbook import Workbook, read_workbook
 
@@ -52,25 +52,22 @@ def table_of(
     """The rows of the sheets to read: the first of those that are kept, or else all that the workbook has."""
     names, others, sheets = workbook
     is_kept = len(kept) >= len(names)
-    selections = _selections(islice(chain(kept, sheets), len(names)), choice)
-    try:
-        first = list(selections if is_kept else islice(selections, 1))
-    except ColumnsUnclear as error:
-        if not is_kept:
-            raise
-        return Table(
-            Columns(error.of_fields, error.titles), iter(()), (), names, others, kept, str(error)
-        )
-    numbered = (
-        (index * SHEET_ROWS + number, cells)
-        for index, selection in enumerate(chain(first, selections))
-        for number, cells in selection.rows
-    )
-    rows = _at_most(limits.rows, numbered)
-    remarks = tuple(dict.fromkeys(remark for selection in first for remark in selection.remarks))
-    questions = [question for selection in first for question in selection.questions]
+    reader = TableReader(choice, is_strict=not limits.keeps_all_cells)
+    questions: list[Question] = []
+
+    def rows() -> Iterator[SheetRow]:
+        all_sheets: Iterator[OpenSheet | Sheet] = chain(kept, sheets)
+        for sheet in islice(all_sheets, len(names)):
+            name, cells, asked = _answered(sheet, len(reader.places), choice.repairs)
+            whole, resplit = rejoined(cells)
+            questions.extend([*asked, *resplit])
+            yield from reader.rows(name, whole)
+        if not reader.tables:
+            raise SheetError(wording.EMPTY)
+
     kept = kept if is_kept else []
-    return Table(first[0].columns, rows, remarks, names, others, kept, "", questions)
+    numbered = _at_most(limits.rows, rows())
+    return Table(numbered, reader.tables, reader.places, names, others, kept, questions)
 
 
 def _at_most(most: int | None, rows: Iterator[SheetRow]) -> Iterator[SheetRow]:
@@ -111,31 +108,13 @@ def _kept_sheets(sheets: Iterable[OpenSheet]) -> tuple[list[Sheet], list[OpenShe
     return kept, []
 
 
-def _selections(sheets: Iterable[OpenSheet | Sheet], choice: Choice) -> Iterator[Table]:
-    """The columns and the rows of each sheet. A sheet with the titles of the first one, or without any, has its columns."""
-    first: Columns | None = None
-    for index, sheet in enumerate(sheets):
-        name, cells, asked = _answered(sheet, index, choice.repairs)
-        rows, resplit = rejoined(cells)
-        try:
-            selection = select_columns(rows, choice, first)
-        except ColumnsUnclear as error:
-            if first is None:
-                raise
-            problem = wording.IN_SHEET.format(sheet=name, problem=error)
-            raise ColumnsUnclear(problem, first.titles, first.of_fields) from error
-        first = first or selection.columns
-        questions = [*asked, *resplit, *selection.questions]
-        yield selection._replace(questions=questions)
-
-
-def _answered(sheet: OpenSheet | Sheet, index: int, repairs: Collection[str]) -> OpenSheet:
+def _answered(sheet: OpenSheet | Sheet, place: int, repairs: Collection[str]) -> OpenSheet:
     """A sheet without the rows that a repair leaves out, and its open questions, with the numbers of a whole file."""
     left_out = {
         number for asked in sheet.questions if asked.name in repairs for number in asked.rows
     }
     asked = [
-        question._replace(rows=[index * SHEET_ROWS + number for number in question.rows])
+        question._replace(rows=[place * SHEET_ROWS + number for number in question.rows])
         for question in sheet.questions
         if question.name not in repairs
     ]

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise, zip_longest
 from operator import itemgetter
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from mahasiswa.record import Field
 from mahasiswa.sheets.cells import Cell, cell_text, has_digit, is_blank
@@ -14,86 +14,109 @@ HEADER_WITHIN_ROWS = 25  # that are not blank: school files often begin with tit
 # Of a cell that can be a header; looking for names in a huge cell would only cost time.
 HEADER_MAX_CHARACTERS = 100
 
-# Only lower case letters count: `No. Mahasiswa *` is `nomahasiswa`. If a sheet has several of them, the first one wins.
-_ALIASES: Mapping[Field, str] = {
+# Titles that say their field and nothing else. Only letters count: `No. Mahasiswa *` is `nomahasiswa`.
+_SURE: Mapping[Field, str] = {
     "nim": (
-        "nim npm nimmahasiswa npmmahasiswa nomorindukmahasiswa nomorpokokmahasiswa noindukmahasiswa nopokokmahasiswa "
-        "nomormahasiswa nomahasiswa nomormhs nomhs nrp nipd nis nomorinduksiswa noinduksiswa nomorinduk noinduk nisn"
+        "nim npm nrp stambuk nimmahasiswa npmmahasiswa nomorindukmahasiswa noindukmahasiswa nomorpokokmahasiswa "
+        "nopokokmahasiswa nomormahasiswa nomahasiswa nomormhs nomhs studentid studentnumber nipd nis nissiswa "
+        "nomorinduksiswa noinduksiswa nomorinduk noinduk nisn"
     ),
-    "nama": "nama namalengkap namamahasiswa namalengkapmahasiswa namamhs namasiswa namalengkapsiswa namapesertadidik",
+    "nama": (
+        "nama namalengkap namamahasiswa namalengkapmahasiswa namamhs namasiswa namalengkapsiswa namapesertadidik "
+        "namalengkappesertadidik name fullname studentname"
+    ),
     "alamat": (
         "alamat alamatlengkap alamatrumah alamatmahasiswa alamatmhs alamatsiswa alamattinggal alamattempattinggal "
-        "alamatdomisili alamatsekarang alamatasal alamatktp"
+        "alamatdomisili alamatsekarang alamatasal alamatktp domisili jalan jl address homeaddress"
     ),
 }
-_RANKS = {
-    alias: (field, rank)
-    for field, aliases in _ALIASES.items()
-    for rank, alias in enumerate(aliases.split())
-}
+_FIELDS = {title: field for field, titles in _SURE.items() for title in titles.split()}
+_RANKS = {title: rank for rank, title in enumerate(_FIELDS)}
 
-# A title such as `NAMA LENGKAP MAHASISWA BARU` is known by one of these words, if no word says that it is about others.
-_NIMS = ("nim", "npm", "nrp", "nis", "nipd", "nisn", "stambuk", "induk", "pokok")
+# Titles of a name or of an address that stands in several columns. A bare value gets the label.
+_PARTS: Mapping[str, tuple[Field, str]] = {
+    **dict.fromkeys(
+        (
+            *("namadepan", "namatengah", "namabelakang"),
+            *("firstname", "middlename", "lastname", "surname"),
+        ),
+        ("nama", ""),
+    ),
+    **dict.fromkeys(
+        ("kota", "kabupaten", "kab", "kabkota", "kotakabupaten", "kabupatenkota", "provinsi"),
+        ("alamat", ""),
+    ),
+    "rt": ("alamat", "RT"),
+    "rw": ("alamat", "RW"),
+    "rtrw": ("alamat", "RT/RW"),
+    "dusun": ("alamat", "Dusun"),
+    "desa": ("alamat", "Desa"),
+    **dict.fromkeys(("kelurahan", "kel", "desakelurahan", "kelurahandesa"), ("alamat", "Kel.")),
+    **dict.fromkeys(("kecamatan", "kec"), ("alamat", "Kec.")),
+    "kodepos": ("alamat", "Kode Pos"),
+}
+is_labelled = re.compile(
+    r"(?:rt|rw|dusun|dsn|dukuh|dk|desa|ds|kelurahan|kel|kecamatan|kec|kode ?pos)\b", re.IGNORECASE
+).match
+
+# Another title may name a field by one of these words, if no word says that it is about something else.
 _WORDS: Mapping[str, Field] = {
-    **dict.fromkeys(_NIMS, "nim"),
-    "nama": "nama",
-    "alamat": "alamat",
-    "domisili": "alamat",
+    **dict.fromkeys(
+        ("nim", "npm", "nrp", "nis", "nipd", "nisn", "stambuk", "induk", "pokok", "id"), "nim"
+    ),
+    **dict.fromkeys(("nama", "name", "mahasiswa", "siswa"), "nama"),
+    **dict.fromkeys(("alamat", "domisili", "address"), "alamat"),
 }
 _is_of_others = re.compile(
     r"\b(?:ayah|bapak|ibu|ortu|orang|orangtua|wali|suami|istri|dosen|pembimbing|guru|kepala|pegawai|kependudukan|sekolah|smp"
-    r"|smk|sma|slta|kampus|universitas|perguruan|instansi|perusahaan|kantor|email|mail|surel|web|website|panggilan|prodi"
-    r"|program|studi|jurusan|fakultas|kelas|jalan|dusun|desa|kelurahan|kecamatan|kota|kabupaten|provinsi|bank)\b"
+    r"|smk|sma|slta|kampus|universitas|perguruan|instansi|perusahaan|kantor|e|email|mail|surel|web|website|akun|panggilan"
+    r"|prodi|program|studi|jurusan|fakultas|kelas|kelompok|mk|mata|pt|bank)\b"
 ).search
 is_total = re.compile(
     r"\s*(?:sub\s?-?total|total|jumlah|rata-rata|keterangan|catatan|dicetak|laki-laki|perempuan)\b",
     re.IGNORECASE,
 ).match
-# Titles of a name or of an address that stands in several columns.
-_PARTS: Mapping[Field, re.Pattern[str]] = {
-    "nama": re.compile("nama (?:depan|tengah|belakang)"),
-    "alamat": re.compile(
-        r"(?:(?:jalan|jl|rt|rw|dusun|desa|kelurahan|kecamatan|kota|kabupaten|kab|provinsi|kode pos)\b\W*)+"
-    ),
-}
-BY_WORDS, PART = 100, 200  # ranks of titles that are not aliases; each alias has a lower one
 
 
 class Heading(NamedTuple):
-    """A cell that names a field. If several cells name it, the lowest rank wins."""
+    """A cell that names a field: surely, surely a part of it, or perhaps, by one of its words."""
 
     field: Field
-    rank: int
+    kind: Literal["sure", "part", "word"]
     column: int
+    label: str = ""  # of a part of an address
+    rank: int = 0  # of several sure titles the lowest one wins, until a person decides
 
 
 def headings(row: Iterable[object]) -> list[Heading]:
     """The cells of a row that name a field."""
-    return [
-        Heading(*found, column)
+    found = (
+        _heading(column, cell)
         for column, cell in enumerate(row)
-        if isinstance(cell, str)
-        and len(cell) <= HEADER_MAX_CHARACTERS
-        and (found := _field_and_rank(cell))
-    ]
-
-
-def _field_and_rank(cell: str) -> tuple[Field, int] | None:
-    """The field that a title names, and its rank: the whole title, a part of `NIM/NPM`, or one of its words."""
-    text = re.sub(r"\([^()]*\)", "", cell.casefold())
-    for part in (text, *text.split("/")):
-        if found := _RANKS.get(re.sub(r"[^a-z]+", "", part)):
-            return found
-    for field, pattern in _PARTS.items():
-        if pattern.fullmatch(" ".join(text.split())):
-            return field, PART
-    words = re.findall("[a-z]+", text)
-    fields = {_WORDS[word] for word in words if word in _WORDS}
-    return (
-        (fields.pop(), BY_WORDS + len(words))
-        if len(fields) == 1 and not _is_of_others(" ".join(words))
-        else None
+        if isinstance(cell, str) and len(cell) <= HEADER_MAX_CHARACTERS
     )
+    return [heading for heading in found if heading]
+
+
+def _heading(column: int, cell: str) -> Heading | None:
+    text = cell.casefold()
+    letters = re.sub("[^a-z]+", "", text)
+    if part := _PARTS.get(letters):
+        return Heading(part[0], "part", column, part[1])
+    names = [letters, *(re.sub("[^a-z]+", "", name) for name in text.split("/"))]
+    known = [name for name in names if name in _FIELDS]
+    sure = [_FIELDS[name] for name in known]
+    # NIS/NISN are two numbers in one cell, and NIM/NPM are two words for one number.
+    is_sure = letters in _FIELDS or len(sure) == len(names) - 1
+    if is_sure and len(set(sure)) == 1 and ("nisn" not in names or len(names) == 2):
+        return Heading(sure[0], "sure", column, rank=_RANKS[known[0]])
+    words = re.findall("[a-z]+", text)
+    fields = [_WORDS[word] for word in words if word in _WORDS]
+    # `NIM Mahasiswa` is a NIM, and `Mahasiswa` alone a name.
+    fields = sorted({*fields}, key=("nim", "alamat", "nama").index)
+    if not fields or _is_of_others(" ".join(words)):
+        return None
+    return Heading(fields[0], "word", column)
 
 
 def find_titles(top: Sequence[Sequence[Cell]], *, nim_only: bool) -> tuple[int, Sequence[Cell]]:
@@ -108,9 +131,11 @@ def find_titles(top: Sequence[Sequence[Cell]], *, nim_only: bool) -> tuple[int, 
     headers = [candidate for candidate in candidates if is_header(candidate[1], nim_only=nim_only)]
     if headers:
         near = [header for header in headers if header[0] <= headers[0][0] + 1]
-        return max(near, key=lambda header: len(fields_in(header[1])))
+        return max(
+            near, key=lambda header: (len(sure_fields(header[1])), len(fields_in(header[1])))
+        )
     for index, row in candidates:
-        if len(fields_in(row)) > 1 or any(heading.rank < BY_WORDS for heading in headings(row)):
+        if len(fields_in(row)) > 1 or any(heading.kind != "word" for heading in headings(row)):
             return index, row  # probably titles
     return 0, ()
 
@@ -122,7 +147,9 @@ def _combined_titles(upper: Sequence[Cell], lower: Sequence[Cell]) -> list[Cell]
     for above, below in zip_longest(upper[:MAX_TITLES], lower[:MAX_TITLES]):
         own = "" if is_blank((above,)) else cell_text(above)[:HEADER_MAX_CHARACTERS]
         group = own or group
-        titles.append(own if is_blank((below,)) else f"{group} {cell_text(below)}")
+        title = cell_text(below)[:HEADER_MAX_CHARACTERS]
+        is_whole = sure_fields([title]) and not _is_of_others(group.casefold())
+        titles.append(own if is_blank((below,)) else title if is_whole else f"{group} {title}")
     return titles
 
 
@@ -132,17 +159,11 @@ def is_header(row: Iterable[object], *, nim_only: bool = False) -> bool:
     return "nim" in fields if nim_only else fields > {"nim"}
 
 
+def sure_fields(row: Iterable[object]) -> set[Field]:
+    """The fields that a row surely names, whole or in part."""
+    return {heading.field for heading in headings(row) if heading.kind != "word"}
+
+
 def fields_in(row: Iterable[object]) -> set[Field]:
     """The fields that a row names."""
     return {heading.field for heading in headings(row)}
-
-
-def second_table(titles: Sequence[str]) -> int | None:
-    """The first column of a second table beside the first one: NIM and Nama stand twice in the titles."""
-    own = [
-        heading
-        for heading in headings(titles)
-        if heading.rank < BY_WORDS and heading.field != "alamat"
-    ]
-    is_double = [heading.field for heading in own[:4]] == ["nim", "nama"] * 2
-    return own[2].column if is_double else None

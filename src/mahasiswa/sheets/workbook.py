@@ -4,7 +4,7 @@ import datetime as dt
 import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
-from itertools import islice
+from itertools import accumulate, islice
 from typing import BinaryIO, TypeAlias, TypeVar
 
 import python_calamine as calamine
@@ -22,10 +22,10 @@ from mahasiswa.sheets.cells import (
 )
 from mahasiswa.sheets.file_kind import kind_of
 from mahasiswa.sheets.html_table import html_rows
-from mahasiswa.sheets.limits import MAX_SHEETS, NAME_MAX_CHARACTERS, Choice
+from mahasiswa.sheets.limits import MAX_SHEETS, NAME_MAX_CHARACTERS, UPLOAD_MAX_ROWS, Choice
 from mahasiswa.sheets.questions import Question
 from mahasiswa.sheets.sheet_errors import SheetError, TooBig
-from mahasiswa.sheets.titles import HEADER_WITHIN_ROWS, find_titles, is_header
+from mahasiswa.sheets.titles import HEADER_WITHIN_ROWS, find_titles, is_header, sure_fields
 
 T = TypeVar("T")
 
@@ -76,9 +76,8 @@ def _opened(file: BinaryIO, choice: Choice, all_sheets: bool) -> Workbook:  # no
     ]
     if len(visible) > MAX_SHEETS or any(len(name) > NAME_MAX_CHARACTERS for name in visible):
         raise TooBig(wording.TOO_HEAVY)
-    names = [name for name in visible if name in choice.sheets] or [
-        _choose_sheet(visible, sheet_of, nim_only=choice.nim_only)
-    ]
+    names = [name for name in visible if name in choice.sheets]
+    names = names or _choose_sheets(visible, sheet_of, nim_only=choice.nim_only)
     others = [name for name in visible if name not in names]
     read = names + others if all_sheets else names
     return (
@@ -108,20 +107,26 @@ def _open(file: BinaryIO) -> calamine.CalamineWorkbook:
         raise SheetError(problem) from error
 
 
-def _choose_sheet(
+def _choose_sheets(
     names: Sequence[str], sheet_of: Callable[[str], calamine.CalamineSheet], *, nim_only: bool
-) -> str:
-    """The first sheet with a header, because the very first may hold instructions; otherwise the first with a cell."""
+) -> list[str]:
+    """All sheets with sure titles, as far as a preview takes their rows; otherwise the first one with titles, or a cell."""
+    headers = {}
     for name in names:
-        top = [
-            list(map(_cell, row)) for row in islice(sheet_of(name).iter_rows(), HEADER_WITHIN_ROWS)
-        ]
-        if is_header(find_titles(top, nim_only=nim_only)[1], nim_only=nim_only):
-            return name
-    for name in names:
-        if sheet_of(name).height:
-            return name
-    raise SheetError(wording.EMPTY)
+        rows = islice(sheet_of(name).iter_rows(), HEADER_WITHIN_ROWS)
+        top = [list(map(_cell, row)) for row in rows]
+        headers[name] = find_titles(top, nim_only=nim_only)[1]
+
+    sure = [name for name, header in headers.items() if sure_fields(header) > {"nim"}]
+    heights = accumulate(sheet_of(name).height for name in sure)
+    fitting = [
+        name for name, height in zip(sure, heights, strict=True) if height <= UPLOAD_MAX_ROWS
+    ]
+    titled = [name for name, header in headers.items() if is_header(header, nim_only=nim_only)]
+    filled = [name for name in names if sheet_of(name).height]
+    if not filled:
+        raise SheetError(wording.EMPTY)
+    return (not nim_only and fitting) or [*sure, *titled, *filled][:1]
 
 
 def _asked(file: BinaryIO, name: str) -> list[Question]:

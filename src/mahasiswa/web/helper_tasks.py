@@ -14,11 +14,11 @@ from starlette.types import Scope
 
 from mahasiswa import wording
 from mahasiswa.digits import whole_number
-from mahasiswa.record import Mahasiswa, near_key
+from mahasiswa.record import FIELDS, Field, Mahasiswa, near_key
 from mahasiswa.sheets import deletion
 from mahasiswa.sheets import public as sheets
-from mahasiswa.sheets.limits import MAX_TITLES
-from mahasiswa.web.forms import Upload, parse_confirmation, parse_upload, utf8, utf8_bytes
+from mahasiswa.sheets.limits import KEY_CHARACTERS, MAX_TITLES
+from mahasiswa.web.forms import parse_confirmation, parse_upload, utf8, utf8_bytes
 from mahasiswa.web.helpers import PIECE_BYTES, in_messages
 from mahasiswa.web.pages import Pages
 from mahasiswa.web.preview_page import Alert, PreviewPage, shown_missing
@@ -246,20 +246,12 @@ def _cleaned(task: Task) -> sheets.CleanedFile:
     purpose = task.head["purpose"]
     if not upload.file and (not pasted or pasted.isspace()):
         raise sheets.SheetError(wording.NOTHING_CHOSEN[purpose])
-    choice = _choice_of(upload, nim_only=purpose == "hapus")
+    choice = _chosen(upload.texts, upload.texts.get("lembar", ()), nim_only=purpose == "hapus")
     if not upload.file:
         table = sheets.read_text(utf8_bytes(pasted), sheets.WEB, choice)
         return sheets.clean_table(table, "", choice.columns)
     with sheets.read(upload.file, sheets.WEB, choice) as table:
         return sheets.clean_table(table, upload.name[: sheets.NAME_MAX_CHARACTERS], choice.columns)
-
-
-def _choice_of(upload: Upload, *, nim_only: bool) -> sheets.Choice:
-    columns = upload.texts.get("kolom[]", [])
-    # Those that were found in the sheets of the last time are no choice.
-    if columns == upload.texts.get("semula[]", []):
-        columns = []
-    return _chosen(upload.texts.get("lembar", ()), columns, nim_only=nim_only)
 
 
 def _import_preview(
@@ -339,7 +331,7 @@ def _repaired(
     cleaned = sheets.clean_again(sheets.load("".join(sent["data"]), signer))
     file = cleaned.file
     names = [sheet.name for sheet in file.sheets] if sent["semua"] else sent["lembar"]
-    choice = _chosen(names, sent["kolom[]"])._replace(repairs=sent["perbaiki[]"])
+    choice = _chosen(sent, names)._replace(repairs=sent["perbaiki[]"])
     accepted = _numbers(sent["benar[]"])
     typed = _typed(sent)
     repaired = sheets.repaired(cleaned, choice, typed, accepted, fills_alamat=bool(sent["isi"]))
@@ -361,17 +353,20 @@ def _typed(sent: Mapping[str, Sequence[str]]) -> Mapping[int, Sequence[str | Non
 
 
 def _chosen(
-    names: Sequence[str], columns: Sequence[str], *, nim_only: bool = False
+    sent: Mapping[str, Sequence[str]], names: Sequence[str], *, nim_only: bool = False
 ) -> sheets.Choice:
-    """The sheets and the columns that a person has chosen. An invalid choice counts as none."""
+    """The sheets and the columns that a person has chosen: a field `kolom-KEY-N` for column N of the tables with a key."""
+    chosen: dict[str, dict[int, Field]] = {}
+    for name, values in sent.items():
+        kind, _, place = name.partition("-")
+        key, _, number = place.partition("-")
+        column = whole_number(number)
+        if kind != "kolom" or column is None or column >= MAX_TITLES:
+            continue
+        roles = chosen.setdefault(key[:KEY_CHARACTERS], {})
+        roles.update((column, field) for field in FIELDS if field == values[-1])
     names = [name for name in names if len(name) <= sheets.NAME_MAX_CHARACTERS]
-    of_fields = [whole_number(column) for column in columns]
-    if len(columns) != len(wording.HEADER) or any(
-        (column or 0) >= MAX_TITLES for column in of_fields
-    ):
-        return sheets.Choice(names, nim_only=nim_only)
-    nim, nama, alamat = of_fields
-    return sheets.Choice(names, (nim, nama, alamat), nim_only)
+    return sheets.Choice(names, chosen, nim_only)
 
 
 def _numbers(texts: Iterable[str]) -> set[int]:

@@ -10,6 +10,7 @@ from mahasiswa import wording
 from mahasiswa.record import Mahasiswa
 from mahasiswa.sheets import public as sheets
 from mahasiswa.sheets.deletion import Deletion
+from mahasiswa.web.columns_page import ColumnsPart, columns_parts
 
 Row = TypeVar("Row", sheets.PlannedRow, sheets.RejectedRow)
 
@@ -77,10 +78,10 @@ class PreviewPage:
         """The reason why no row can be saved. It is empty if the list already has all records of the file."""
         file, plan = self.file, self.plan
         if not self.cleaned.results:
-            is_template = (file.read_sheets, file.columns.titles) == (
-                [wording.TEMPLATE_SHEET],
-                list(wording.HEADER),
-            )
+            titles = [list(columns.titles) for columns in file.tables]
+            is_template = file.read_sheets == [wording.TEMPLATE_SHEET] and titles == [
+                list(wording.HEADER)
+            ]
             return wording.TEMPLATE_EMPTY if is_template else wording.NO_ROWS
         has_row = plan.new or plan.changed or plan.same or plan.doubted
         return self.missing_column or ("" if has_row else wording.NO_ROW_TO_SAVE)
@@ -114,30 +115,20 @@ class PreviewPage:
         )
 
     @property
-    def second_table(self) -> str:
-        """The sentence about a second table beside the one that was read, or a blank text."""
-        column = sheets.second_table(self.file.columns.titles)
-        return (
-            ""
-            if column is None
-            else wording.SECOND_TABLE.format(column=wording.column_letter(column))
-        )
-
-    @property
     def offers_absentees(self) -> bool:
         """Whether the file is so complete that a person may want to delete the records that it lacks."""
         has_doubt = self.plan.wrong or self.plan.doubted or self.checked_rows
         return bool(self.cleaned.results) and not has_doubt and 0 < 2 * self.absent <= self.total
 
+    @cached_property
+    def columns(self) -> list[ColumnsPart]:
+        """The columns of the tables."""
+        return columns_parts(self.file)
+
     @property
-    def has_choice(self) -> bool:
-        """Whether another column or another sheet could be chosen."""
-        file = self.file
-        return (
-            len(file.columns.titles) > len(wording.HEADER)
-            or bool(file.other_sheets)
-            or file.has_all_cells
-        )
+    def has_plain_columns(self) -> bool:
+        """Whether nobody needs to look at the columns."""
+        return all(part.is_plain for part in self.columns)
 
     @property
     def checked_rows(self) -> int:
@@ -238,7 +229,7 @@ class PreviewPage:
     def rows_named(self, numbers: Iterable[int]) -> str:
         """Ascending numbers of rows, as a person would write them. Only MAX_SPANS of them stand in it."""
         spans = sheets.ranges_of(numbers)
-        names = self.file.read_sheets
+        names = self.file.places
         parts = []
         for sheet, of_sheet in groupby(
             spans[:MAX_SPANS], lambda span: span[0] // sheets.SHEET_ROWS

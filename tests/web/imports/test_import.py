@@ -22,6 +22,7 @@ from spreadsheets import (
     by_openpyxl,
     csv,
     repaired,
+    with_columns,
 )
 
 from mahasiswa import wording
@@ -217,15 +218,17 @@ def new_records(preview: Preview) -> list[tuple[str, ...]]:
 def test_sheets_with_other_titles_are_saved_as_their_preview_shows_them(
     importer: Importer, titles: str
 ) -> None:
-    """The form sends the columns of the first sheet back, and nobody has chosen them for the other sheets."""
+    """Each sheet has its own columns: the form sends them back, and nobody has chosen them for other sheets."""
     line, texts = OTHER_TITLES[titles]
     of_b = [*[line.split("|")] * bool(line), texts]
     file = by_openpyxl(several={"A": [HEADER, ANI], "B": of_b})
-    preview = importer.upload(file, "a.xlsx")
-    fields = [*repaired(preview, periksa=[]), ("semua", "1")]
-    every = importer.shown(importer.site.post(SAVE, fields))
+    every = importer.upload(file, "a.xlsx")
+    if not line:
+        fields = [*repaired(every, periksa=[]), ("semua", "1")]
+        every = importer.shown(importer.site.post(SAVE, fields))
     assert new_records(every) == [ANI, BUDI_A]
-    importer.save(every)
+    assert not every.questions
+    importer.save(importer.check_again(every))
     assert importer.records() == [ANI, BUDI_A]
 
 
@@ -233,7 +236,7 @@ def test_columns_that_were_chosen_belong_to_the_sheets_with_the_same_titles(
     importer: Importer,
 ) -> None:
     """A sheet with titles of its own is read by these, in the preview and in the confirmation."""
-    titles = (*HEADER, "Kota")
+    titles = (*HEADER, "Asal")
     file = by_openpyxl(
         several={
             "A": [titles, (*ANI, "Klaten")],
@@ -241,9 +244,9 @@ def test_columns_that_were_chosen_belong_to_the_sheets_with_the_same_titles(
             "C": [("Nama", "Alamat", "NIM"), ("Budi", "Jl. Wates 2", "5000000002")],
         }
     )
-    preview = importer.upload(file, "a.xlsx")
-    every = importer.check_again(preview, lembar=["A", "B", "C"])
-    chosen = importer.check_again(every, kolom=["0", "1", "3"])
+    every = importer.upload(file, "a.xlsx")
+    of_ab = with_columns(every, part=0, A="nim", B="nama", D="alamat")
+    chosen = importer.check_again(every, **of_ab)
     new = [("3", "Citra", "Wates"), (*ANI[:2], "Klaten"), BUDI_A]
     assert sorted(new_records(chosen)) == new
     importer.save(importer.check_again(chosen))
@@ -253,12 +256,14 @@ def test_columns_that_were_chosen_belong_to_the_sheets_with_the_same_titles(
 def tampered(field: str, key: str, **inputs: object) -> str:
     """Return the field of a preview with other inputs, and the digests of what the preview has shown."""
     signer = sheets.KeySigner(bytes.fromhex(key))
-    file = sheets.load(field, signer)._replace(**inputs)  # type: ignore[arg-type]
-    return sheets.dump([file], signer)[1]
+    file = sheets.load(field, signer)
+    if "roles" in inputs:
+        inputs = {"chosen_columns": {file.tables[0].key: inputs["roles"]}}
+    return sheets.dump([file._replace(**inputs)], signer)[1]  # type: ignore[arg-type]
 
 
 INPUTS: dict[str, dict[str, object] | str] = {
-    "columns": {"chosen_columns": (0, 2, 1)},
+    "columns": {"roles": {0: "nim", 1: "alamat", 2: "nama"}},
     "sheets": {"read_sheets": ["A", "B"]},
     "typed": {"typed": {4: ("4", "Dewi X", "Sleman")}},
     "left out": {"typed": {4: sheets.LEFT_OUT}},
@@ -280,7 +285,8 @@ def test_a_confirmation_writes_nothing_that_its_preview_has_not_shown(
     other.fill(KEPT)
     rows = [KEPT[0], ("2", *BUDI), ("4", *DEWI), ("TAMU", "Fajar", "Solo"), ("6", "Gita", None)]
     rows.append(("NIM. 2300018101", "Hana", "Solo"))
-    file = by_openpyxl(several={"A": [HEADER, *rows], "B": [("7", "Hadi", "Solo")]})
+    of_b = [("NIM Baru", "Nama", "Alamat"), ("2300007", "Hadi", "Solo")]
+    file = by_openpyxl(several={"A": [HEADER, *rows], "B": of_b})
     preview = importer.upload(file, "a.xlsx")
     field = preview.data
     if isinstance(inputs, str):

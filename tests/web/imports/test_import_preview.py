@@ -23,6 +23,7 @@ from spreadsheets import (
     csv,
     repaired,
     students,
+    with_columns,
 )
 
 from mahasiswa import wording
@@ -60,7 +61,7 @@ def test_a_preview_shows_what_an_import_would_write_and_writes_nothing(
     before = [importer.site.get("/").content, *(file.read_bytes() for file in files)]
     assert importer.upload(MIXED).data
     assert importer.upload(by_openpyxl(HEADER, (9, "Baru", "Solo")), "a.xlsx").data
-    assert importer.paste("2301\tX\tY").data
+    assert importer.paste("23001\tX Y\tJl. Y").data
     assert [importer.site.get("/").content, *(file.read_bytes() for file in files)] == before
 
 
@@ -203,20 +204,25 @@ def test_the_columns_are_chosen_in_the_preview(
         make(("No", "NIM", "Nama", "Ayah", "Alamat"), ("1", "7", "Ani", "Budi", "Solo")), "a"
     )
     assert preview.what_was_read.endswith(
-        ", 1 baris. NIM = kolom B, Nama = kolom C, Alamat = kolom E."
+        ", 1 baris. NIM dari kolom B, Nama dari kolom C, Alamat dari kolom E. Tidak dibaca: No, Ayah."
     )
-    again = importer.check_again(preview, kolom=["1", "3", ""])
-    assert again.what_was_read.endswith("NIM = kolom B, Nama = kolom D, Alamat = tidak ditemukan.")
+    again = importer.check_again(preview, **with_columns(preview, B="nim", D="nama"))
+    assert (
+        "NIM dari kolom B, Nama dari kolom D (Ayah), Alamat belum dipilih." in again.what_was_read
+    )
     assert again.alert.startswith("Kolom Alamat tidak ditemukan.")
-    importer.save(importer.check_again(preview, kolom=["1", "3", "4"]))
+    several = with_columns(preview, B="nim", C="nama", D="nama", E="alamat")
+    importer.save(importer.check_again(preview, **several))
     answer = importer.send(make(("Kode", "Nama", "Alamat"), ("08", "Ani", "Solo")), "a")
     assert importer.refused(answer).startswith("Kolom NIM tidak ditemukan.")
     form = Preview(answer.text, SAVE)
-    assert form.what_was_read.endswith("NIM = tidak ditemukan, Nama = kolom B, Alamat = kolom C.")
-    words = importer.refused(importer.site.post(SAVE, repaired(form, kolom=["0", "0", "2"])))
+    assert "NIM belum dipilih, Nama dari kolom B, Alamat dari kolom C." in form.what_was_read
+    twice = with_columns(form, A="nim", B="nim", C="alamat")
+    words = importer.refused(importer.site.post(SAVE, repaired(form, **twice)))
     assert words == wording.COLUMN_CHOSEN_TWICE
-    importer.save(importer.check_again(form, kolom=["0", "1", "2"]))
-    assert importer.records() == [("08", "Ani", "Solo"), ("7", "Budi", "Solo")]
+    right = with_columns(form, A="nim", B="nama", C="alamat")
+    importer.save(importer.check_again(form, **right))
+    assert importer.records() == [("08", "Ani", "Solo"), ("7", "Ani Budi", "Solo")]
 
 
 def test_other_sheets_or_all_of_them_are_chosen_in_the_preview(
@@ -237,20 +243,19 @@ def test_other_sheets_or_all_of_them_are_chosen_in_the_preview(
     preview = importer.upload(file, "a.xlsx")
     ticks = [node.attributes for node in preview.tree.css("input[name=lembar][type=checkbox]")]
     found = [(tick["value"], "checked" in tick) for tick in ticks]
-    assert found == [("Kelas A", True), ("Petunjuk", False), ("Kelas B", False)]
-    assert (
-        "Berkas: a.xlsx, lembar (sheet) “Kelas A”, 2 baris. NIM = kolom A" in preview.what_was_read
-    )
+    assert found == [("Kelas A", True), ("Kelas B", True), ("Petunjuk", False)]
+    assert "lembar (sheet) “Kelas A”, “Kelas B”, 6 baris. NIM dari kolom A" in preview.what_was_read
     assert preview.what_was_read.endswith("Lembar lain tidak dibaca.")
-    assert [row.nim for row in preview.new] == ["1", "2"]
+    one = importer.check_again(preview, lembar="Kelas A")
     assert (
-        "lembar (sheet) “Kelas B”" in importer.check_again(preview, lembar="Kelas B").what_was_read
+        "Berkas: a.xlsx, lembar (sheet) “Kelas A”, 2 baris. NIM dari kolom A" in one.what_was_read
     )
+    assert [row.nim for row in one.new] == ["1", "2"]
     again = importer.check_again(preview)
     assert [page.texts("button[name=semua]") for page in (preview, again)] == [
         ["Baca semua lembar"]
     ] * 2
-    assert "3 lembar, 1 dibaca." in " ".join(again.texts(".actions"))
+    assert "3 lembar, 2 dibaca." in " ".join(again.texts(".actions"))
     of_6000 = [HEADER, *((str(n), "A", "B") for n in range(6000))]
     long = importer.check_again(
         importer.upload(by_openpyxl(several={"A": of_6000, "B": of_6000}), "a.xlsx")
@@ -259,7 +264,7 @@ def test_other_sheets_or_all_of_them_are_chosen_in_the_preview(
     assert long.texts("button[name=semua]") == []
     every_sheet = importer.site.post(SAVE, {"data": preview.data, "semua": "1"})
     assert (
-        "lembar (sheet) “Kelas A”, “Petunjuk”, “Kelas B”"
+        "lembar (sheet) “Kelas A”, “Kelas B”, “Petunjuk”"
         in importer.shown(every_sheet).what_was_read
     )
     every = importer.check_again(preview, lembar=["Kelas A", "Kelas B"])
@@ -302,16 +307,16 @@ def test_a_large_file_is_asked_for_again_with_the_reason(importer: Importer) -> 
         *(f"{n}|Ani|Solo|Budi|{'x' * 500}" for n in range(3000)), titles="NIM|Nama|Alamat|Ayah|Lain"
     )
     assert "terlalu besar untuk disimpan di halaman ini" in importer.upload(data).html
-    columns = {"kolom[]": ["0", "3", "2"], "semula[]": ["0", "1", "2"], "lembar": ""}
+    columns = {**with_columns(importer.upload(data), A="nim", D="nama", C="alamat"), "lembar": ""}
     answer = importer.site.client.post(
         "/mahasiswa/impor", files={"berkas": ("a.csv", data)}, data=columns
     )
     again = importer.shown(answer)
-    assert again.what_was_read.endswith("NIM = kolom A, Nama = kolom D, Alamat = kolom C.")
+    assert "NIM dari kolom A, Nama dari kolom D (Ayah), Alamat dari kolom C." in again.what_was_read
     importer.save(again)
     assert importer.records()[0] == ("0", "Budi", "Solo")
     kept = chosen(again.tree.css("form[enctype]")[0])
-    assert [value for name, value in kept] == ["0", "3", "2"]
+    assert [value for name, value in kept] == ["nim", "", "alamat", "nama", ""]
 
 
 def test_columns_that_were_not_chosen_are_not_sent_for_another_sheet_of_a_large_file(
@@ -333,11 +338,13 @@ def test_columns_that_were_not_chosen_are_not_sent_for_another_sheet_of_a_large_
 
 
 def test_suggested_columns_are_taken_without_a_change(importer: Importer) -> None:
-    """The titles contradict the cells, so a person must press the button, and need not choose."""
+    """The titles contradict the cells, so a person must tick that the columns are right, and need not choose."""
     rows = [("NIM", "Nama", "Alamat"), *((nama, nim, alamat) for nim, nama, alamat in students(5))]
-    answer = importer.send(by_openpyxl(*rows), "a.xlsx")
-    assert importer.refused(answer) == wording.SWAPPED
-    importer.save(importer.check_again(Preview(answer.text, SAVE)))
+    preview = importer.upload(by_openpyxl(*rows), "a.xlsx")
+    assert preview.questions == [wording.SWAPPED]
+    importer.shown(importer.press(preview, "Simpan"))
+    assert importer.records() == []
+    importer.save(preview, ticks=True)
     assert importer.records() == students(5)
 
 

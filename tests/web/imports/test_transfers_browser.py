@@ -63,10 +63,10 @@ def test_search_sorting_paging_and_import_work_by_keyboard(
     page.get_by_label("Berkas").focus()
     page.keyboard.press("Tab")  # past the template
     page.keyboard.press("Tab")
-    page.keyboard.insert_text("230077\tAni\tSolo\n\tEko\tSleman")
+    page.keyboard.insert_text("NIM\tNama\tAlamat\n230077\tAni\tSolo\n\tEko\tSleman")
     page.keyboard.press("Tab")
     follow(window)
-    page.get_by_label("NIM, baris 2").fill("230078")
+    page.get_by_label("NIM, baris 3").fill("230078")
     follow(window)
     assert page.locator(".summary dd").first.inner_text() == "2"
     assert len(site.list().rows) == 12
