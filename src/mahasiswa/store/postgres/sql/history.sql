@@ -40,17 +40,23 @@ FROM (
     AND (:first IS NULL OR (moment >= :first AND moment < :end))
     AND (NOT :is_search OR id = ANY (ARRAY(
       SELECT coalesce(batch, id) FROM (
-        SELECT id, batch, nim, CASE WHEN octet_length(t) = length(t) THEN translate(lower(t), :REMOVED_ASCII, '')
+        SELECT id, batch, nim, CASE WHEN octet_length(t) = length(t)
+          THEN replace(replace(replace(replace(replace(
+            lower(t), '''', ''), '`', ''), '.', ''), ',', ''), '-', '')
           ELSE (
-            SELECT string_agg(CASE WHEN c > '~' THEN coalesce(jsonb :REPLACEMENTS ->> c, c) ELSE c END, '')
-            FROM unnest(string_to_array(translate(lower(t), :REMOVED_ASCII, ''), NULL)) AS c
+            SELECT string_agg(CASE WHEN c > '~' THEN coalesce(jsonb :REPLACEMENTS ->> c, c)
+              ELSE c END, '')
+            FROM unnest(string_to_array(replace(replace(replace(replace(replace(
+              lower(t), '''', ''), '`', ''), '.', ''), ',', ''), '-', ''), NULL)) AS c
           )
         END AS folded_text
         FROM (
           SELECT id, batch, nim, concat_ws(
             E'\n', substr(oleh, 1, :SEARCHED_CHARACTERS), nim,
-            substr(nama_before, 1, :SEARCHED_CHARACTERS), substr(alamat_before, 1, :SEARCHED_CHARACTERS),
-            substr(nama_after, 1, :SEARCHED_CHARACTERS), substr(alamat_after, 1, :SEARCHED_CHARACTERS)
+            substr(nama_before, 1, :SEARCHED_CHARACTERS),
+            substr(alamat_before, 1, :SEARCHED_CHARACTERS),
+            substr(nama_after, 1, :SEARCHED_CHARACTERS),
+            substr(alamat_after, 1, :SEARCHED_CHARACTERS)
           ) AS t
           FROM mahasiswa_history
           LIMIT 1000000000000
@@ -82,16 +88,21 @@ WHERE batch IS NULL
   AND (:first IS NULL OR (moment >= :first AND moment < :end))
   AND (NOT :is_search OR id = ANY (ARRAY(
     SELECT coalesce(batch, id) FROM (
-      SELECT id, batch, nim, CASE WHEN octet_length(t) = length(t) THEN translate(lower(t), :REMOVED_ASCII, '')
+      SELECT id, batch, nim, CASE WHEN octet_length(t) = length(t)
+        THEN replace(replace(replace(replace(replace(
+          lower(t), '''', ''), '`', ''), '.', ''), ',', ''), '-', '')
         ELSE (
-          SELECT string_agg(CASE WHEN c > '~' THEN coalesce(jsonb :REPLACEMENTS ->> c, c) ELSE c END, '')
-          FROM unnest(string_to_array(translate(lower(t), :REMOVED_ASCII, ''), NULL)) AS c
+          SELECT string_agg(CASE WHEN c > '~' THEN coalesce(jsonb :REPLACEMENTS ->> c, c)
+            ELSE c END, '')
+          FROM unnest(string_to_array(replace(replace(replace(replace(replace(
+            lower(t), '''', ''), '`', ''), '.', ''), ',', ''), '-', ''), NULL)) AS c
         )
       END AS folded_text
       FROM (
         SELECT id, batch, nim, concat_ws(
           E'\n', substr(oleh, 1, :SEARCHED_CHARACTERS), nim,
-          substr(nama_before, 1, :SEARCHED_CHARACTERS), substr(alamat_before, 1, :SEARCHED_CHARACTERS),
+          substr(nama_before, 1, :SEARCHED_CHARACTERS),
+          substr(alamat_before, 1, :SEARCHED_CHARACTERS),
           substr(nama_after, 1, :SEARCHED_CHARACTERS), substr(alamat_after, 1, :SEARCHED_CHARACTERS)
         ) AS t
         FROM mahasiswa_history
@@ -172,16 +183,21 @@ FROM mahasiswa_history AS e
 WHERE e.batch = (SELECT id FROM mahasiswa_history WHERE id = :batch AND kind IS NOT NULL)
   AND (NOT :is_search OR e.id = ANY (ARRAY(
     SELECT id FROM (
-      SELECT id, batch, nim, CASE WHEN octet_length(t) = length(t) THEN translate(lower(t), :REMOVED_ASCII, '')
+      SELECT id, batch, nim, CASE WHEN octet_length(t) = length(t)
+        THEN replace(replace(replace(replace(replace(
+          lower(t), '''', ''), '`', ''), '.', ''), ',', ''), '-', '')
         ELSE (
-          SELECT string_agg(CASE WHEN c > '~' THEN coalesce(jsonb :REPLACEMENTS ->> c, c) ELSE c END, '')
-          FROM unnest(string_to_array(translate(lower(t), :REMOVED_ASCII, ''), NULL)) AS c
+          SELECT string_agg(CASE WHEN c > '~' THEN coalesce(jsonb :REPLACEMENTS ->> c, c)
+            ELSE c END, '')
+          FROM unnest(string_to_array(replace(replace(replace(replace(replace(
+            lower(t), '''', ''), '`', ''), '.', ''), ',', ''), '-', ''), NULL)) AS c
         )
       END AS folded_text
       FROM (
         SELECT id, batch, nim, concat_ws(
           E'\n', substr(oleh, 1, :SEARCHED_CHARACTERS), nim,
-          substr(nama_before, 1, :SEARCHED_CHARACTERS), substr(alamat_before, 1, :SEARCHED_CHARACTERS),
+          substr(nama_before, 1, :SEARCHED_CHARACTERS),
+          substr(alamat_before, 1, :SEARCHED_CHARACTERS),
           substr(nama_after, 1, :SEARCHED_CHARACTERS), substr(alamat_after, 1, :SEARCHED_CHARACTERS)
         ) AS t
         FROM mahasiswa_history WHERE batch = :batch
@@ -198,16 +214,21 @@ SELECT count(*) FROM mahasiswa_history AS e
 WHERE e.batch = (SELECT id FROM mahasiswa_history WHERE id = :batch AND kind IS NOT NULL)
   AND (NOT :is_search OR e.id = ANY (ARRAY(
     SELECT id FROM (
-      SELECT id, batch, nim, CASE WHEN octet_length(t) = length(t) THEN translate(lower(t), :REMOVED_ASCII, '')
+      SELECT id, batch, nim, CASE WHEN octet_length(t) = length(t)
+        THEN replace(replace(replace(replace(replace(
+          lower(t), '''', ''), '`', ''), '.', ''), ',', ''), '-', '')
         ELSE (
-          SELECT string_agg(CASE WHEN c > '~' THEN coalesce(jsonb :REPLACEMENTS ->> c, c) ELSE c END, '')
-          FROM unnest(string_to_array(translate(lower(t), :REMOVED_ASCII, ''), NULL)) AS c
+          SELECT string_agg(CASE WHEN c > '~' THEN coalesce(jsonb :REPLACEMENTS ->> c, c)
+            ELSE c END, '')
+          FROM unnest(string_to_array(replace(replace(replace(replace(replace(
+            lower(t), '''', ''), '`', ''), '.', ''), ',', ''), '-', ''), NULL)) AS c
         )
       END AS folded_text
       FROM (
         SELECT id, batch, nim, concat_ws(
           E'\n', substr(oleh, 1, :SEARCHED_CHARACTERS), nim,
-          substr(nama_before, 1, :SEARCHED_CHARACTERS), substr(alamat_before, 1, :SEARCHED_CHARACTERS),
+          substr(nama_before, 1, :SEARCHED_CHARACTERS),
+          substr(alamat_before, 1, :SEARCHED_CHARACTERS),
           substr(nama_after, 1, :SEARCHED_CHARACTERS), substr(alamat_after, 1, :SEARCHED_CHARACTERS)
         ) AS t
         FROM mahasiswa_history WHERE batch = :batch

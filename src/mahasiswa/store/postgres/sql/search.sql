@@ -11,10 +11,14 @@ SELECT nim, nama, alamat FROM mahasiswa ORDER BY /*order*/ nim
 
 -- name: found
 SELECT nim, nama, alamat FROM (
-  SELECT nim, nama, alamat, CASE WHEN octet_length(t) = length(t) THEN translate(lower(t), :REMOVED_ASCII, '')
+  SELECT nim, nama, alamat, CASE WHEN octet_length(t) = length(t)
+    THEN replace(replace(replace(replace(replace(
+      lower(t), '''', ''), '`', ''), '.', ''), ',', ''), '-', '')
     ELSE (
-      SELECT string_agg(CASE WHEN c > '~' THEN coalesce(jsonb :REPLACEMENTS ->> c, c) ELSE c END, '')
-      FROM unnest(string_to_array(translate(lower(t), :REMOVED_ASCII, ''), NULL)) AS c
+      SELECT string_agg(CASE WHEN c > '~' THEN coalesce(jsonb :REPLACEMENTS ->> c, c)
+        ELSE c END, '')
+      FROM unnest(string_to_array(replace(replace(replace(replace(replace(
+        lower(t), '''', ''), '`', ''), '.', ''), ',', ''), '-', ''), NULL)) AS c
     )
   END AS folded_text
   FROM (
@@ -51,10 +55,14 @@ ORDER BY /*order*/ nim
 -- records by nama, where whole records take twice as long.
 WITH found AS MATERIALIZED (
   SELECT nim, nama, alamat FROM (
-    SELECT nim, nama, alamat, CASE WHEN octet_length(t) = length(t) THEN translate(lower(t), :REMOVED_ASCII, '')
+    SELECT nim, nama, alamat, CASE WHEN octet_length(t) = length(t)
+      THEN replace(replace(replace(replace(replace(
+        lower(t), '''', ''), '`', ''), '.', ''), ',', ''), '-', '')
       ELSE (
-        SELECT string_agg(CASE WHEN c > '~' THEN coalesce(jsonb :REPLACEMENTS ->> c, c) ELSE c END, '')
-        FROM unnest(string_to_array(translate(lower(t), :REMOVED_ASCII, ''), NULL)) AS c
+        SELECT string_agg(CASE WHEN c > '~' THEN coalesce(jsonb :REPLACEMENTS ->> c, c)
+          ELSE c END, '')
+        FROM unnest(string_to_array(replace(replace(replace(replace(replace(
+          lower(t), '''', ''), '`', ''), '.', ''), ',', ''), '-', ''), NULL)) AS c
       )
     END AS folded_text
     FROM (
@@ -87,10 +95,14 @@ ORDER BY /*order*/ nim
 -- The numbers of records that several searches find: one column for each stands in the place of
 -- `/*counts*/ count(*)`.
 SELECT /*counts*/ count(*) FROM (
-  SELECT nim, nama, alamat, CASE WHEN octet_length(t) = length(t) THEN translate(lower(t), :REMOVED_ASCII, '')
+  SELECT nim, nama, alamat, CASE WHEN octet_length(t) = length(t)
+    THEN replace(replace(replace(replace(replace(
+      lower(t), '''', ''), '`', ''), '.', ''), ',', ''), '-', '')
     ELSE (
-      SELECT string_agg(CASE WHEN c > '~' THEN coalesce(jsonb :REPLACEMENTS ->> c, c) ELSE c END, '')
-      FROM unnest(string_to_array(translate(lower(t), :REMOVED_ASCII, ''), NULL)) AS c
+      SELECT string_agg(CASE WHEN c > '~' THEN coalesce(jsonb :REPLACEMENTS ->> c, c)
+        ELSE c END, '')
+      FROM unnest(string_to_array(replace(replace(replace(replace(replace(
+        lower(t), '''', ''), '`', ''), '.', ''), ',', ''), '-', ''), NULL)) AS c
     )
   END AS folded_text
   FROM (
@@ -111,10 +123,14 @@ SELECT /*counts*/ count(*) FROM (
 -- name: prefixes
 -- The folded beginnings of nims, as a search of a nim finds them.
 SELECT substr(folded_text, 2, :length) AS prefix, count(*) FROM (
-  SELECT nim, CASE WHEN octet_length(t) = length(t) THEN translate(lower(t), :REMOVED_ASCII, '')
+  SELECT nim, CASE WHEN octet_length(t) = length(t)
+    THEN replace(replace(replace(replace(replace(
+      lower(t), '''', ''), '`', ''), '.', ''), ',', ''), '-', '')
     ELSE (
-      SELECT string_agg(CASE WHEN c > '~' THEN coalesce(jsonb :REPLACEMENTS ->> c, c) ELSE c END, '')
-      FROM unnest(string_to_array(translate(lower(t), :REMOVED_ASCII, ''), NULL)) AS c
+      SELECT string_agg(CASE WHEN c > '~' THEN coalesce(jsonb :REPLACEMENTS ->> c, c)
+        ELSE c END, '')
+      FROM unnest(string_to_array(replace(replace(replace(replace(replace(
+        lower(t), '''', ''), '`', ''), '.', ''), ',', ''), '-', ''), NULL)) AS c
     )
   END AS folded_text
   FROM (
@@ -128,10 +144,14 @@ GROUP BY prefix ORDER BY prefix LIMIT :limit
 
 -- name: first_and_last_nim
 SELECT min(substr(folded_text, 2)), max(substr(folded_text, 2)) FROM (
-  SELECT nim, CASE WHEN octet_length(t) = length(t) THEN translate(lower(t), :REMOVED_ASCII, '')
+  SELECT nim, CASE WHEN octet_length(t) = length(t)
+    THEN replace(replace(replace(replace(replace(
+      lower(t), '''', ''), '`', ''), '.', ''), ',', ''), '-', '')
     ELSE (
-      SELECT string_agg(CASE WHEN c > '~' THEN coalesce(jsonb :REPLACEMENTS ->> c, c) ELSE c END, '')
-      FROM unnest(string_to_array(translate(lower(t), :REMOVED_ASCII, ''), NULL)) AS c
+      SELECT string_agg(CASE WHEN c > '~' THEN coalesce(jsonb :REPLACEMENTS ->> c, c)
+        ELSE c END, '')
+      FROM unnest(string_to_array(replace(replace(replace(replace(replace(
+        lower(t), '''', ''), '`', ''), '.', ''), ',', ''), '-', ''), NULL)) AS c
     )
   END AS folded_text
   FROM (
@@ -158,10 +178,14 @@ GROUP BY value ORDER BY count(*) DESC, value DESC LIMIT 10000
 -- The nims of records and of entries that a search finds.
 SELECT nim FROM (
   SELECT nim FROM (
-    SELECT nim, nama, alamat, CASE WHEN octet_length(t) = length(t) THEN translate(lower(t), :REMOVED_ASCII, '')
+    SELECT nim, nama, alamat, CASE WHEN octet_length(t) = length(t)
+      THEN replace(replace(replace(replace(replace(
+        lower(t), '''', ''), '`', ''), '.', ''), ',', ''), '-', '')
       ELSE (
-        SELECT string_agg(CASE WHEN c > '~' THEN coalesce(jsonb :REPLACEMENTS ->> c, c) ELSE c END, '')
-        FROM unnest(string_to_array(translate(lower(t), :REMOVED_ASCII, ''), NULL)) AS c
+        SELECT string_agg(CASE WHEN c > '~' THEN coalesce(jsonb :REPLACEMENTS ->> c, c)
+          ELSE c END, '')
+        FROM unnest(string_to_array(replace(replace(replace(replace(replace(
+          lower(t), '''', ''), '`', ''), '.', ''), ',', ''), '-', ''), NULL)) AS c
       )
     END AS folded_text
     FROM (
@@ -180,16 +204,21 @@ SELECT nim FROM (
   ) AS folded WHERE true /*terms*/
   UNION
   SELECT nim FROM (
-    SELECT id, batch, nim, CASE WHEN octet_length(t) = length(t) THEN translate(lower(t), :REMOVED_ASCII, '')
+    SELECT id, batch, nim, CASE WHEN octet_length(t) = length(t)
+      THEN replace(replace(replace(replace(replace(
+        lower(t), '''', ''), '`', ''), '.', ''), ',', ''), '-', '')
       ELSE (
-        SELECT string_agg(CASE WHEN c > '~' THEN coalesce(jsonb :REPLACEMENTS ->> c, c) ELSE c END, '')
-        FROM unnest(string_to_array(translate(lower(t), :REMOVED_ASCII, ''), NULL)) AS c
+        SELECT string_agg(CASE WHEN c > '~' THEN coalesce(jsonb :REPLACEMENTS ->> c, c)
+          ELSE c END, '')
+        FROM unnest(string_to_array(replace(replace(replace(replace(replace(
+          lower(t), '''', ''), '`', ''), '.', ''), ',', ''), '-', ''), NULL)) AS c
       )
     END AS folded_text
     FROM (
       SELECT id, batch, nim, concat_ws(
         E'\n', substr(oleh, 1, :SEARCHED_CHARACTERS), nim,
-        substr(nama_before, 1, :SEARCHED_CHARACTERS), substr(alamat_before, 1, :SEARCHED_CHARACTERS),
+        substr(nama_before, 1, :SEARCHED_CHARACTERS),
+        substr(alamat_before, 1, :SEARCHED_CHARACTERS),
         substr(nama_after, 1, :SEARCHED_CHARACTERS), substr(alamat_after, 1, :SEARCHED_CHARACTERS)
       ) AS t
       FROM mahasiswa_history WHERE nim IS NOT NULL

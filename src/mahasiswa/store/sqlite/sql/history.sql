@@ -26,11 +26,13 @@ SELECT i.id, i.moment, i.kind, i.rows,
   CAST(CASE WHEN length(e.nama_before) > :SHOWN_MAX_CHARACTERS
     THEN substr(e.nama_before, 1, :SHOWN_MAX_CHARACTERS - 1) || '…' ELSE e.nama_before END AS BLOB),
   CAST(CASE WHEN length(e.alamat_before) > :SHOWN_MAX_CHARACTERS
-    THEN substr(e.alamat_before, 1, :SHOWN_MAX_CHARACTERS - 1) || '…' ELSE e.alamat_before END AS BLOB),
+    THEN substr(e.alamat_before, 1, :SHOWN_MAX_CHARACTERS - 1) || '…'
+    ELSE e.alamat_before END AS BLOB),
   CAST(CASE WHEN length(e.nama_after) > :SHOWN_MAX_CHARACTERS
     THEN substr(e.nama_after, 1, :SHOWN_MAX_CHARACTERS - 1) || '…' ELSE e.nama_after END AS BLOB),
   CAST(CASE WHEN length(e.alamat_after) > :SHOWN_MAX_CHARACTERS
-    THEN substr(e.alamat_after, 1, :SHOWN_MAX_CHARACTERS - 1) || '…' ELSE e.alamat_after END AS BLOB)
+    THEN substr(e.alamat_after, 1, :SHOWN_MAX_CHARACTERS - 1) || '…'
+    ELSE e.alamat_after END AS BLOB)
 FROM (
   SELECT * FROM mahasiswa_history
   WHERE batch IS NULL
@@ -48,8 +50,10 @@ FROM (
         FROM (
           SELECT id, batch, nim, concat_ws(
             char(10), substr(oleh, 1, :SEARCHED_CHARACTERS), nim,
-            substr(nama_before, 1, :SEARCHED_CHARACTERS), substr(alamat_before, 1, :SEARCHED_CHARACTERS),
-            substr(nama_after, 1, :SEARCHED_CHARACTERS), substr(alamat_after, 1, :SEARCHED_CHARACTERS)
+            substr(nama_before, 1, :SEARCHED_CHARACTERS),
+            substr(alamat_before, 1, :SEARCHED_CHARACTERS),
+            substr(nama_after, 1, :SEARCHED_CHARACTERS),
+            substr(alamat_after, 1, :SEARCHED_CHARACTERS)
           ) AS t
           FROM mahasiswa_history
           LIMIT 1000000000000
@@ -89,7 +93,8 @@ WHERE batch IS NULL
       FROM (
         SELECT id, batch, nim, concat_ws(
           char(10), substr(oleh, 1, :SEARCHED_CHARACTERS), nim,
-          substr(nama_before, 1, :SEARCHED_CHARACTERS), substr(alamat_before, 1, :SEARCHED_CHARACTERS),
+          substr(nama_before, 1, :SEARCHED_CHARACTERS),
+          substr(alamat_before, 1, :SEARCHED_CHARACTERS),
           substr(nama_after, 1, :SEARCHED_CHARACTERS), substr(alamat_after, 1, :SEARCHED_CHARACTERS)
         ) AS t
         FROM mahasiswa_history
@@ -162,11 +167,13 @@ SELECT e.id, e.moment,
   CAST(CASE WHEN length(e.nama_before) > :SHOWN_MAX_CHARACTERS
     THEN substr(e.nama_before, 1, :SHOWN_MAX_CHARACTERS - 1) || '…' ELSE e.nama_before END AS BLOB),
   CAST(CASE WHEN length(e.alamat_before) > :SHOWN_MAX_CHARACTERS
-    THEN substr(e.alamat_before, 1, :SHOWN_MAX_CHARACTERS - 1) || '…' ELSE e.alamat_before END AS BLOB),
+    THEN substr(e.alamat_before, 1, :SHOWN_MAX_CHARACTERS - 1) || '…'
+    ELSE e.alamat_before END AS BLOB),
   CAST(CASE WHEN length(e.nama_after) > :SHOWN_MAX_CHARACTERS
     THEN substr(e.nama_after, 1, :SHOWN_MAX_CHARACTERS - 1) || '…' ELSE e.nama_after END AS BLOB),
   CAST(CASE WHEN length(e.alamat_after) > :SHOWN_MAX_CHARACTERS
-    THEN substr(e.alamat_after, 1, :SHOWN_MAX_CHARACTERS - 1) || '…' ELSE e.alamat_after END AS BLOB)
+    THEN substr(e.alamat_after, 1, :SHOWN_MAX_CHARACTERS - 1) || '…'
+    ELSE e.alamat_after END AS BLOB)
 FROM mahasiswa_history AS e
 WHERE e.batch = (SELECT id FROM mahasiswa_history WHERE id = :batch AND kind IS NOT NULL)
   AND (NOT :is_search OR e.id IN (
@@ -179,7 +186,8 @@ WHERE e.batch = (SELECT id FROM mahasiswa_history WHERE id = :batch AND kind IS 
       FROM (
         SELECT id, batch, nim, concat_ws(
           char(10), substr(oleh, 1, :SEARCHED_CHARACTERS), nim,
-          substr(nama_before, 1, :SEARCHED_CHARACTERS), substr(alamat_before, 1, :SEARCHED_CHARACTERS),
+          substr(nama_before, 1, :SEARCHED_CHARACTERS),
+          substr(alamat_before, 1, :SEARCHED_CHARACTERS),
           substr(nama_after, 1, :SEARCHED_CHARACTERS), substr(alamat_after, 1, :SEARCHED_CHARACTERS)
         ) AS t
         FROM mahasiswa_history WHERE batch = :batch
@@ -204,7 +212,8 @@ WHERE e.batch = (SELECT id FROM mahasiswa_history WHERE id = :batch AND kind IS 
       FROM (
         SELECT id, batch, nim, concat_ws(
           char(10), substr(oleh, 1, :SEARCHED_CHARACTERS), nim,
-          substr(nama_before, 1, :SEARCHED_CHARACTERS), substr(alamat_before, 1, :SEARCHED_CHARACTERS),
+          substr(nama_before, 1, :SEARCHED_CHARACTERS),
+          substr(alamat_before, 1, :SEARCHED_CHARACTERS),
           substr(nama_after, 1, :SEARCHED_CHARACTERS), substr(alamat_after, 1, :SEARCHED_CHARACTERS)
         ) AS t
         FROM mahasiswa_history WHERE batch = :batch

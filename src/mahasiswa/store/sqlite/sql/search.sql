@@ -22,7 +22,8 @@ SELECT nim, nama, alamat FROM (
       WHEN 'nama' THEN substr(nama, 1, :SEARCHED_CHARACTERS)
       WHEN 'alamat' THEN substr(alamat, 1, :SEARCHED_CHARACTERS)
       ELSE concat_ws(
-        char(10), nim, substr(nama, 1, :SEARCHED_CHARACTERS), substr(alamat, 1, :SEARCHED_CHARACTERS)
+        char(10), nim, substr(nama, 1, :SEARCHED_CHARACTERS),
+        substr(alamat, 1, :SEARCHED_CHARACTERS)
       )
     END AS t
     FROM mahasiswa
@@ -61,7 +62,8 @@ WITH found AS MATERIALIZED (
         WHEN 'nama' THEN substr(nama, 1, :SEARCHED_CHARACTERS)
         WHEN 'alamat' THEN substr(alamat, 1, :SEARCHED_CHARACTERS)
         ELSE concat_ws(
-          char(10), nim, substr(nama, 1, :SEARCHED_CHARACTERS), substr(alamat, 1, :SEARCHED_CHARACTERS)
+          char(10), nim, substr(nama, 1, :SEARCHED_CHARACTERS),
+          substr(alamat, 1, :SEARCHED_CHARACTERS)
         )
       END AS t
       FROM mahasiswa
@@ -96,7 +98,8 @@ SELECT /*counts*/ count(*) FROM (
       WHEN 'nama' THEN substr(nama, 1, :SEARCHED_CHARACTERS)
       WHEN 'alamat' THEN substr(alamat, 1, :SEARCHED_CHARACTERS)
       ELSE concat_ws(
-        char(10), nim, substr(nama, 1, :SEARCHED_CHARACTERS), substr(alamat, 1, :SEARCHED_CHARACTERS)
+        char(10), nim, substr(nama, 1, :SEARCHED_CHARACTERS),
+        substr(alamat, 1, :SEARCHED_CHARACTERS)
       )
     END AS t
     FROM mahasiswa
@@ -164,7 +167,8 @@ SELECT nim FROM (
         WHEN 'nama' THEN substr(nama, 1, :SEARCHED_CHARACTERS)
         WHEN 'alamat' THEN substr(alamat, 1, :SEARCHED_CHARACTERS)
         ELSE concat_ws(
-          char(10), nim, substr(nama, 1, :SEARCHED_CHARACTERS), substr(alamat, 1, :SEARCHED_CHARACTERS)
+          char(10), nim, substr(nama, 1, :SEARCHED_CHARACTERS),
+          substr(alamat, 1, :SEARCHED_CHARACTERS)
         )
       END AS t
       FROM mahasiswa
@@ -182,7 +186,8 @@ SELECT nim FROM (
     FROM (
       SELECT id, batch, nim, concat_ws(
         char(10), substr(oleh, 1, :SEARCHED_CHARACTERS), nim,
-        substr(nama_before, 1, :SEARCHED_CHARACTERS), substr(alamat_before, 1, :SEARCHED_CHARACTERS),
+        substr(nama_before, 1, :SEARCHED_CHARACTERS),
+        substr(alamat_before, 1, :SEARCHED_CHARACTERS),
         substr(nama_after, 1, :SEARCHED_CHARACTERS), substr(alamat_after, 1, :SEARCHED_CHARACTERS)
       ) AS t
       FROM mahasiswa_history WHERE nim IS NOT NULL

@@ -61,11 +61,13 @@ SELECT count(*) OVER (), e.id, e.moment,
   CAST(CASE WHEN length(e.nama_before) > :SHOWN_MAX_CHARACTERS
     THEN substr(e.nama_before, 1, :SHOWN_MAX_CHARACTERS - 1) || '…' ELSE e.nama_before END AS BLOB),
   CAST(CASE WHEN length(e.alamat_before) > :SHOWN_MAX_CHARACTERS
-    THEN substr(e.alamat_before, 1, :SHOWN_MAX_CHARACTERS - 1) || '…' ELSE e.alamat_before END AS BLOB),
+    THEN substr(e.alamat_before, 1, :SHOWN_MAX_CHARACTERS - 1) || '…'
+    ELSE e.alamat_before END AS BLOB),
   CAST(CASE WHEN length(e.nama_after) > :SHOWN_MAX_CHARACTERS
     THEN substr(e.nama_after, 1, :SHOWN_MAX_CHARACTERS - 1) || '…' ELSE e.nama_after END AS BLOB),
   CAST(CASE WHEN length(e.alamat_after) > :SHOWN_MAX_CHARACTERS
-    THEN substr(e.alamat_after, 1, :SHOWN_MAX_CHARACTERS - 1) || '…' ELSE e.alamat_after END AS BLOB),
+    THEN substr(e.alamat_after, 1, :SHOWN_MAX_CHARACTERS - 1) || '…'
+    ELSE e.alamat_after END AS BLOB),
   CAST(CASE WHEN length(m.nama) > :SHOWN_MAX_CHARACTERS
     THEN substr(m.nama, 1, :SHOWN_MAX_CHARACTERS - 1) || '…' ELSE m.nama END AS BLOB),
   CAST(CASE WHEN length(m.alamat) > :SHOWN_MAX_CHARACTERS
