@@ -21,7 +21,7 @@ from types import FrameType
 
 SAMPLE_SECONDS = 0.002
 REPORTED_SECONDS = 0.01
-HOLDER_SHARE = 0.8  # of the time of the wait in which the thread that held the lock computed
+HOLDER_SHARE = 0.7  # of the processor time of all threads that the one with the lock took
 START_SECONDS = 0.05  # time between two looks whether the worker serves
 STACK_FRAMES = 12
 COUNTS_MAX_BYTES = 100  # of the three numbers in schedstat
@@ -77,13 +77,16 @@ def _watch(report: int) -> None:
         late = now - before - SAMPLE_SECONDS
 
         frames = sys._current_frames()
-        ticks.look(clocks.pop(main), frames[main])
-        for thread, clock in clocks.items():
-            computed = clock - clocks_before.get(thread, 0.0)
-            waited = late - (queued - queued_before)
-            held = min(waited, computed)
+        ticks.look(clocks[main], frames[main])
+        waited = late - (queued - queued_before)
+        computed = {
+            thread: clock - clocks_before.get(thread, 0.0) for thread, clock in clocks.items()
+        }
+        for thread, seconds in computed.items():
+            held = min(waited, seconds)
             # Several threads that take the lock in turns hold it for their few milliseconds each.
-            if held > REPORTED_SECONDS and held > HOLDER_SHARE * waited:
+            is_holder = thread != main and held > HOLDER_SHARE * sum(computed.values())
+            if held > REPORTED_SECONDS and is_holder:
                 _write(report, "lock", held, _stack(frames.get(thread)))
         is_watching.set()
 
