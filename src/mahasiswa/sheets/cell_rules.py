@@ -134,8 +134,8 @@ def is_long(nim: str) -> bool:
 
 def bare_nim(cell: str) -> tuple[str, str]:
     """The NIM in a text that carries more, such as `NIM. 123456` or `2.300.018`, and the rest; or two blank texts."""
-    text, problem, _ = clean_nim(cell)
-    if problem or is_digits(text):
+    text, problem, _ = ("", "", ()) if is_digits(cell) else clean_nim(cell)
+    if problem or not text or is_digits(text):
         return "", ""
 
     digits = "".join(str(unicodedata.decimal(letter, letter)) for letter in text)

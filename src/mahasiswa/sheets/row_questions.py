@@ -137,6 +137,8 @@ def _continued(rows: Iterable[SheetRow]) -> Changes:
 
 def _field_of_rest(cells: Sequence[Cell]) -> int | None:
     """The place of the text that a row goes on with, if it has one text only. One in the place of the NIM is an address."""
+    if cells[1] and cells[2]:
+        return None
     filled = [field for field, cell in enumerate(cells[:3]) if not is_blank((cell,))]
     if len(filled) != 1:
         return None
@@ -149,10 +151,11 @@ def _field_of_rest(cells: Sequence[Cell]) -> int | None:
 def _exchanged(cells: Sequence[Cell]) -> Sequence[Cell] | None:
     """A name and an address that stand in each other's place."""
     nim, nama, alamat, *notes = cells
-    if not isinstance(nama, str) or not isinstance(alamat, str) or not _is_address(nama):
+    # Most addresses have a digit, so this test ends early.
+    if not isinstance(nama, str) or not isinstance(alamat, str) or not _is_name(alamat):
         return None
-    is_name = _is_name(alamat) and not _is_address(alamat)
-    return (nim, alamat, nama, *notes) if is_name else None
+    is_exchanged = _is_address(nama) and not _is_address(alamat)
+    return (nim, alamat, nama, *notes) if is_exchanged else None
 
 
 def _with_letters(cells: Sequence[Cell]) -> Sequence[Cell] | None:
@@ -193,15 +196,17 @@ def _with_bare_nim(cells: Sequence[Cell]) -> Sequence[Cell] | None:
 def _without_nothing(cells: Sequence[Cell]) -> Sequence[Cell] | None:
     """Texts that stand for nothing, such as `NULL` or `idem`."""
     nim, *texts = cells
-    kept = [None if _stands_for_nothing(cell) else cell for cell in texts]
-    return (nim, *kept) if kept != texts else None
+    if not any(map(_stands_for_nothing, texts)):
+        return None
+    return nim, *(None if _stands_for_nothing(cell) else cell for cell in texts)
 
 
 def _stands_for_nothing(cell: Cell) -> bool:
-    if isinstance(cell, str):
-        text = cell.strip()
-        return 0 < len(text) <= NOTHING_MAX_CHARACTERS and bool(_is_nothing(text))
-    return cell is not None and cell == 0
+    if not isinstance(cell, str):
+        return cell is not None and cell == 0
+    if len(cell) > NOTHING_MAX_CHARACTERS or is_blank((cell,)):
+        return False
+    return bool(_is_nothing(cell.strip()))
 
 
 def _with_degree(cells: Sequence[Cell]) -> Sequence[Cell] | None:
@@ -222,8 +227,10 @@ def _with_more_cells(cells: Sequence[Cell]) -> Sequence[Cell] | None:
 
 def _with_swallowed_lines(cells: Sequence[Cell]) -> Sequence[Cell] | None:
     """A cell that holds the lines of other students, because a quote was not closed."""
-    has_lines = any(isinstance(cell, str) and _swallowed(cell) for cell in cells)
-    return cells if has_lines else None
+    for cell in cells:
+        if isinstance(cell, str) and ("\n" in cell or "\r" in cell) and _swallowed(cell):
+            return cells
+    return None
 
 
 _CHECKS = (
