@@ -181,6 +181,10 @@ def test_a_list_that_has_shrunk_is_an_alarm_by_its_dumps_until_its_number_is_acc
             refused.returncode,
             f"no copy is removed, because the {fault}" in refused.stderr,
         ) == (1, True)
+        elsewhere = {"BACKUP_DIR": "", "STATE_DIRECTORY": str(folder)}
+        without_folder = operator.run("forget", "1", "--delete-copies", **elsewhere)
+        assert "still holds the texts" in without_folder.stdout
+        assert "the list is empty" not in without_folder.stderr
         assert "199 records are accepted" in operator.run("doctor", "--accept").stdout
         assert "fewer than" not in operator.run("doctor").stdout
         assert re.search("records_missing.* 0\n", site.get("/metrics").text)

@@ -133,7 +133,9 @@ class PostgresEngine(Engine):
         return accepted(beside_dumps(folder, self._id() or ""), self._count())
 
     def check_removal(self, folder: Path | None) -> None:
-        doubt = self._doubt(folder) if folder and self._count() else "the list is empty"
+        doubt = "" if self._count() else "the list is empty"
+        if folder and not doubt:
+            doubt = self._doubt(folder)
         if doubt:
             raise Unusable(f"no copy is removed, because {doubt}")
 
