@@ -92,12 +92,9 @@ async def undo(request: Request, store: Store, pages: Pages) -> Response:
     """
     form, parameters = request.fields.values, request.query_params
     change, is_batch = _key(request.path), request.path.startswith(BATCH_PATH)
-    query = None
+    query = _page_with_button(parameters)
     if "daftar" in parameters:  # the button stood above a page of the list
         pages = pages.at(ListQuery.of(parameters).list_query)
-    elif parameters:
-        batch = parameters.get("kelompok")
-        query = HistoryQuery.of(parameters, None if batch is None else ItemKey.of(batch))
     try:
         undoing = await store.undo(
             change.id,
@@ -121,6 +118,14 @@ async def undo(request: Request, store: Store, pages: Pages) -> Response:
         )
         return await rendered_in_thread(request, SEARCH, render)
     return pages.redirect_to(query.address + changed(undoing)) if query else pages.shown(undoing)
+
+
+def _page_with_button(parameters: QueryParams) -> HistoryQuery | None:
+    """The page of the history on which a button stood, or None if it stood elsewhere."""
+    if not parameters or "daftar" in parameters:
+        return None
+    batch = parameters.get("kelompok")
+    return HistoryQuery.of(parameters, None if batch is None else ItemKey.of(batch))
 
 
 def _refusal(
