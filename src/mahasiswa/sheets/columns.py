@@ -122,12 +122,10 @@ class TableReader:
             for start, end in zip_longest(starts, starts[1:]):
                 if len(starts) > 1:
                     place = self._beside(place, start, sheet)
-                of_table = slice(start, end)
-                part = _only(header, of_table)
-                body = [_only(row, of_table) for row in cells[below:]]
+                part = [_only(row, slice(start, end)) for row in (header, *cells[below:])]
                 offset = place * SHEET_ROWS
-                columns = self._add(part, body, offset + top[0][0], sheet)
-                width = _width(part, body) if len(starts) == 1 else 0
+                columns = self._add(part, offset + top[0][0], sheet)
+                width = _width(part) if len(starts) == 1 else 0
                 for number, row in _selected(own, columns, width):
                     yield offset + number, row
 
@@ -146,36 +144,32 @@ class TableReader:
         self.places[place] = name
         return place
 
-    def _add(
-        self, header: Sequence[Cell], body: Sequence[Sequence[Cell]], first: int, sheet: str
-    ) -> Columns:
-        """Find the columns of a table by its titles, or else by the first rows of its body."""
+    def _add(self, table: Sequence[Sequence[Cell]], first: int, sheet: str) -> Columns:
+        """Find the columns of a table by its titles, which stand first, or else by its first rows."""
+        header, *body = table
         if len(self.tables) == MAX_TABLES:
             raise TooBig(wording.TOO_HEAVY)
-        titles = _titles_of(header)
-        texts = _texts_of(body)
-        width = min(max(len(titles), len(texts)), MAX_TITLES)
-        titles = [*titles, *[""] * width][:width]
-        texts = [*texts, *[[]] * width][:width]
+        titles, texts = _of_same_width(_titles_of(header), _texts_of(body))
         named = repr(titles if any(titles) else sheet)
         key = hashlib.sha256(named.encode()).hexdigest()[:KEY_CHARACTERS]
 
         found = self._found(header, texts, key)
-        roles = {column: role for column, role in found.roles.items() if column < width}
-        if self._choice.nim_only:
-            roles = {column: role for column, role in roles.items() if role != "alamat"}
-        fields = list(roles.values())
-        is_readable = fields.count("nim") == 1 and (self._choice.nim_only or len({*fields}) > 1)
-        examples = [
-            [text[:EXAMPLE_MAX_CHARACTERS] for text in column[:EXAMPLES]] for column in texts
-        ]
-        columns = Columns(
-            first, key, titles, examples, roles, found.problem, found.is_plain, is_readable
-        )
         if self._is_strict and found.problem:
             raise SheetError(found.problem)
+        roles = self._usable(found.roles, len(titles))
+        fields = list(roles.values())
+        is_readable = fields.count("nim") == 1 and (self._choice.nim_only or len({*fields}) > 1)
+        columns = Columns(
+            first, key, titles, _examples(texts), roles, found.problem, found.is_plain, is_readable
+        )
         self.tables.append(columns)
         return columns
+
+    def _usable(self, roles: Roles, width: int) -> Roles:
+        left_out = "alamat" if self._choice.nim_only else ""
+        return {
+            column: role for column, role in roles.items() if column < width and role != left_out
+        }
 
     def _found(self, header: Sequence[Cell], texts: Texts, key: str) -> _Found:
         """The columns that a person has chosen, unless they are those that were found."""
@@ -190,6 +184,15 @@ class TableReader:
             if before.is_readable and _fit(before, texts):
                 return _Found(before.roles)
         return _by_cells(texts, nim_only=self._choice.nim_only)
+
+
+def _of_same_width(titles: list[str], texts: list[list[str]]) -> tuple[list[str], list[list[str]]]:
+    width = min(max(len(titles), len(texts)), MAX_TITLES)
+    return [*titles, *[""] * width][:width], [*texts, *[[]] * width][:width]
+
+
+def _examples(texts: Texts) -> list[list[str]]:
+    return [[text[:EXAMPLE_MAX_CHARACTERS] for text in column[:EXAMPLES]] for column in texts]
 
 
 def problem_of(tables: Sequence[Columns]) -> str:
@@ -270,8 +273,9 @@ def _texts_of(rows: Sequence[Sequence[Cell]]) -> list[list[str]]:
     return [list(filter(None, column)) for column in zip_longest(*lists, fillvalue="")]
 
 
-def _width(header: Sequence[Cell], body: Sequence[Sequence[Cell]]) -> int:
-    """The number of columns below the titles; 0 without titles."""
+def _width(table: Sequence[Sequence[Cell]]) -> int:
+    """The number of columns below the titles, which stand first; 0 without titles."""
+    header, *body = table
     rows = [header]
     if body and not any(map(has_digit, map(cell_text, body[0]))):
         rows.append(body[0])  # probably a second row of titles
@@ -297,15 +301,7 @@ def _by_titles(named: Sequence[Heading], texts: Texts) -> _Found:
         roles |= dict.fromkeys(columns, field)
         problems.append(problem)
 
-    nims = [column for column, of_column in enumerate(texts) if _are_nims(of_column)]
-    nim = next((column for column, role in roles.items() if role == "nim"), None)
-    if nim is None:
-        free = [column for column in nims if column not in roles]
-        roles |= dict.fromkeys(free[:1], "nim")
-        problems.insert(0, _unsure("nim", free[0]) if free else wording.NO_NIM_COLUMN)
-    elif len(nims) == 1 and roles.get(nims[0], "nim") != "nim" and _are_names(texts[nim]):
-        roles[nim], roles[nims[0]] = roles[nims[0]], "nim"
-        problems.insert(0, wording.SWAPPED)
+    problems.insert(0, _with_nim(roles, texts))
     if {*roles.values()} == {"nim"}:
         problems.append(wording.NO_OTHER_COLUMN)
     problem = next(filter(None, problems), "")
@@ -314,14 +310,27 @@ def _by_titles(named: Sequence[Heading], texts: Texts) -> _Found:
     return _Found(roles, problem, is_plain)
 
 
+def _with_nim(roles: dict[int, Field], texts: Texts) -> str:
+    """Put the column of the NIM right if the texts contradict the titles, and return the problem."""
+    nims = [column for column, of_column in enumerate(texts) if _are_nims(of_column)]
+    nim = next((column for column, role in roles.items() if role == "nim"), None)
+    if nim is None:
+        free = [column for column in nims if column not in roles]
+        roles |= dict.fromkeys(free[:1], "nim")
+        return _unsure("nim", free[0]) if free else wording.NO_NIM_COLUMN
+    if len(nims) == 1 and roles.get(nims[0], "nim") != "nim" and _are_names(texts[nim]):
+        roles[nim], roles[nims[0]] = roles[nims[0]], "nim"
+        return wording.SWAPPED
+    return ""
+
+
 def _of_field(field: Field, named: Sequence[Heading], texts: Texts) -> tuple[list[int], str]:
     """The columns of a field by its titles, and the problem if they are not sure."""
     sure = sorted(named, key=attrgetter("rank"))
     whole = [heading.column for heading in sure if heading.kind == "sure"]
     parts = [heading.column for heading in named if heading.kind == "part"]
     if not whole and not parts:
-        fitting = [heading.column for heading in named if _FITS[field](texts[heading.column])]
-        return fitting[:1], _unsure(field, fitting[0]) if fitting else ""
+        return _by_words(field, named, texts)
 
     # A column without texts stands back. The parts of an address stand behind it.
     filled = [column for column in whole if texts[column]]
@@ -335,6 +344,12 @@ def _of_field(field: Field, named: Sequence[Heading], texts: Texts) -> tuple[lis
     are_together = columns[-1] - begin + 1 == len(columns)
     is_sure = are_together and (whole or (field == "nama" and len(parts) > 1))
     return columns, "" if is_sure else _unsure(field, begin)
+
+
+def _by_words(field: Field, named: Sequence[Heading], texts: Texts) -> tuple[list[int], str]:
+    """The first column whose title has a word of the field, and whose texts fit it."""
+    fitting = [heading.column for heading in named if _FITS[field](texts[heading.column])]
+    return fitting[:1], _unsure(field, fitting[0]) if fitting else ""
 
 
 def _unsure(field: Field, column: int) -> str:
