@@ -334,10 +334,12 @@ FIELDS = {  # the fields of forms that the code reads, and a path that reads the
     **dict.fromkeys(
         ("periksa", "ada", "perbaiki[]", "semua", "isi", "lembar", "pakai[]", "lewati[]"), CONFIRM
     ),
-    **dict.fromkeys(("baris[]", "nim[]", "nama[]", "alamat[]", "kolom[]", "benar[]"), CONFIRM),
+    **dict.fromkeys(
+        ("baris[]", "nim[]", "nama[]", "alamat[]", "kolom-0123abcd-0", "benar[]"), CONFIRM
+    ),
 }
 # The names of the parts of an upload that the code reads.
-UPLOADED = ("berkas", "tempel", "lembar", "kolom[]", "semula[]")
+UPLOADED = ("berkas", "tempel", "lembar", "kolom-0123abcd-0")
 SIGNED = b"data=DATA"  # of a preview that the service has made
 
 
