@@ -88,7 +88,7 @@ LIMITS = [
     ),
     ("uploaded file", "{UPLOAD_MAX_BYTES}, {UPLOAD_MAX_ROWS} rows, {MAX_SHEETS} sheets", "413"),
     (
-        "form of a preview or of a bulk delete, as it is sent and unpacked",
+        "form of a preview or of a selection, as it is sent and unpacked",
         "{MAX_CONFIRMED_BYTES}, {UPLOAD_MAX_ROWS} rows",
         "413; 400 if it is unpacked, or for the rows",
     ),

@@ -83,9 +83,9 @@ def table(*records: tuple[str, str, str]) -> str:
 
 def preview_deletion(window: Window, pasted: str) -> None:
     """Paste NIMs into the form of a bulk delete and press the button that shows its preview."""
-    window.open("/mahasiswa/hapus")
+    window.open("/mahasiswa/pilih")
     window.page.get_by_label("NIM", exact=True).fill(pasted)
-    press(window, "Lihat pratinjau")
+    press(window, "Tampilkan")
 
 
 def open_an_import(window: Window, count: int) -> list[str]:
@@ -211,7 +211,7 @@ PAGES: dict[str, Show] = {
     "wrong_method": show(f"/mahasiswa/delete/{UNKNOWN}", 405),
     "no_match": show(f"/?cari=tidak+{UNKNOWN}", 200, SITI),
     "import": show("/mahasiswa/impor", 200),
-    "bulk_delete": show("/mahasiswa/hapus", 200),
+    "bulk_delete": show("/mahasiswa/pilih", 200),
     "export_refused": show("/mahasiswa/ekspor.xlsx", 422, ("40000", "x" * 40_000, "Klaten")),
     "empty_history": show(f"{HISTORY}?cari=tidak+{UNKNOWN}", 200),
     "no_change": show(f"{HISTORY}/kelompok/999999999", 404),
@@ -249,7 +249,7 @@ PAGES: dict[str, Show] = {
     "checks": show("/mahasiswa/periksa", 200, *SUSPECTS, count=40, sees="h2 >> nth=4"),
     "no_suspects": show("/mahasiswa/periksa", 200, SITI),
     "printout": show(PRINTOUT, 200, LONG, count=3, sees="th.blank >> nth=30"),
-    "bulk_delete_of_a_search": show("/mahasiswa/hapus?cari=s", 200, SITI, LONG),
+    "bulk_delete_of_a_search": show("/mahasiswa/pilih?cari=s", 200, SITI, LONG),
     # 400.
     "bulk_delete_refused": lambda window, _: preview_deletion(window, "Nama\tAlamat\nSiti\tSleman"),
     "bulk_delete_preview": show_bulk_delete_preview,

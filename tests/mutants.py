@@ -55,7 +55,7 @@ SQL_CHANGES = {
 }
 
 TOPICS = {
-    "sheets": "tests/sheets tests/web/imports/test_import.py tests/web/imports/test_import_preview.py tests/web/imports/test_bulk_delete.py",
+    "sheets": "tests/sheets tests/web/imports/test_import.py tests/web/imports/test_import_preview.py tests/web/imports/test_selection.py",
     "store": "tests/store/test_one_field.py tests/store/test_history.py tests/store/test_search.py tests/store tests/web/history/test_undo.py tests/cli/test_backups.py tests/cli/test_cli_restore.py",
     "web": "tests/spec tests/web --ignore-glob=*browser* --ignore-glob=*every_page* --ignore-glob=*panduan*",
     "server": "tests/cli tests/web/service",

@@ -80,7 +80,7 @@ class Page:
         self.stylesheets = [
             _attribute(node, "href") for node in self.tree.css("link[rel~=stylesheet]")
         ]
-        header = self.tree.css_first("table tr", strict=False)
+        header = self.tree.css_first("table tr:not(.paper)", strict=False)
         self.columns = [cell.text().strip() for cell in header.css("th, td")] if header else []
 
     @property

@@ -219,6 +219,7 @@ TEMPLATE_HINTS = (_NIM_HINT, "Nama lengkap mahasiswa.", "Alamat lengkap mahasisw
 CONFIRM_DELETION = "Apakah Anda yakin ingin menghapus data ini?"  # specification 4.1.5
 CONFIRM_NAMED_DELETION = "Apakah Anda yakin ingin menghapus data {nama} ({nim})?"
 EDIT, DELETE, TICK = "Edit", "Delete", "Pilih"
+TICK_ALL = "Pilih semua baris di halaman ini"
 
 # ---- pages that report a problem
 ProblemName = Literal[
@@ -289,7 +290,10 @@ UNDO_REFUSED = (
 UNDO_BATCH = "{name} ({rows} data)"
 UNDO_REST = "Kembalikan {rows} data yang belum berubah"
 
-# ---- bulk delete
+# ---- a selection
+OTHER_NAMES_SELECTED = (
+    "Nama di berkas berbeda dari nama di daftar. Mungkin NIM-nya keliru. Periksa sebelum menghapus."
+)
 SEVERAL_NIMS = "Jika ini beberapa NIM, tulis satu NIM per baris."
 NO_ROWS_TICKED = (
     "Belum ada baris yang dicentang. Centang dulu barisnya di daftar, atau tempel NIM di sini."
@@ -301,6 +305,6 @@ NO_NIMS_READ = "Tidak ada NIM yang terbaca. Periksa isinya, lalu coba lagi."
 
 NOTHING_CHOSEN = {
     "impor": "Pilih berkas atau tempel data dari Excel, lalu lanjutkan ke pratinjau.",
-    "hapus": "Tempel NIM atau pilih berkas, lalu lanjutkan ke pratinjau.",
+    "pilih": "Tempel NIM atau pilih berkas, lalu klik Tampilkan.",
 }
 HEALTHY = ("Sehat", "Layanan berjalan dan data dapat dibaca.")

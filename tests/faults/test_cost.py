@@ -30,7 +30,7 @@ from mahasiswa.web.app import ROUTES
 from mahasiswa.web.forms import FORM_MAX_BYTES
 from mahasiswa.work import BODIES_MAX_BYTES, EXPORT, PREVIEW, SEARCH, Kind
 
-CONFIRM, DELETE = "/mahasiswa/impor/simpan", "/mahasiswa/hapus"
+CONFIRM, DELETE = "/mahasiswa/impor/simpan", "/mahasiswa/pilih"
 MEGABYTE = 1 << 20
 
 RESET = struct.pack("ii", 1, 0)
@@ -386,7 +386,7 @@ PARTS: dict[str, tuple[int, Callable[[bytes], bytes]]] = {
     **{f"body of {path}": (FORM_MAX_BYTES, partial(form, re.sub(":(nim|id)", "1", path))) for path in PATHS["fields"]},
     **{f"field {name}": (LONGEST[path], partial(with_field, path, name)) for name, path in FIELDS.items()},
     **{f"data of {path}": (8 * MEGABYTE - 99, partial(with_field, path, "data")) for path in PATHS["preview"]},
-    "1,000 ticks": (8_000, lambda fill: form("/mahasiswa/hapus/pilihan", b"&".join([b"nim[]=" + fill] * 1000))),
+    "1,000 ticks": (8_000, lambda fill: form("/mahasiswa/pilih/centang", b"&".join([b"nim[]=" + fill] * 1000))),
     **{f"body of {path}": (2 * MEGABYTE, partial(upload, target=path)) for path in PATHS["upload"]},
     **{f"part {name}": (FORM_MAX_BYTES, partial(upload, name=name.encode())) for name in UPLOADED},
     "a NIM that is pasted": (2 * MEGABYTE, pasted),

@@ -50,7 +50,7 @@ def records(
 
 def as_csv(rows: list[Mahasiswa]) -> bytes:
     file = io.BytesIO()
-    sheets.write_csv(rows, file)
+    sheets.EXPORTS[".csv"].write(rows, file)
     return file.getvalue()
 
 

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mahasiswa import wording
-from mahasiswa.sheets import deletion
 from mahasiswa.sheets import public as sheets
+from mahasiswa.sheets import selection
 from mahasiswa.sheets.carried_file import CarriedFile
 from mahasiswa.sheets.cells import SHEET_ROWS, BadCell, Cell, Sheet, SheetRow
 from mahasiswa.sheets.columns import Columns
@@ -75,17 +75,17 @@ def test_a_file_comes_back_from_the_browser_unchanged(
 def test_a_field_that_the_service_has_not_made_for_this_purpose_is_refused() -> None:
     """Every byte and the purpose are signed. The last characters of base64 hold bits that mean nothing."""
     _, field = sheets.dump([FILE], KEY)
-    of_deletion = deletion.dump_deletion(
-        deletion.compare_nims([deletion.NimCell(1, "1")], {}, []), KEY
+    of_selection = selection.dump_selection(
+        selection.select([selection.NimRow(1, "1")], {}, []), KEY
     )
-    assert deletion.load_deletion(of_deletion, KEY) == ([], [deletion.NimCell(1, "1")])
+    assert selection.load_selection(of_selection, KEY) == ([], [selection.NimRow(1, "1")])
     altered = [
         field[:at] + ("A" if field[at] != "A" else "B") + field[at + 1 :]
         for at in range(0, len(field) - 4, 7)
     ]
     others = (
         sheets.dump([FILE], sheets.KeySigner(b"x" * 32))[1],
-        of_deletion,
+        of_selection,
         "",
         field[:-4],
         field + "AAAA",
@@ -96,4 +96,4 @@ def test_a_field_that_the_service_has_not_made_for_this_purpose_is_refused() -> 
         with pytest.raises(sheets.SheetError, match=wording.CONFIRMATION_DAMAGED):
             sheets.load(other, KEY)
     with pytest.raises(sheets.SheetError, match=wording.CONFIRMATION_DAMAGED):
-        deletion.load_deletion(field, KEY)
+        selection.load_selection(field, KEY)

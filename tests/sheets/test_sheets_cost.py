@@ -74,7 +74,7 @@ def clean_and_compare(text: str) -> None:
 
 def export(text: str) -> None:
     """Write 20 records whose three texts are as long as this one."""
-    sheets.write_csv([Mahasiswa(text, text, text)] * 20, io.BytesIO())
+    sheets.EXPORTS[".csv"].write([Mahasiswa(text, text, text)] * 20, io.BytesIO())
     sheets.write_xlsx(
         [Mahasiswa("1", text[:10_000], text[:10_000])] * (1 + len(text) // 10_000), io.BytesIO()
     )

@@ -72,10 +72,11 @@ def import_file(
 
 def export_file(url: DatabaseURL, file: Path) -> int:
     """Write every record to a file; return their number. Raise Failure, Interrupted, or BrokenPipeError of a pipe."""
-    write = sheets.write_xlsx if file.suffix.lower() == ".xlsx" else sheets.write_csv
+    # Standard output has no suffix, and gets CSV.
+    kind = sheets.EXPORTS.get(file.suffix.lower(), sheets.EXPORTS[".csv"])
 
     with _failures(file), _complete_file(file) as target:
-        return _read_all(url, lambda records: write(records, target))
+        return _read_all(url, lambda records: kind.write(records, target))
 
 
 def copy_records(source: DatabaseURL, target: DatabaseURL, backups: Path | None) -> int:

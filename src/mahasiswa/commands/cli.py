@@ -23,6 +23,7 @@ from mahasiswa.settings import (
     SQLiteURL,
     parse_database_url,
 )
+from mahasiswa.sheets import public as sheets
 from mahasiswa.store.copies import copies_that_hold, list_id, remove_copy
 from mahasiswa.store.engines import engine_of
 from mahasiswa.store.store_errors import NotInHistory, StoreError, UndoConflict
@@ -162,7 +163,7 @@ def export(file: Path) -> None:
     mahasiswa export - | gzip > mahasiswa.csv.gz
     """  # noqa: D301 - as above
     to_stdout = file == STANDARD_STREAM
-    if not to_stdout and file.suffix.lower() not in (".xlsx", ".csv"):
+    if not to_stdout and file.suffix.lower() not in sheets.EXPORTS:
         _fail(f"mahasiswa: {file}: the name must end in .xlsx or .csv", 2)
     url = _settings_and_database().database_url
     with _ended_early("the output is incomplete" if to_stdout else "nothing was written"):

@@ -12,7 +12,7 @@ from mahasiswa.sheets.cleaning import (
     repaired,
 )
 from mahasiswa.sheets.columns import Columns, Table
-from mahasiswa.sheets.csv_form import write_csv
+from mahasiswa.sheets.exports import EXPORTS
 from mahasiswa.sheets.file_kind import is_utf8, kind_of
 from mahasiswa.sheets.limits import (
     COMMAND_LINE,

@@ -1,4 +1,4 @@
-"""The tasks of a helper process: previews of imports and bulk deletes, the changes that their buttons make, and workbooks."""
+"""The tasks of a helper process: previews of imports and selections, the changes that their buttons make, and workbooks."""
 
 import json
 import os
@@ -15,14 +15,15 @@ from starlette.types import Scope
 from mahasiswa import wording
 from mahasiswa.digits import whole_number
 from mahasiswa.record import FIELDS, Field, Mahasiswa, near_key
-from mahasiswa.sheets import deletion
 from mahasiswa.sheets import public as sheets
+from mahasiswa.sheets import selection as selections
 from mahasiswa.sheets.limits import KEY_CHARACTERS, MAX_TITLES
 from mahasiswa.web.forms import parse_confirmation, parse_upload, utf8, utf8_bytes
 from mahasiswa.web.helpers import PIECE_BYTES, in_messages
+from mahasiswa.web.list_query import Printout
 from mahasiswa.web.pages import Pages
 from mahasiswa.web.preview_page import Alert, PreviewPage, shown_missing
-from mahasiswa.web.responses import XLSX, compressed
+from mahasiswa.web.responses import compressed
 
 REST_NAME = "baris-yang-dilewati.xlsx"
 ALL_LOST_ZEROS = "nol"  # the value of the button that restores the zeros of all NIMs
@@ -132,32 +133,59 @@ def do(task: Task) -> Led:
         return task.shown(page)
 
 
-def preview_import(task: Task) -> Led:
-    return _import_preview(task, _cleaned(task))
-
-
-def preview_deletion(task: Task) -> Led:
+def preview(task: Task) -> Led:
+    """The preview of an import, or of a selection."""
     cleaned = _cleaned(task)
-    if cleaned.columns_problem:
+    if task.head["purpose"] == "impor":
+        return _import_preview(task, cleaned)
+    if not cleaned.columns_problem:
+        return _selected(task, selections.clean_nims(cleaned.rows))
+    lines = selections.lines_of(cleaned.file.sheets)
+    if not task.find(selections.nims_in(lines)):
         raise sheets.SheetError(cleaned.columns_problem)
-    return _deletion_preview(task, deletion.clean_nims(cleaned.rows))
+    return _selected(task, lines)
 
 
 def preview_ticked(task: Task) -> Led:
     ticked = _confirmation(task)["nim[]"]
     if not ticked:
         raise sheets.SheetError(wording.NO_ROWS_TICKED)
-    return _deletion_preview(task, deletion.nims_of(map(unquote, ticked)))
+    return _selected(task, selections.nims_of(map(unquote, ticked)))
 
 
 def preview_found(task: Task) -> Led:
     """The records of a search, whose NIMs are the input."""
     nims = [nim for message in task.given for (nim,) in json.loads(message)]
-    return _deletion_preview(task, deletion.nims_of(nims))
+    return _selected(task, selections.nims_of(nims), query=task.head["query"])
 
 
-def confirm_import(task: Task) -> Led:
-    """The changes of a button, or a preview of new repairs, or of other changes than those that were shown."""
+def confirm(task: Task) -> Led:
+    """The changes of a button, or a preview of new repairs, of other changes than were shown, or of open questions."""
+    is_import = task.head["purpose"] == "impor"
+    return _confirm_import(task) if is_import else _confirm_deletion(task)
+
+
+def selected(task: Task) -> Led:
+    """The NIMs of a selection, or a preview of its repairs."""
+    sent = _confirmation(task)
+    found, page = _confirmed_selection(task, sent)
+    return page or ({"kind": "delete"}, in_messages((row.nim,) for row in found))
+
+
+def print_selected(task: Task) -> Led:
+    """The records of a selection on a page to print, or a preview of its repairs."""
+    sent = _confirmation(task)
+    found, page = _confirmed_selection(task, sent)
+    if page:
+        return page
+    nims = [row.nim for row in found]
+    stored = task.find(nims)
+    records = [stored[nim] for nim in nims if nim in stored]
+    layout = Printout.of({name: values[-1] for name, values in sent.items() if values})
+    return task.shown(task.pages.printed(records, layout, "".join(sent["data"])))
+
+
+def _confirm_import(task: Task) -> Led:
     sent = _confirmation(task)
     alert, cleaned = _repaired(sent, task)
     opened = sent["periksa"][-1] if sent["periksa"] else ""
@@ -179,7 +207,7 @@ def confirm_import(task: Task) -> Led:
     if writes and sheets.unanswered(questions, written, sent["benar[]"]):
         return show(alert="asked")
     rows = ((*record, expected) for record, expected in writes)
-    return {"kind": "writes"}, in_messages(rows)
+    return {"kind": "import"}, in_messages(rows)
 
 
 def _rest(task: Task, cleaned: sheets.CleanedFile) -> Led:
@@ -195,24 +223,39 @@ def _rest(task: Task, cleaned: sheets.CleanedFile) -> Led:
         **task.pages.not_stored,
         "content-disposition": f'attachment; filename="{REST_NAME}"',
     }
-    return task.shown(Response(sheets.rest_as_xlsx(rows), 200, headers, XLSX))
+    return task.shown(
+        Response(sheets.rest_as_xlsx(rows), 200, headers, sheets.EXPORTS[".xlsx"].media_type)
+    )
 
 
-def confirm_deletion(task: Task) -> Led:
-    """The NIMs to remove, or a preview of repairs, or of the records that a file lacks."""
+def _confirm_deletion(task: Task) -> Led:
+    """The NIMs to remove, or a preview of repairs, of open questions, or of the records that a file lacks."""
     sent = _confirmation(task)
     if sent["periksa"][-1:] == ["sisa"]:
         _, cleaned = _repaired(sent, task)
         nims = task.absentees(set(cleaned.nims()), sheets.UPLOAD_MAX_ROWS)
-        return _deletion_preview(task, deletion.nims_of(nims))
-    found, missing = deletion.load_deletion("".join(sent["data"]), task)
+        return _selected(task, selections.nims_of(nims))
+    found, page = _confirmed_selection(task, sent, is_deletion=True)
+    return page or ({"kind": "delete"}, in_messages((row.nim,) for row in found))
+
+
+def _confirmed_selection(
+    task: Task, sent: Mapping[str, Sequence[str]], *, is_deletion: bool = False
+) -> tuple[list[selections.NimRow], Led | None]:
+    """The rows that a selection has shown as found; or a preview of new repairs, or of a question that is still open."""
+    found, missing = selections.load_selection("".join(sent["data"]), task)
     shown = sorted(found + missing)
     rows = zip(sent["baris[]"], sent["nim[]"], strict=False)
     typed = {number: nim for row, nim in rows for number in _numbers([row])}
-    cells = deletion.repaired_nims(shown, typed, _numbers(sent["lewati[]"]))
-    if cells == shown and not sent["periksa"]:
-        return {"kind": "removals"}, in_messages((cell.nim,) for cell in found)
-    return _deletion_preview(task, cells, alert="repaired" if cells != shown else "")
+    repaired = selections.repaired_nims(shown, typed, _numbers(sent["lewati[]"]))
+    ticks = sent["benar[]"]
+    alert: Alert = "repaired" if repaired != shown else ""
+    if alert or sent["periksa"]:
+        return found, _selected(task, repaired, alert, ticks)
+    questions = selections.questions_of(found)
+    if is_deletion and sheets.unanswered(questions, [row.number for row in found], ticks):
+        return found, _selected(task, shown, "asked", ticks)
+    return found, None
 
 
 def export_xlsx(task: Task) -> Led:
@@ -229,8 +272,8 @@ def export_xlsx(task: Task) -> Led:
 TASKS: Mapping[str, Callable[[Task], Led]] = {
     function.__name__: function
     for function in (
-        *(preview_import, preview_deletion, preview_ticked, preview_found),
-        *(confirm_import, confirm_deletion, export_xlsx),
+        *(preview, preview_ticked, preview_found, confirm),
+        *(selected, print_selected, export_xlsx),
     )
 }
 
@@ -246,7 +289,7 @@ def _cleaned(task: Task) -> sheets.CleanedFile:
     purpose = task.head["purpose"]
     if not upload.file and (not pasted or pasted.isspace()):
         raise sheets.SheetError(wording.NOTHING_CHOSEN[purpose])
-    choice = _chosen(upload.texts, upload.texts.get("lembar", ()), nim_only=purpose == "hapus")
+    choice = _chosen(upload.texts, upload.texts.get("lembar", ()), nim_only=purpose == "pilih")
     if not upload.file:
         table = sheets.read_text(utf8_bytes(pasted), sheets.WEB, choice)
         return sheets.clean_table(table, "", choice.columns)
@@ -303,16 +346,24 @@ def _import_page(pages: Pages, preview: PreviewPage) -> Response:
     )
 
 
-def _deletion_preview(task: Task, cells: Sequence[deletion.NimCell], alert: Alert = "") -> Led:
-    nims = [cell.nim for cell in cells if not cell.problem]
-    compared = deletion.compare_nims(cells, *_existing_and_near(task, nims))
+def _selected(
+    task: Task,
+    rows: Sequence[selections.NimRow],
+    alert: Alert = "",
+    ticks: Collection[str] = (),
+    query: str = "",
+) -> Led:
+    """The page of a selection. `query` is that of a search whose hits are selected."""
+    found = selections.select(rows, *_existing_and_near(task, selections.nims_in(rows)))
     shown = {
-        "deletion": compared,
-        "data": deletion.dump_deletion(compared, task),
-        "missing": shown_missing(compared),
+        "selection": found,
+        "data": selections.dump_selection(found, task),
+        "missing": shown_missing(found),
+        "ticks": ticks,
+        "query": query,
     }
     pages = task.pages
-    page = pages.page("bulk_delete.html", 200, pages.not_stored, alert=alert, **shown)
+    page = pages.page("selection.html", 200, pages.not_stored, alert=alert, **shown)
     return task.shown(page)
 
 

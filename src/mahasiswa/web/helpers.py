@@ -68,7 +68,7 @@ log = logging.getLogger(__name__)
 class Outcome(NamedTuple):
     """What a task has led to: the pieces of a complete page, or the rows of texts of the changes to write."""
 
-    kind: Literal["page", "writes", "removals", "file"]
+    kind: Literal["page", "import", "delete", "file"]
     status: int = 200
     headers: Sequence[tuple[str, str]] = ()
     pieces: Sequence[bytes] = ()

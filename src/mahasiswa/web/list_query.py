@@ -19,6 +19,7 @@ OFFERED_ROWS_PER_PAGE = (50, 100, 500)  # besides all records, if they are at mo
 # Of a page that is rendered in memory; a thread writes a longer one to a file.
 INLINE_ROWS = OFFERED_ROWS_PER_PAGE[-1]
 SEARCH_MAX_CHARACTERS, TITLE_MAX_CHARACTERS = 255, 200
+LETTERHEAD_MAX_LINES = 3  # of a printout
 EMPTY_COLUMNS_MAX = 31  # of a printout: one for each day of a month
 PORTRAIT_COLUMNS_MAX = 10  # empty columns that fit beside names and addresses on upright paper
 
@@ -110,32 +111,53 @@ class ListQuery(NamedTuple):
 
 
 class Printout(NamedTuple):
-    """The layout of a printed list. `kota` and `nama` stand in the signature below it, if they are not blank."""
+    """The layout of a printed list, as it was typed.
+
+    `kop` is the letterhead. `kota`, `jabatan`, `nama` and `nip` stand in the signature below the list, if they are not
+    blank.
+    """
 
     judul: str = ""
     with_alamat: bool = True
-    kolom: Sequence[str] = ()
+    kolom: str = ""
+    kop: Sequence[str] = ()
     kota: str = ""
+    jabatan: str = ""
     nama: str = ""
+    nip: str = ""
 
     @classmethod
-    def of(cls, parameters: QueryParams) -> "Printout":
-        """Read a URL's query. An invalid value is replaced by its default."""
-        judul, kota = _line(parameters.get("judul", "")), _line(parameters.get("kota", ""))
-        nama, kolom = _line(parameters.get("nama", "")), _line(parameters.get("kolom", ""))
-        titles = [title.strip() for title in kolom.split(",")] if kolom else []
-        if is_digits(kolom):
-            titles = [
-                str(column) for column in range(1, min(_number(kolom, 0), EMPTY_COLUMNS_MAX) + 1)
-            ]
-        return cls(
-            judul, parameters.get("tanpa") != "alamat", titles[:EMPTY_COLUMNS_MAX], kota, nama
-        )
+    def of(cls, parameters: Mapping[str, str]) -> "Printout":
+        """Read a URL's query, or a form. An invalid value is replaced by its default."""
+        names = ("judul", "kolom", "kota", "jabatan", "nama", "nip")
+        texts = {name: _line(parameters.get(name, "")) for name in names}
+        lines = map(_line, parameters.get("kop", "").splitlines())
+        kop = list(filter(None, lines))[:LETTERHEAD_MAX_LINES]
+        return cls(**texts, kop=kop, with_alamat=parameters.get("tanpa") != "alamat")
+
+    @property
+    def titles(self) -> Sequence[str]:
+        """The titles of the empty columns; a number stands for so many columns."""
+        if is_digits(self.kolom):
+            columns = min(_number(self.kolom, 0), EMPTY_COLUMNS_MAX)
+            return list(map(str, range(1, columns + 1)))
+        titles = self.kolom.split(",") if self.kolom else []
+        return [title.strip() for title in titles[:EMPTY_COLUMNS_MAX]]
+
+    @property
+    def width(self) -> int:
+        """The number of all columns."""
+        return len(("No", "NIM", "Nama")) + self.with_alamat + len(self.titles)
+
+    @property
+    def is_signed(self) -> bool:
+        """Whether there is anything to write in the signature."""
+        return bool(self.kota or self.jabatan or self.nama or self.nip)
 
     @property
     def is_wide(self) -> bool:
         """Whether so many columns need paper in landscape."""
-        return len(self.kolom) > PORTRAIT_COLUMNS_MAX
+        return len(self.titles) > PORTRAIT_COLUMNS_MAX
 
 
 def is_list_query(parameters: QueryParams) -> bool:

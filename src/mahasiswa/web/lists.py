@@ -1,16 +1,12 @@
 """Handlers of the list: specification 4.1, its searches and pages, the page to print it, and its downloads."""
 
 import asyncio
-import os
-import shutil
-import tempfile
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
-from contextlib import aclosing, suppress
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import suppress
 from functools import cache, partial
 from io import BytesIO
 from itertools import chain, islice
-from typing import BinaryIO
 
 from starlette.responses import Response
 
@@ -20,7 +16,7 @@ from mahasiswa.store import Query, Reader, Store
 from mahasiswa.store.store_errors import TookTooLong
 from mahasiswa.store.threads import in_thread
 from mahasiswa.web import list_html
-from mahasiswa.web.helpers import Outcome, helper_task, in_messages
+from mahasiswa.web.exports import download_headers, export_records
 from mahasiswa.web.list_query import (
     INLINE_ROWS,
     MAX_ROWS_PER_PAGE,
@@ -31,13 +27,12 @@ from mahasiswa.web.list_query import (
 )
 from mahasiswa.web.page_renderer import joined
 from mahasiswa.web.pages import Frame, Pages
-from mahasiswa.web.responses import XLSX, Stream, chunks_of, rendered_in_thread, unsent_file
+from mahasiswa.web.responses import Stream, chunks_of, rendered_in_thread, unsent_file
 from mahasiswa.web.service import Request
 from mahasiswa.work import EXPORT, LIST, PAGE, SEARCH, Busy
 
 # Maximum rows that are read and sent at a time; fewer if texts are long (reader.AFTER_MAX_BYTES).
 STREAM_ROWS = 1000
-EXPORT_RECORDS = 500  # minimum records that a helper gets at a time, unless there are no more
 # Maximum time that other spellings of words that were found may add to a search.
 SAME_SOUND_TIMEOUT_SECONDS = 0.05
 SPELLINGS_OFFERED = 5  # maximum other spellings that a page offers
@@ -67,29 +62,14 @@ async def print_list(request: Request, store: Store, pages: Pages) -> Response:
 
 async def template(_request: Request, _store: Store, pages: Pages) -> Response:
     """GET /mahasiswa/impor/templat.xlsx: an empty table that passes its own import."""
-    return Response(_template(), headers=_headers(pages, "templat-mahasiswa.xlsx"), media_type=XLSX)
+    headers = download_headers(pages, "templat-mahasiswa.xlsx")
+    return Response(_template(), headers=headers, media_type=sheets.EXPORTS[".xlsx"].media_type)
 
 
-async def export_xlsx(request: Request, store: Store, pages: Pages) -> Response:
-    """GET /mahasiswa/ekspor.xlsx: all records, or those of a search, with every cell as text."""
+async def export(request: Request, store: Store, pages: Pages) -> Response:
+    """GET /mahasiswa/ekspor.xlsx and .csv: all records, or those of a search. Each cell of a workbook is text."""
     records = store.reader(EXPORT).chunks(query_of(request.query_params))
-    with unsent_file() as file:
-        async with aclosing(records):
-            try:
-                outcome = await _workbook(request, file, records)
-            except sheets.TooBig:  # the helper has died
-                return pages.error("not read")
-        if outcome.kind == "page":
-            return outcome.page()
-        return _download(request, pages, "mahasiswa.xlsx", file)
-
-
-async def export_csv(request: Request, store: Store, pages: Pages) -> Response:
-    """GET /mahasiswa/ekspor.csv: the same as CSV that an Indonesian Excel opens."""
-    records = store.reader(EXPORT).chunks(query_of(request.query_params))
-    with unsent_file() as file:
-        await in_thread(records, lambda found: sheets.write_csv(found, file))
-        return _download(request, pages, "mahasiswa.csv", file)
+    return await export_records(request, pages, records)
 
 
 async def _page(request: Request, page: ListQuery, store: Store, pages: Pages) -> Response:
@@ -149,12 +129,15 @@ async def _long_page(
         else list_html.row_format(pages.prefix, page.list_query)
     )
 
+    end = b"" if printout else b"</tbody>\n"
+
     def write(records: Iterator[Mahasiswa]) -> ListQuery:
         total = 0
         while chunk := list(islice(records, list_html.BODY_ROWS)):
             wanted = chunk[max(0, page.offset - total) : max(0, page.offset + page.per - total)]
             shown = list_html.packed(list(map(list_html.shown, wanted)))
-            file.writelines(list_html.format_bodies(row, shown, max(page.offset, total) + 1))
+            first = max(page.offset, total) + 1
+            file.writelines(list_html.format_bodies(row, shown, first, end))
             total += len(chunk)
         return page.with_total(total)
 
@@ -191,50 +174,8 @@ async def _stream(
     yield after
 
 
-async def _workbook(
-    request: Request, file: BinaryIO, chunks: AsyncGenerator[Sequence[Mahasiswa]]
-) -> Outcome:
-    """Let a helper write a workbook to a file, or a page that says why it cannot."""
-    first = list(await anext(chunks, []))  # waits for a place
-
-    async def next_records(*_: object) -> Iterator[bytes]:
-        found = first.copy()
-        first.clear()
-        while len(found) < EXPORT_RECORDS:
-            chunk: Sequence[Mahasiswa] = await anext(chunks, [])
-            if not chunk:
-                break
-            found += chunk
-        return in_messages(found)
-
-    # XlsxWriter's files, which stay if the helper is killed.
-    folder = tempfile.mkdtemp()
-    try:
-        file.fileno()  # makes it a file on disk
-        task = helper_task(request, "export_xlsx", folder=folder)
-        return await request.service.helpers.converse(task, (), next_records, file.fileno())
-    finally:
-        await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
-
-
-def _download(request: Request, pages: Pages, name: str, file: BinaryIO) -> Response:
-    """Answer with a file. It is complete before its first byte is sent, so no transaction waits for a slow client."""
-    length = str(file.seek(0, os.SEEK_END))
-    headers = {**_headers(pages, name), "content-length": length}
-    media_type = "text/csv" if name.endswith(".csv") else XLSX
-    return Stream(request, chunks_of(file), headers, media_type, file)
-
-
 @cache
 def _template() -> bytes:
     file = BytesIO()
     sheets.write_template(file)
     return file.getvalue()
-
-
-def _headers(pages: Pages, name: str) -> dict[str, str]:
-    return {
-        **pages.headers,
-        **pages.not_stored,
-        "content-disposition": f'attachment; filename="{name}"',
-    }

@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from functools import cache, cached_property
+from itertools import chain
 from types import MappingProxyType
 from typing import Literal, NamedTuple
 from urllib.parse import quote
@@ -13,11 +14,18 @@ from starlette.responses import Response
 
 from mahasiswa import wording
 from mahasiswa.record import Mahasiswa, digest
+from mahasiswa.store import Query
 from mahasiswa.store.history_items import Batch, Entry, ItemKey
 from mahasiswa.store.store_errors import EditConflict
-from mahasiswa.web.list_html import latest_change
-from mahasiswa.web.list_query import HOME_QUERY, ListQuery, Printout, changed
-from mahasiswa.web.page_renderer import PageRenderer
+from mahasiswa.web.list_html import format_bodies, latest_change, packed, printed_row
+from mahasiswa.web.list_query import (
+    HOME_QUERY,
+    MAX_ROWS_PER_PAGE,
+    ListQuery,
+    Printout,
+    changed,
+)
+from mahasiswa.web.page_renderer import PageRenderer, joined
 from mahasiswa.web.preview_page import PreviewPage
 from mahasiswa.web.responses import CachedPage
 from mahasiswa.web.routes import Purpose
@@ -64,8 +72,8 @@ class Pages(PageRenderer):
         """The date in the time zone of the pages."""
         return datetime.now(self.timezone).date()
 
-    def print_frame(self, page: ListQuery, count: int, printout: Printout) -> Frame:
-        """The page to print around its `count` rows."""
+    def print_frame(self, page: ListQuery, count: int, printout: Printout, data: str = "") -> Frame:
+        """The page to print around its `count` rows. `data` is the field of a selection; a search has an address."""
         html = self.render(
             "print.html",
             count=count,
@@ -73,9 +81,18 @@ class Pages(PageRenderer):
             printout=printout,
             today=wording.date(self.today()),
             rows=PLACEHOLDERS["rows"],
+            data=data,
         )
         before, _, after = placeholder.split(html)
         return before, after
+
+    def printed(self, records: Sequence[Mahasiswa], printout: Printout, data: str) -> Response:
+        """The page to print the records of a selection, whose field is `data`."""
+        page = ListQuery(Query(), per=MAX_ROWS_PER_PAGE, total=len(records))
+        before, after = self.print_frame(page, len(records), printout, data)
+        rows = format_bodies(printed_row(printout), packed(records), 1, b"")
+        headers = {**self.headers, **self.not_stored}
+        return Response(joined(chain([before], rows, [after])), 200, headers, "text/html")
 
     def latest(self, item: Entry | Batch | None, page: ListQuery | None) -> Markup:
         """The person's own change, or the latest one. It stays in the window if the URL's fragment leads to a row.

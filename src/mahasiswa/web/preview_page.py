@@ -9,7 +9,7 @@ from typing import Generic, Literal, NamedTuple, TypeVar
 from mahasiswa import wording
 from mahasiswa.record import Mahasiswa
 from mahasiswa.sheets import public as sheets
-from mahasiswa.sheets.deletion import Deletion
+from mahasiswa.sheets.selection import Selection
 from mahasiswa.web.columns_page import ColumnsPart, columns_parts
 
 Row = TypeVar("Row", sheets.PlannedRow, sheets.RejectedRow)
@@ -259,9 +259,9 @@ class PreviewPage:
         return Part(name, len(rows), visible, folded, start + len(folded))
 
 
-def shown_missing(deletion: Deletion) -> list[tuple[int, str, str]]:
+def shown_missing(selection: Selection) -> list[tuple[int, str, str]]:
     """The number, the text and the reason of each row that was not found, as far as they have inputs."""
-    rows = [(cell.number, sheets.in_input(cell.nim), reason) for cell, reason in deletion.missing]
+    rows = [(row.number, sheets.in_input(row.nim), reason) for row, reason in selection.missing]
     return rows[: fitting(text for _, text, _ in rows)]
 
 

@@ -1,11 +1,11 @@
-"""Import and bulk delete: a preview of a file or of NIMs, which writes nothing, and the confirmation that writes all of it.
+"""Import and selection: a preview of a file or of NIMs, which writes nothing, and the confirmation that writes all of it.
 
 A helper process reads what was sent, compares it with the stored records and makes the page (`helper_tasks`). The
 handlers here send it the body, answer its questions, and make the changes of a confirmation.
 """
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -14,8 +14,10 @@ from starlette.responses import Response
 from mahasiswa import wording
 from mahasiswa.record import Mahasiswa, Write
 from mahasiswa.sheets import public as sheets
-from mahasiswa.store import Query, Store
+from mahasiswa.store import Query, Reader, Store
+from mahasiswa.store.history_items import ItemKey
 from mahasiswa.store.store_errors import Changed
+from mahasiswa.web.exports import export_records
 from mahasiswa.web.forms import read_large_body
 from mahasiswa.web.helpers import (
     PIECE_BYTES,
@@ -24,10 +26,10 @@ from mahasiswa.web.helpers import (
     helper_task,
     in_messages,
 )
-from mahasiswa.web.list_query import query_of
+from mahasiswa.web.list_query import ListQuery, query_of
 from mahasiswa.web.pages import Pages
 from mahasiswa.web.service import Request
-from mahasiswa.work import IMPORT, PREVIEW
+from mahasiswa.work import EXPORT, IMPORT, PREVIEW
 
 # Stored records that are compared with unknown NIMs because their NIM looks the same.
 NEAR_MAX_RECORDS = 20_000
@@ -39,63 +41,78 @@ async def choose_import(request: Request, _store: Store, pages: Pages) -> Respon
     return pages.empty_form("impor").respond(request.scope)
 
 
-async def preview_import(request: Request, store: Store, _pages: Pages) -> Response:
-    """POST /mahasiswa/impor: a preview of the changes. Nothing is written or kept."""
-    return await _preview(request, store, "preview_import")
+async def preview(request: Request, store: Store, _pages: Pages) -> Response:
+    """POST /mahasiswa/impor: a preview of the changes, and POST /mahasiswa/pilih: the records with these NIMs. Nothing is kept."""
+    return await _preview(request, store, "preview")
 
 
-async def confirm_import(request: Request, store: Store, pages: Pages) -> Response:
-    """POST /mahasiswa/impor/simpan: write the previewed rows, all or none. New repairs are first previewed again."""
+async def confirm(request: Request, store: Store, pages: Pages) -> Response:
+    """POST …/simpan: write the previewed changes, all or none. New repairs are first previewed again.
+
+    A record to remove that was changed since the preview is removed too, because its NIM was confirmed. One that was
+    removed since is left out, so a second click changes nothing. The preview of an import leads to the removal of the
+    records that its file lacks.
+    """
     async with read_large_body(request) as (body, _):
-        talk = partial(_converse, request, store, "confirm_import", body)
+        talk = partial(_converse, request, store, "confirm", body)
         outcome = await talk()
         if outcome.kind == "page":
             return outcome.page()
         try:
-            writes = [_write(*row) for row in outcome.rows]
-            change = await store.write_all("import", writes)
+            change = await _written(store, outcome)
         except Changed:  # a record has changed since it was read, so nothing is written
             return (await talk(has_changed=True)).page()
     return pages.shown(change)
 
 
-async def choose_deletion(request: Request, store: Store, pages: Pages) -> Response:
-    """GET /mahasiswa/hapus: the page to paste NIMs or to choose a file; with a search, the preview of its records."""
-    query = query_of(request.query_params)
-    if not query.cari:
-        return pages.empty_form("hapus").respond(request.scope)
+async def select(request: Request, store: Store, pages: Pages) -> Response:
+    """GET /mahasiswa/pilih: the page to paste NIMs or to choose a file; with a search, the selection of its hits."""
+    query = ListQuery(query_of(request.query_params))
+    if not query.query.cari:
+        return pages.empty_form("pilih").respond(request.scope)
     nims: list[tuple[str]] = []
-    async for records in store.reader(IMPORT).chunks(query):
+    async for records in store.reader(IMPORT).chunks(query.query):
         nims += [(record.nim,) for record in records]
         if len(nims) > sheets.UPLOAD_MAX_ROWS:
             limit = wording.number(sheets.UPLOAD_MAX_ROWS)
             raise sheets.SheetError(wording.TOO_MANY_FOUND.format(limit=limit))
-    return (await _converse(request, store, "preview_found", in_messages(nims))).page()
+    given = in_messages(nims)
+    return (await _converse(request, store, "preview_found", given, query=query.export)).page()
 
 
-async def preview_ticked(request: Request, store: Store, _pages: Pages) -> Response:
-    """POST /mahasiswa/hapus/pilihan: the preview of the rows that a person has ticked on a page of the list."""
+async def select_ticked(request: Request, store: Store, _pages: Pages) -> Response:
+    """POST /mahasiswa/pilih/centang: the selection of the rows that a person has ticked on a page of the list."""
     return await _preview(request, store, "preview_ticked")
 
 
-async def preview_deletion(request: Request, store: Store, _pages: Pages) -> Response:
-    """POST /mahasiswa/hapus: the records with these NIMs, and the NIMs without a record. Nothing is written or kept."""
-    return await _preview(request, store, "preview_deletion")
+async def print_selected(request: Request, store: Store, _pages: Pages) -> Response:
+    """POST /mahasiswa/pilih/cetak: the records of a selection on a page to print."""
+    return await _preview(request, store, "print_selected")
 
 
-async def confirm_deletion(request: Request, store: Store, pages: Pages) -> Response:
-    """POST /mahasiswa/hapus/simpan: remove the records of the preview, all or none; or preview them again, repaired.
-
-    A record that was changed since the preview is removed too, because the NIM was confirmed. A record that was removed
-    since is left out, so a second click changes nothing. The preview of an import leads here to remove the records that
-    its file lacks.
-    """
+async def export_selected(request: Request, store: Store, pages: Pages) -> Response:
+    """POST /mahasiswa/pilih/ekspor.xlsx and .csv: the same of the records of a selection, in its order."""
     async with read_large_body(request) as (body, _):
-        outcome = await _converse(request, store, "confirm_deletion", body)
+        outcome = await request.while_connected(_converse(request, store, "selected", body))
     if outcome.kind == "page":
         return outcome.page()
-    removals = [nim for (nim,) in outcome.rows]
-    return pages.shown(await store.write_all("delete", removals=removals))
+    nims = [nim for (nim,) in outcome.rows]
+    return await export_records(request, pages, _selected(store.reader(EXPORT), nims))
+
+
+async def _selected(reader: Reader, nims: Sequence[str]) -> AsyncGenerator[Sequence[Mahasiswa]]:
+    """The records with these nims, without those that were removed since."""
+    for at in range(0, len(nims), CHUNK_RECORDS):
+        asked = nims[at : at + CHUNK_RECORDS]
+        stored = await reader.find(asked)
+        if found := [stored[nim] for nim in asked if nim in stored]:
+            yield found
+
+
+async def _written(store: Store, outcome: Outcome) -> ItemKey | None:
+    if outcome.kind == "delete":
+        return await store.write_all("delete", removals=[nim for (nim,) in outcome.rows])
+    return await store.write_all("import", [_write(*row) for row in outcome.rows])
 
 
 async def _preview(request: Request, store: Store, task: str) -> Response:

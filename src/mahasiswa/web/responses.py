@@ -31,7 +31,6 @@ except ImportError:  # isal has no wheel for this machine
 PIECE_BYTES = 64 * 1024  # of a stream; the next piece is written when the client has taken this one
 GZIP_MIN_BYTES = 1024  # a shorter page fits into one packet as it is
 
-XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 
 NUMBER_MARK = b"<!--number-->"  # in an error page, for the number of its request
 
@@ -83,7 +82,7 @@ class Stream(StreamingResponse):
         await send(
             {"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers}
         )
-        if self._request.method == "GET":
+        if self._request.method != "HEAD":
             async for chunk in cast("AsyncIterator[bytes]", self.body_iterator):
                 await self._send_chunk(chunk, send)
         await send({"type": "http.response.body", "body": b"", "more_body": False})

@@ -7,7 +7,7 @@ HEALTH_PATH, METRICS_PATH = "/sehat", "/metrics"
 
 Handler = TypeVar("Handler")
 
-Purpose = Literal["impor", "hapus"]  # of an upload, as in the path of its form
+Purpose = Literal["impor", "pilih"]  # of an upload, as in the path of its form
 
 
 class Route(NamedTuple, Generic[Handler]):

@@ -228,7 +228,7 @@ def test_the_settings_decide_about_the_history_and_its_moments(database: str) ->
             assert answer.status_code == 404
             assert_error(answer, site, "Periksa kembali tautannya.")
         answer = site.client.post(
-            "/mahasiswa/hapus", files={"berkas": ("", b"")}, data={"tempel": "2207"}
+            "/mahasiswa/pilih", files={"berkas": ("", b"")}, data={"tempel": "2207"}
         )
         assert "Data yang dihapus tidak dapat dikembalikan." in answer.text
         assert not re.search("Riwayat", answer.text)

@@ -236,11 +236,11 @@ def test_one_row_of_an_import_is_taken_back(site: Site, imported: str) -> None:
 @pytest.mark.usefixtures("imported")
 def test_the_history_of_one_nim_has_its_line_of_an_import_and_of_a_bulk_delete(site: Site) -> None:
     """Both texts, a button for that record alone, and a link to the batch."""
-    preview = site.post("/mahasiswa/hapus/pilihan", [("nim[]", "03"), ("nim[]", "04")])
+    preview = site.post("/mahasiswa/pilih/centang", [("nim[]", "03"), ("nim[]", "04")])
     form = next(
         form
         for form in Page(preview.text, str(preview.url)).forms
-        if form.target == "/mahasiswa/hapus/simpan"
+        if form.target == "/mahasiswa/pilih/simpan"
     )
     assert site.submit(form).status_code == 302
     target = f"{HISTORY}?cari=03"

@@ -20,9 +20,9 @@ PAGES: Mapping[str, str] = {
     "/mahasiswa/add": "Simpan", "/mahasiswa/edit/20%2F1": "Siti Aminah", "/mahasiswa/nim/20%2F1": "Siti Aminah",
     "/mahasiswa/impor": "berkas", "/mahasiswa/impor/templat.xlsx": "PK", "/mahasiswa/ekspor.xlsx": "PK",
     "/mahasiswa/ekspor.xlsx?cari=siti": "PK", "/mahasiswa/ekspor.csv": "20/1;Siti Aminah;Jalan Kaliurang 5",
-    "/mahasiswa/ekspor.csv?cari=siti": "20/1;Siti Aminah;Jalan Kaliurang 5", "/mahasiswa/hapus": "Lihat pratinjau",
-    "/mahasiswa/hapus?cari=nama+1&di=nama": "Hapus 11 mahasiswa", "/mahasiswa/hapus?cari=%00": "Lihat pratinjau",
-    "/mahasiswa/rekap": "/mahasiswa/hapus?cari=20&amp;di=nim", "/mahasiswa/periksa": "Panjang NIM berbeda",
+    "/mahasiswa/ekspor.csv?cari=siti": "20/1;Siti Aminah;Jalan Kaliurang 5", "/mahasiswa/pilih": "Tampilkan",
+    "/mahasiswa/pilih?cari=nama+1&di=nama": "Hapus 11 mahasiswa", "/mahasiswa/pilih?cari=%00": "Tampilkan",
+    "/mahasiswa/rekap": "/mahasiswa/pilih?cari=20&amp;di=nim", "/mahasiswa/periksa": "Panjang NIM berbeda",
     "/mahasiswa/cetak": "Siti Aminah",
     "/mahasiswa/cetak?judul=Kelas+7A&kolom=2&tanpa=alamat&cari=20&di=nim": "<h1>Kelas 7A</h1>", "/sehat": "",
     "/metrics": "mahasiswa_", "/mahasiswa/riwayat": "Siti Aminah", "/mahasiswa/riwayat?cari=siti": "Siti Aminah",
@@ -89,10 +89,10 @@ def preview_deletion(site: Site) -> Page:
     """Show the preview of a bulk delete of one record and an unknown NIM."""
     pasted = f"{added(site)}\n{next(NIMS)}"
     answer = site.client.post(
-        "/mahasiswa/hapus", files={"berkas": ("", b"")}, data={"tempel": pasted}
+        "/mahasiswa/pilih", files={"berkas": ("", b"")}, data={"tempel": pasted}
     )
     assert answer.status_code == 200
-    return Page(answer.text, site.origin + "/mahasiswa/hapus")
+    return Page(answer.text, site.origin + "/mahasiswa/pilih")
 
 
 def preview_ticked(site: Site) -> None:
@@ -104,7 +104,7 @@ def preview_ticked(site: Site) -> None:
     chosen = [("nim[]", tick) for nim, tick in zip(page.nims, ticks, strict=True) if nim in nims][
         :2
     ]
-    target = form_of(page, "Hapus yang dipilih").target
+    target = form_of(page, "Pilih yang dicentang").target
     preview = Page(site.post(target, chosen).text, site.origin + target)
     assert "Hapus 2 mahasiswa" in preview.texts("button")
     (form,) = preview.forms
@@ -120,10 +120,18 @@ def tidy(site: Site) -> None:
     assert site.list().row(nim).cells[1:4] == (nim, "Ani Sari", "Jl. Mawar No. 5")
 
 
+def use_selection(site: Site) -> None:
+    """Print and download the record of a selection."""
+    (form,) = preview_deletion(site).forms
+    for name in ("cetak", "ekspor.xlsx", "ekspor.csv"):
+        answer = site.post(f"/mahasiswa/pilih/{name}", {"data": form.values["data"]})
+        assert (answer.status_code, len(answer.content) > 20) == (200, True)
+
+
 def confirm_deletion(site: Site) -> None:
     """Show the removal of the records that a file lacks, and delete a record of a preview."""
     missing = Importer(site).upload(csv(HEADER, ("20/1", "Siti Aminah", "Solo")))
-    shown = site.post("/mahasiswa/hapus/simpan", {"data": missing.data, "periksa": "sisa"})
+    shown = site.post("/mahasiswa/pilih/simpan", {"data": missing.data, "periksa": "sisa"})
     assert f"Hapus {len(site.list().nims) - 1} mahasiswa" in shown.text
     (form,) = preview_deletion(site).forms
     before = site.list().nims
@@ -153,8 +161,9 @@ def undo_batch(site: Site) -> None:
 FORMS: Mapping[str, Callable[[Site], object]] = {
     "/mahasiswa/add": add, "/mahasiswa/edit/:nim": edit, "/mahasiswa/delete/:nim": delete,
     "/mahasiswa/nim/:nim": change_nim, "/mahasiswa/impor": preview_import, "/mahasiswa/impor/simpan": confirm_import,
-    "/mahasiswa/hapus": preview_deletion, "/mahasiswa/periksa": tidy, "/mahasiswa/hapus/pilihan": preview_ticked,
-    "/mahasiswa/hapus/simpan": confirm_deletion, "/mahasiswa/riwayat/perubahan/:id": undo,
+    "/mahasiswa/pilih": preview_deletion, "/mahasiswa/periksa": tidy, "/mahasiswa/pilih/centang": preview_ticked,
+    "/mahasiswa/pilih/cetak": use_selection, "/mahasiswa/pilih/ekspor.xlsx": use_selection, "/mahasiswa/pilih/ekspor.csv": use_selection,
+    "/mahasiswa/pilih/simpan": confirm_deletion, "/mahasiswa/riwayat/perubahan/:id": undo,
     "/mahasiswa/riwayat/kelompok/:id": undo_batch,
 }  # fmt: skip
 """For each route of POST: a function that sends its form as a browser does."""

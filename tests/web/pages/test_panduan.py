@@ -252,19 +252,21 @@ def undo(reader: Reader) -> None:
 
 def delete_many(reader: Reader) -> None:
     """Delete two records by their NIMs; a third NIM is not in the list. Then delete all others by the recap."""
-    reader.click("Hapus banyak")
+    reader.click("Pilih banyak")
     reader.page.get_by_label("NIM", exact=True).fill(
         "NIM\tNama\n2300018001\tX\n2300018002\t\n2300017999\t"
     )
-    reader.click("Lihat pratinjau", "Hapus 2 mahasiswa")
+    reader.click("Tampilkan")
+    reader.page.get_by_label("Benar", exact=True).check()
+    reader.click("Hapus 2 mahasiswa")
     expect(reader.window.rows).to_have_count(len(STUDENTS) - 2)
     reader.open("/?cari=klaten")
-    reader.click("Hapus hasil pencarian")
+    reader.click("Pilih hasil ini")
     reader.open("/?halaman=1")
     reader.page.get_by_role("checkbox").first.check()
-    reader.click("Hapus yang dipilih")
+    reader.click("Pilih yang dicentang")
     reader.open("/?halaman=1")
-    reader.click("Rekap NIM", ("Hapus", "23 "), "Hapus 6 mahasiswa")
+    reader.click("Rekap NIM", ("Pilih", "23 "), "Hapus 6 mahasiswa")
     expect(reader.window.rows).to_have_count(0)
 
 

@@ -54,10 +54,10 @@ def save_import(site: Site) -> str:
 
 
 def remove_ticked(site: Site) -> str:
-    preview = site.post("/mahasiswa/hapus/pilihan", [("nim[]", SITI[0])])
+    preview = site.post("/mahasiswa/pilih/centang", [("nim[]", SITI[0])])
     forms = Page(preview.text, str(preview.url)).forms
     return named(
-        site.submit(next(form for form in forms if form.target == "/mahasiswa/hapus/simpan"))
+        site.submit(next(form for form in forms if form.target == "/mahasiswa/pilih/simpan"))
     )
 
 

@@ -52,7 +52,7 @@ def test_an_upload_that_is_not_utf_8_is_refused(service: Service) -> None:
 
 
 @pytest.mark.torture
-@pytest.mark.parametrize("target", ["/mahasiswa/impor", "/mahasiswa/hapus"])
+@pytest.mark.parametrize("target", ["/mahasiswa/impor", "/mahasiswa/pilih"])
 @pytest.mark.parametrize(
     "rows", [TABLE + b"1\tSiti\tSolo\n" * 1_200_000, b"1" * 15_000_000], ids=["rows", "a cell"]
 )
@@ -321,10 +321,10 @@ def test_long_texts_one_after_another_take_bounded_memory(
         "long pages": (2, get("/?per=10000")),
         "the same NIMs": (2, upload(TABLE + b"".join(nims))),
         "similar NIMs": (2, upload(TABLE + b"0" + b"0".join(nims))),
-        "removals": (2, upload(TABLE + b"".join(nims), target="/mahasiswa/hapus")),
+        "removals": (2, upload(TABLE + b"".join(nims), target="/mahasiswa/pilih")),
         "removals at the same time": (
             10,
-            upload(TABLE + b"".join(nims[:150]), target="/mahasiswa/hapus"),
+            upload(TABLE + b"".join(nims[:150]), target="/mahasiswa/pilih"),
         ),
         "long names": (7, upload(TABLE + b"".join(long_names))),
         "many rows": (7, upload(TABLE + "1\tS🎓\tSolo\n".encode() * 900_000)),
@@ -339,7 +339,7 @@ def test_long_texts_one_after_another_take_bounded_memory(
         (worker,) = children(service.pid)
         with service.site() as site:
             lacking = Importer(site).upload(csv(HEADER, ("baru", "Siti", "Solo"))).data.encode()
-        for target in ("/mahasiswa/hapus/simpan", "/mahasiswa/impor/simpan"):
+        for target in ("/mahasiswa/pilih/simpan", "/mahasiswa/impor/simpan"):
             attacks[f"what a file lacks, {target}"] = (
                 2,
                 post(target, b"periksa=sisa&data=" + quote(lacking).encode()),

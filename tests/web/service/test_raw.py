@@ -36,7 +36,7 @@ def wire(text: str) -> bytes:
 
 def ticks(count: int) -> str:
     body = "&".join(["nim[]=1"] * count)
-    return f"POST /mahasiswa/hapus/pilihan HTTP/1.1|HOST|FORM|Content-Length: {len(body)}|CLOSE||{body}"
+    return f"POST /mahasiswa/pilih/centang HTTP/1.1|HOST|FORM|Content-Length: {len(body)}|CLOSE||{body}"
 
 
 # The bytes that are sent, and the status of each answer until the service closes the connection. The database refuses

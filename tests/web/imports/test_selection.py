@@ -1,4 +1,4 @@
-"""Bulk delete: NIMs are pasted or come from a file, a preview shows their records, and one confirmation removes them."""
+"""A selection: NIMs are pasted or come from a file; their records are printed, downloaded, or removed at once."""
 
 import re
 from urllib.parse import quote
@@ -7,12 +7,12 @@ import httpx
 import pytest
 from form_answers import assert_page, post_raw
 from harness import Page, Site, led_to
-from spreadsheets import Database, Importer, by_openpyxl, csv
+from spreadsheets import Database, Importer, by_openpyxl, cells_of, csv
 
 from mahasiswa.sheets.public import MAX_CONFIRMED_BYTES
 
-CHOOSE = "/mahasiswa/hapus"
-CONFIRM = "/mahasiswa/hapus/simpan"
+CHOOSE = "/mahasiswa/pilih"
+CONFIRM = "/mahasiswa/pilih/simpan"
 LIST = [
     ("001", "Ani", "Solo"),
     ("002", "Budi", "Bantul"),
@@ -38,7 +38,7 @@ def send(site: Site, given: str | bytes) -> httpx.Response:
 def preview_of(site: Site, given: str | bytes) -> Page:
     answer = send(site, given)
     page = assert_page(answer, site)
-    assert (answer.status_code, page.headings[0]) == (200, "Hapus Banyak Data"), answer.text
+    assert (answer.status_code, page.headings[0]) == (200, "Pilih Banyak"), answer.text
     assert answer.headers["cache-control"] == "no-store"
     return page
 
@@ -104,8 +104,9 @@ def test_given_nims_are_shown_with_their_records(people: Site, given: str | byte
     assert (counts(preview), found(preview)) == ([2, 1], [LIST[0], LIST[3]])
     (line,) = missing(preview)
     assert re.fullmatch(r"Baris \d: '?999", line)
-    assert preview.texts("main button") == ["Periksa lagi", "Hapus 2 mahasiswa", "Periksa lagi"]
-    assert "Dapat dikembalikan lewat Riwayat." in preview.texts("main")[0]
+    uses = ["Cetak", "Unduh Excel", "Unduh CSV", "Hapus 2 mahasiswa"]
+    assert preview.texts("main button") == ["Periksa lagi", *uses, "Periksa lagi"]
+    assert "Data yang dihapus dapat dikembalikan lewat Riwayat." in preview.texts("main")[0]
     assert people.list().nims == NIMS
 
 
@@ -219,7 +220,7 @@ def test_records_with_blank_nims_are_removed_as_their_preview_shows(
         preview = people.page(f"{CHOOSE}?cari=eko")
     elif door == "ticks":
         fields = [("nim[]", quote(nim, safe="")) for nim, *_ in blank]
-        preview = assert_page(people.post(f"{CHOOSE}/pilihan", fields), people)
+        preview = assert_page(people.post(f"{CHOOSE}/centang", fields), people)
     else:
         of_file = Importer(people).upload(csv(("NIM", "Nama", "Alamat"), *LIST))
         fields = [("data", of_file.data), ("periksa", "sisa")]
@@ -265,15 +266,108 @@ def test_more_nims_that_were_not_found_than_fit_are_kept_for_the_next_preview(pe
     assert (counts(again), len(missing(again))) == ([1, 30], 30)
 
 
-def test_another_name_in_the_file_is_pointed_out(people: Site) -> None:
-    """Case, spaces and punctuation do not count. A tick keeps the record."""
+def test_another_name_in_the_file_needs_a_tick_before_a_deletion(people: Site) -> None:
+    """Case, spaces, punctuation and a part of the name do not count. Nothing else needs the tick."""
     rows = ("001", " ANI."), ("002", "Budiman"), ("003", ""), ("20/4", "Eko")
     preview = preview_of(people, csv(("NIM", "Nama"), *rows))
     assert counts(preview) == [4, 0, 2]
     told = " ".join(preview.texts("#nama li")[0].split())
-    assert told == "Baris 3: 002 Di daftar: Budi · Di berkas: Budiman Jangan hapus"
-    confirm(check_again(preview, people, ("lewati[]", "5")), people)
+    assert told == "Baris 3: 002 Di daftar: Budi · Di berkas: Budiman Keluarkan"
+    again = check_again(preview, people, ("lewati[]", "5"))
+    fields = {"data": again.forms[0].values["data"]}
+    assert people.post("/mahasiswa/pilih/ekspor.csv", fields).text.count("\n") == 4
+    asked = assert_page(people.post(CONFIRM, fields), people)
+    assert asked.texts("[role=alert]")[0].startswith("Belum ada yang dihapus.")
+    assert people.list().nims == NIMS
+    (tick,) = asked.tree.css("#tanya-nama input")
+    fields["benar[]"] = str(tick.attributes["value"])
+    assert people.post(CONFIRM, fields).status_code == 302
     assert people.list().nims == ["20/4"]
+
+
+LINES = {
+    "numbers": "1. 001\n2) 20/4\n10. 999",
+    "marks": "- 001\n• 20/4\n* 999",
+    "names": "001 Ani\n20/4 - Dewi\n999 Eko",
+    "numbers and names": "1. 001 Ani\n2. 20/4 Dewi\n3. 999 Eko",
+    "numbers without a dot, and names": "1 001 Ani\n2 20/4 Dewi\n3 999 Eko",
+    "names before them": "Ani 001\nDewi (20/4)\nEko 999",
+    "a class behind the name": "001 Ani 7A\n20/4, Dewi 7A\n999 Eko 7A",
+    "a column of names": "001\tAni\n20/4\tDewi\n999\tEko",
+    "the same student twice": "001\n001 Ani\n20/4 Dewi\n20/4\n999",
+}
+
+
+@pytest.mark.parametrize("pasted", LINES.values(), ids=LINES)
+def test_lines_of_a_list_are_read_in_any_form(people: Site, other: Database, pasted: str) -> None:
+    """The NIM of a line is the part that is stored. A name that is not the stored one is pointed out."""
+    other.run("UPDATE mahasiswa SET nama = 'Ani Putri' WHERE nim = '001'")
+    preview = preview_of(people, pasted)
+    assert [name for _, name, _ in found(preview)] == ["Ani Putri", "Dewi"]
+    assert counts(preview) == [2, 1]
+    exchanged = preview_of(people, "1. 002 Citra\n2. 003 Citra")
+    assert counts(exchanged) == [2, 0, 1]
+
+
+def test_a_stored_nim_is_more_than_the_parts_of_a_line(people: Site, other: Database) -> None:
+    """A line that is a NIM is that NIM, also with spaces. A line with two of them is asked about."""
+    other.fill(
+        [*LIST, ("001 Ani", "Eko", "Solo"), ("1. 003", "Eko", "Solo"), ("77/7", "Fajar", "Solo")]
+    )
+    preview = preview_of(people, "001 Ani\n1. 003\n002 003\n002 77/7 Budi")
+    assert [nim for nim, *_ in found(preview)] == ["001 Ani", "1. 003"]
+    assert [line.endswith("satu NIM per baris.") for line in missing(preview)] == [True, True]
+
+
+def test_a_selection_is_printed_and_downloaded_in_its_order(people: Site, other: Database) -> None:
+    """Ticks, NIMs and blank NIMs alike; repairs are shown first. The page to print leads back to the selection."""
+    other.fill([("", "Kosong", "Solo"), *LIST])
+    ticked = [("nim[]", quote(nim, safe="")) for nim in ("003", "", "001")]
+    preview = assert_page(people.post(f"{CHOOSE}/centang", ticked), people)
+    fields = {"data": preview.forms[0].values["data"]}
+    answer = people.post("/mahasiswa/pilih/ekspor.csv", fields)
+    assert answer.headers["content-disposition"] == 'attachment; filename="mahasiswa.csv"'
+    rows = answer.text.removeprefix("\ufeff").splitlines()
+    assert [row.partition(";")[2] for row in rows[1:]] == [
+        "Citra;Klaten",
+        "Kosong;Solo",
+        "Ani;Solo",
+    ]
+    workbook = cells_of(people.post("/mahasiswa/pilih/ekspor.xlsx", fields).content)
+    assert [row[1].value for row in workbook[1:]] == ["Citra", "Kosong", "Ani"]
+
+    layout = {"judul": "Remedi", "kolom": "2", "jabatan": "Wali Kelas", "tanpa": "alamat"}
+    paper = assert_page(people.post("/mahasiswa/pilih/cetak", fields | layout), people)
+    assert paper.headings == ["Remedi"]
+    assert [row.cells for row in paper.table[:3]] == [
+        (str(number), nim, nama, "", "")
+        for number, nim, nama in ((1, "003", "Citra"), (2, "", "Kosong"), (3, "001", "Ani"))
+    ]
+    (form,) = [form for form in paper.forms if "judul" in form.values]
+    assert (form.method, form.values["kolom"]) == ("post", "2")
+    (data,) = paper.tree.css("input[name=data]")
+    assert (data.attributes["form"], data.attributes["value"]) == ("siapkan", fields["data"])
+    back = assert_page(people.post(CONFIRM, fields | {"periksa": "1"}), people)
+    assert counts(back) == [3, 0]
+
+    unseen = fields | {"baris[]": "1", "nim[]": "002"}
+    for name in ("cetak", "ekspor.csv", "ekspor.xlsx"):
+        shown = assert_page(people.post(f"{CHOOSE}/{name}", unseen), people)
+        assert shown.texts("[role=status]")[0].startswith("Perbaikan Anda sudah diperiksa.")
+        refused = people.post(f"{CHOOSE}/{name}", {"data": "x"})
+        assert refused.status_code == 400
+
+
+def test_the_hits_of_a_search_stay_an_address(people: Site) -> None:
+    """They are printed and downloaded by links, which a person can bookmark."""
+    page = people.page(f"{CHOOSE}?cari=solo&urut=nama")
+    for text, name in (
+        ("Cetak", "cetak"),
+        ("Unduh Excel", "ekspor.xlsx"),
+        ("Unduh CSV", "ekspor.csv"),
+    ):
+        assert page.target(text) == f"/mahasiswa/{name}?cari=solo&urut=nama"
+    assert page.texts("main .btn-danger") == ["Hapus 1 mahasiswa"]
 
 
 def test_records_that_an_import_lacks_are_led_to_the_bulk_delete(
@@ -299,7 +393,7 @@ def test_records_that_an_import_lacks_are_led_to_the_bulk_delete(
     ("pasted", "reason"),
     [
         ("", "Tempel NIM atau pilih berkas"),
-        ("001\tAni\n002\tBudi", "Kolom NIM tidak ditemukan"),
+        ("7\tAni\n8\tBudi", "Kolom NIM tidak ditemukan"),
         ("NIM\n", "Tidak ada NIM yang terbaca"),
     ],
 )

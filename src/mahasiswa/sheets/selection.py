@@ -1,0 +1,185 @@
+"""A selection: a list of NIMs in any form, compared with the stored records, which the browser carries like an import."""
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from itertools import chain
+from typing import NamedTuple
+
+from mahasiswa import wording
+from mahasiswa.record import Mahasiswa
+from mahasiswa.sheets.cell_rules import clean_nim
+from mahasiswa.sheets.cells import Cell, Sheet, SheetRow, cell_text, has_digit, in_input, is_blank
+from mahasiswa.sheets.columns import NIM_MIN_DIGITS
+from mahasiswa.sheets.plan import Neighbours
+from mahasiswa.sheets.questions import Question
+from mahasiswa.sheets.sheet_errors import SheetError
+from mahasiswa.sheets.signed_field import Signer, pack, unpack
+
+NAMA_MAX_CHARACTERS = 60  # of a name in a notice about another record
+FORMS_MAX = 8  # parts of a line that are looked for as NIMs
+
+# The number or the mark of a line in a list, as in `1. 2300018101` and `- 2300018101`.
+_mark = re.compile(r"(?:[0-9]{1,3}[.)]|[-*•])\s+")
+# Of another part of the line, which may be a second NIM.
+_is_number = re.compile("[0-9./-]{3,}").fullmatch
+_around_part = " .,;:()[]-–"
+
+
+class NimRow(NamedTuple):
+    """The NIM in a row of a list of NIMs. If a spreadsheet has damaged it, `problem` says so in Indonesian."""
+
+    number: int  # as Excel shows it
+    nim: str  # the text of the cell if no record has it
+    problem: str = ""
+    nama: str = ""  # blank if the file has no names
+
+    def forms(self) -> Iterator[tuple[str, str]]:
+        """The NIM, then the parts of a line such as `1. 2300018101 Siti` that may be the NIM, each with the name."""
+        yield self.nim, self.nama
+        mark = _mark.match(self.nim)
+        parts = self.nim[mark.end() if mark else 0 :].split()
+        for at, part in enumerate(parts[:FORMS_MAX]):
+            nim = part.strip(_around_part)
+            others = parts[:at] + parts[at + 1 :]
+            if nim != self.nim and has_digit(nim) and not any(map(_is_number, others)):
+                words = [word for word in others if not has_digit(word)]
+                yield nim, self.nama or " ".join(words).strip(_around_part)
+
+
+class Selection(NamedTuple):
+    """The rows of a list of NIMs that were found among the stored records, and the others with the likely reason."""
+
+    # A row has the beginning of its name only if the record has another one.
+    found: list[tuple[NimRow, Mahasiswa]]
+    missing: list[tuple[NimRow, str]]
+
+    @property
+    def questions(self) -> list[Question]:
+        return questions_of(row for row, _ in self.found)
+
+
+def questions_of(found: Iterable[NimRow]) -> list[Question]:
+    """The question that forbids a deletion: names in the file are not those of the list."""
+    renamed = [row.number for row in found if row.nama]
+    return [Question("nama", wording.OTHER_NAMES_SELECTED, renamed)] if renamed else []
+
+
+def nims_of(nims: Iterable[str]) -> list[NimRow]:
+    """A list of NIMs that are stored, which are taken as they are."""
+    return [NimRow(number, nim) for number, nim in enumerate(nims, 1)]
+
+
+def clean_nims(rows: Iterable[SheetRow]) -> list[NimRow]:
+    """Each NIM of a file once, at its first row. A row without a NIM is left out. Raises SheetError if that leaves none."""
+    filled = (row for row in rows if not is_blank(row[1][:1]))
+    return _each_once(
+        _nim_row(number, cell, cell_text(nama)) for number, (cell, nama, *_) in filled
+    )
+
+
+def lines_of(sheets: Iterable[Sheet]) -> list[NimRow]:
+    """The rows of a file without a column of NIMs, each as one line. Raises SheetError as `clean_nims` does."""
+    rows = chain.from_iterable(sheet.rows for sheet in sheets)
+    return clean_nims((number, (" ".join(map(cell_text, cells)), None)) for number, cells in rows)
+
+
+def nims_in(rows: Iterable[NimRow]) -> list[str]:
+    """Each text of these rows that may be a stored NIM."""
+    return list({nim: None for row in rows if not row.problem for nim, _ in row.forms()})
+
+
+def select(
+    rows: Iterable[NimRow], existing: Mapping[str, Mahasiswa], near: Collection[Mahasiswa]
+) -> Selection:
+    """Sort the rows into those whose NIM is stored and the others. `near` may have nearly equal NIMs.
+
+    A line has the NIM that is the only stored one among its parts, unless another part may be a NIM.
+    """
+    neighbours = Neighbours(near)
+    selection = Selection([], [])
+    selected: set[str] = set()
+    for row in rows:
+        if row.problem:
+            selection.missing.append((row, row.problem))
+            continue
+        stored = {nim: nama for nim, nama in row.forms() if nim in existing}
+        if row.nim in stored or len(stored) == 1:
+            nim = row.nim if row.nim in stored else next(iter(stored))
+            record = existing[nim]
+            if nim not in selected:
+                selection.found.append((_with_other_name(row, stored[nim], record), record))
+            selected.add(nim)
+        else:
+            guessed = _guessed(row)
+            selection.missing.append((guessed, _reason(guessed, neighbours)))
+    return selection
+
+
+def dump_selection(selection: Selection, signer: Signer) -> str:
+    """The field of a preview, with the NIMs that it shows. Raises SheetError if it is too large."""
+    found = [row._replace(nim=record.nim) for row, record in selection.found]
+    return pack([found, [row for row, _ in selection.missing]], "selection 1", signer)
+
+
+def load_selection(field: str, signer: Signer) -> tuple[list[NimRow], list[NimRow]]:
+    """The rows that a preview has shown as found, and the others. Raises SheetError as `load` does."""
+    found, missing = unpack(field, "selection 1", signer)
+    return [NimRow(*row) for row in found], [NimRow(*row) for row in missing]
+
+
+def repaired_nims(
+    rows: Iterable[NimRow], typed: Mapping[int, str], skipped: Collection[int]
+) -> list[NimRow]:
+    """The rows with the NIMs that a person has typed, by the number of the row, without those skipped or cleared."""
+    repaired = []
+    for row in rows:
+        nim = typed.get(row.number)
+        if row.number in skipped:
+            continue
+        if nim is None or nim == in_input(row.nim):  # a stored NIM may be blank
+            repaired.append(row)
+        elif nim.strip():
+            repaired.append(_nim_row(row.number, nim, row.nama))
+    return _each_once(repaired)
+
+
+def _nim_row(number: int, cell: Cell, nama: str) -> NimRow:
+    nim, problem, _ = clean_nim(cell)
+    return NimRow(number, cell_text(cell) if problem else nim, problem, nama)
+
+
+def _each_once(rows: Iterable[NimRow]) -> list[NimRow]:
+    first: dict[str, NimRow] = {}
+    for row in rows:
+        first.setdefault(row.nim, row)
+    if not first:
+        raise SheetError(wording.NO_NIMS_READ)
+    return list(first.values())
+
+
+def _with_other_name(row: NimRow, nama: str, record: Mahasiswa) -> NimRow:
+    """The row with its name if that is not the name of the record, or a part of it."""
+    words, stored = ({*filter(None, map(_letters, name.split()))} for name in (nama, record.nama))
+    is_same = words <= stored or _letters(nama) == _letters(record.nama)
+    return row._replace(nama="" if is_same else nama[:NAMA_MAX_CHARACTERS])
+
+
+def _guessed(row: NimRow) -> NimRow:
+    """The row of a line that no record has, with the only part that looks like a NIM."""
+    _, *parts = row.forms()
+    likely = [part for part in parts if len(part[0]) >= NIM_MIN_DIGITS]
+    return row._replace(nim=likely[0][0], nama=likely[0][1]) if len(likely) == 1 else row
+
+
+def _reason(row: NimRow, neighbours: Neighbours) -> str:
+    """The likely reason why no record has the NIM of a row, or a blank text."""
+    message, meant = neighbours.look(row.number, row.nim)
+    if meant:
+        nama = meant.nama[:NAMA_MAX_CHARACTERS]
+        return wording.NEAR_RECORD.format(nim=meant.nim, nama=nama)
+    is_several = sum(map(bool, map(has_digit, row.nim.split()))) > 1
+    return message or (wording.SEVERAL_NIMS if is_several else "")
+
+
+def _letters(text: str) -> str:
+    return "".join(filter(str.isalnum, text.casefold()))

@@ -1,0 +1,78 @@
+"""Answers with a file of records: writes it completely, a workbook in a helper, before its first byte is sent."""
+
+import asyncio
+import os
+import shutil
+import tempfile
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from contextlib import aclosing
+from typing import BinaryIO
+
+from starlette.responses import Response
+
+from mahasiswa.record import Mahasiswa
+from mahasiswa.sheets import public as sheets
+from mahasiswa.store.threads import in_thread
+from mahasiswa.web.helpers import Outcome, helper_task, in_messages
+from mahasiswa.web.pages import Pages
+from mahasiswa.web.responses import Stream, chunks_of, unsent_file
+from mahasiswa.web.service import Request
+
+EXPORT_RECORDS = 500  # minimum records that a helper gets at a time, unless there are no more
+
+
+async def export_records(
+    request: Request, pages: Pages, records: AsyncGenerator[Sequence[Mahasiswa]]
+) -> Response:
+    """Answer with a file of these records, of the kind that the end of the path names."""
+    suffix = request.path[request.path.rindex(".") :]
+    kind = sheets.EXPORTS[suffix]
+    with unsent_file() as file:
+        if kind.needs_helper:
+            async with aclosing(records):
+                try:
+                    outcome = await _workbook(request, file, records)
+                except sheets.TooBig:  # the helper has died
+                    return pages.error("not read")
+            if outcome.kind == "page":
+                return outcome.page()
+        else:
+            await in_thread(records, lambda found: kind.write(found, file))
+        # It is complete before its first byte is sent, so no transaction waits for a slow client.
+        length = str(file.seek(0, os.SEEK_END))
+        headers = {**download_headers(pages, f"mahasiswa{suffix}"), "content-length": length}
+        return Stream(request, chunks_of(file), headers, kind.media_type, file)
+
+
+def download_headers(pages: Pages, name: str) -> dict[str, str]:
+    return {
+        **pages.headers,
+        **pages.not_stored,
+        "content-disposition": f'attachment; filename="{name}"',
+    }
+
+
+async def _workbook(
+    request: Request, file: BinaryIO, chunks: AsyncGenerator[Sequence[Mahasiswa]]
+) -> Outcome:
+    """Let a helper write a workbook to a file, or a page that says why it cannot."""
+    first = list(await anext(chunks, []))  # waits for a place
+
+    async def next_records(*_: object) -> Iterator[bytes]:
+        found = first.copy()
+        first.clear()
+        while len(found) < EXPORT_RECORDS:
+            chunk: Sequence[Mahasiswa] = await anext(chunks, [])
+            if not chunk:
+                break
+            found += chunk
+        return in_messages(found)
+
+    # XlsxWriter's files, which stay if the helper is killed.
+    folder = tempfile.mkdtemp()
+    try:
+        file.fileno()  # makes it a file on disk
+        task = helper_task(request, "export_xlsx", folder=folder)
+        return await request.service.helpers.converse(task, (), next_records, file.fileno())
+    finally:
+        await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
