@@ -327,6 +327,7 @@ QUERIES = {  # the parameters that the code reads, and a path that reads them
     **dict.fromkeys(("jenis", "tanggal", "kelompok"), "/mahasiswa/riwayat"),
     **dict.fromkeys(("nim", "lagi", "daftar", "perubahan"), "/mahasiswa/add"),
 }
+OF_A_COLUMN = "kolom-0123abcd-0"  # the digest of the titles and the number of the column
 FIELDS = {  # the fields of forms that the code reads, and a path that reads them
     **dict.fromkeys(("nim", "nama", "alamat"), "/mahasiswa/add"),
     "versi": "/mahasiswa/edit/1",
@@ -334,12 +335,10 @@ FIELDS = {  # the fields of forms that the code reads, and a path that reads the
     **dict.fromkeys(
         ("periksa", "ada", "perbaiki[]", "semua", "isi", "lembar", "pakai[]", "lewati[]"), CONFIRM
     ),
-    **dict.fromkeys(
-        ("baris[]", "nim[]", "nama[]", "alamat[]", "kolom-0123abcd-0", "benar[]"), CONFIRM
-    ),
+    **dict.fromkeys(("baris[]", "nim[]", "nama[]", "alamat[]", OF_A_COLUMN, "benar[]"), CONFIRM),
 }
 # The names of the parts of an upload that the code reads.
-UPLOADED = ("berkas", "tempel", "lembar", "kolom-0123abcd-0")
+UPLOADED = ("berkas", "tempel", "lembar", OF_A_COLUMN)
 SIGNED = b"data=DATA"  # of a preview that the service has made
 
 
@@ -497,8 +496,8 @@ READS = {
     r'(?:parameters|query_params)\.get\("\w+"|_whole\(parameters, "\w+"|"\w+" in parameters|b"lagi=1"': {
         *QUERIES
     },
-    r'sent\["[^"]+"|body=\([^)]+': {*FIELDS, "data"},
-    r'form\.get\("\w+"|and name == "\w+"|texts\.get\("[^"]+"': {*UPLOADED},
+    r'sent\["[^"]+"|body=\([^)]+': {*FIELDS, "data"} - {OF_A_COLUMN},
+    r'form\.get\("\w+"|and name == "\w+"|texts\.get\("[^"]+"': {*UPLOADED} - {OF_A_COLUMN},
 }
 """How the code reads headers, parameters of a query, fields of a form and parts of an upload, and their names."""
 
