@@ -198,7 +198,7 @@ def test_a_download_of_any_texts_is_imported_unchanged(
         assert preview.counts[name] == len(records)
         assert preview.counts.keys() <= {name, "Perlu diperiksa"}  # NIMs that are nearly the same
         other.fill([])
-    importer.save(preview)
+    importer.save(preview, ticks=True)  # some texts look damaged
     stored = {nim: (nama, alamat) for nim, nama, alamat in other.run("SELECT * FROM mahasiswa")}
     assert stored == {
         nim: (tidied(nama, " "), tidied(alamat, ", ")) for nim, nama, alamat in records
