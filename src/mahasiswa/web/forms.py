@@ -24,13 +24,13 @@ FORM_MAX_BYTES = 64 * 1024
 INLINE_FORM_MAX_BYTES = 8 * 1024  # a longer form is decoded in a thread
 MAX_FIELDS = 20  # of a form for one record
 # Fields of the form of a preview, or of ticks; a preview has 100 rows to repair with six fields
-# each, and as many ticks.
-MAX_REPAIRS = 1000
+# each, as many ticks, and 400 columns.
+MAX_REPAIRS = 1500
 DECODE_BYTES = 64 * 1024  # a longer text would hold the GIL for too long
 
 CONTENT_TYPE_MAX_BYTES = 1024  # of an upload; a longer header would hold the event loop
-# In an upload: the sheets and the columns that a person has chosen, the columns before, and the pasted text.
-MAX_TEXTS = MAX_SHEETS + 8
+# In an upload: the sheets and the columns (400 at most) that a person has chosen, and the pasted text.
+MAX_TEXTS = MAX_SHEETS + 500
 
 # RFC 2046, section 5.1.1.
 is_boundary = re.compile(rb"[0-9A-Za-z'()+_,./:=? -]{0,69}[0-9A-Za-z'()+_,./:=?-]").fullmatch
