@@ -128,8 +128,9 @@ def _line_of(row: Sequence[Cell]) -> str:
     return line if is_line else ""
 
 
-# A formula that is only a text, as SIAKAD writes a NIM for Excel; and a letter as HTML writes it.
-_text_formula = re.compile(r'(^|[;,\t|])="').sub
+# A formula that is only a text, as SIAKAD writes a NIM for Excel; and a letter as HTML writes it. In a cell with quotes
+# each quote of its text is doubled.
+_text_formula = re.compile(r'(^|[;,\t|])="(?=[^";,\t|\r\n])').sub
 _entity = re.compile(r"&(#\d{2,6}|#[xX][\da-fA-F]{2,5}|amp|quot|apos|lt|gt|nbsp);").sub
 _HELD = "\x1f"  # in place of a semicolon that ends an entity
 
