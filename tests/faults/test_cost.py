@@ -323,7 +323,7 @@ HEADERS = {  # that the code reads
 }
 QUERIES = {  # the parameters that the code reads, and a path that reads them
     **dict.fromkeys(("cari", "di", "urut", "arah", "halaman", "per"), "/"),
-    **dict.fromkeys(("judul", "tanpa", "kolom", "kota", "nama"), "/mahasiswa/cetak"),
+    **dict.fromkeys(("kop", "tanpa"), "/mahasiswa/cetak"),
     **dict.fromkeys(("jenis", "tanggal", "kelompok"), "/mahasiswa/riwayat"),
     **dict.fromkeys(("nim", "lagi", "daftar", "perubahan"), "/mahasiswa/add"),
 }

@@ -120,9 +120,9 @@ def test_no_preview_and_no_confirmation_stops_the_worker(database: str, count: i
         importer = Importer(site)
         for answer in (importer.send(pasted=chat), importer.send(few, "a.xlsx")):
             assert answer.status_code in (200, 400)
-        importer.save(importer.upload(csv(HEADER, *rows)))
+        importer.save(importer.upload(csv(HEADER, *rows)), ticks=True)
         other = csv(HEADER, *((nim, f"{nama} S.", alamat) for nim, nama, alamat in rows))
-        importer.save(importer.upload(other), "perbarui")
+        importer.save(importer.upload(other), "perbarui", ticks=True)
         assert site.get("/mahasiswa/ekspor.xlsx").status_code == 200
         assert f"{rows[-1][1]} S." in site.page("/?per=10&arah=turun").html
 

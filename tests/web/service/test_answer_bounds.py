@@ -240,7 +240,8 @@ def test_a_confirmation_without_room_for_its_changes_is_busy(tmp_path: Path) -> 
         ask(tmp_path / "a.db", RECORDS.format(count=1000) + quotes)
         rows = [(str(nim), "Ani", "x" * 60_000) for nim in range(100)]
         preview = Importer(site).upload(csv(HEADER, *rows))
-        form = ("/mahasiswa/impor/simpan", {"data": preview.data})
+        answers = [("benar[]", answer) for answer in preview.answers]
+        form = ("/mahasiswa/impor/simpan", [("data", preview.data), *answers])
         with ExitStack() as stack:
             page = get("/?halaman=1&per=200")
             while connected(service, stack, page).recv(12) == b"HTTP/1.1 200":

@@ -24,9 +24,10 @@ ORDER BY key, nim
 -- name: suspects_duplicates
 WITH keys AS MATERIALIZED (
   SELECT nim,
-    translate(
+    replace(replace(replace(replace(replace(
       lower(trim(substr(nama, 1, :SEARCHED_CHARACTERS))) || '|'
-      || lower(trim(substr(alamat, 1, :SEARCHED_CHARACTERS))), :REMOVED_ASCII, '') AS key
+      || lower(trim(substr(alamat, 1, :SEARCHED_CHARACTERS))),
+      '''', ''), '`', ''), '.', ''), ',', ''), '-', '') AS key
   FROM mahasiswa
 ), found AS MATERIALIZED (
   SELECT nim, key FROM keys
