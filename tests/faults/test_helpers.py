@@ -7,7 +7,9 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
+from urllib.parse import urlencode
 
 import psutil  # type: ignore[import-untyped]
 import pytest
@@ -15,10 +17,11 @@ import xlsxwriter  # type: ignore[import-untyped]
 from attack import attacked
 from harness import Service
 from processes import children, helpers, is_running, memory, until
-from sockets import Line, upload
+from sockets import CLOSE, Line, post, statuses, upload
 from spreadsheets import (
     HEADER,
     HEADER_XML,
+    Database,
     Importer,
     by_openpyxl,
     csv,
@@ -31,6 +34,7 @@ from spreadsheets import (
 from mahasiswa import wording
 from mahasiswa.server.helper import PREVIEW_MEMORY_BYTES
 from mahasiswa.web.helpers import PREVIEW_SILENT_SECONDS
+from mahasiswa.work import EXPORT, SENT_FILES_MAX_BYTES
 
 TOO_HEAVY = wording.TOO_HEAVY[:40].encode()
 WORKER_GROWS_MAX_MB = 40.0
@@ -193,6 +197,42 @@ def test_a_helper_that_stands_still_is_ended(service: Service, worker: int) -> N
     assert TOO_HEAVY in answer
     assert time.monotonic() - began < PREVIEW_SILENT_SECONDS + 20
     until(lambda: not helpers(worker))
+
+
+def exporting(worker: int) -> list[int]:
+    """Return the helpers of a worker that write a workbook: only they may write to files."""
+    found = []
+    for helper in helpers(worker):
+        with suppress(psutil.NoSuchProcess):
+            if psutil.Process(helper).rlimit(psutil.RLIMIT_FSIZE)[0] == SENT_FILES_MAX_BYTES:
+                found.append(helper)
+    return found
+
+
+def test_workbooks_of_selections_wait_for_their_turn(tmp_path: Path) -> None:
+    """They have the slots of other downloads. If the client leaves, its helper ends at once."""
+    with Service(tmp_path / "a.db") as service:
+        (worker,) = children(service.pid)
+        with Database(tmp_path / "a.db") as other:
+            other.fill([(f"{n:08}", f"Nama {n}", "Alamat " * 120) for n in range(3_000)])
+        with service.site() as site:
+            (form, *_) = site.page("/mahasiswa/pilih?cari=nama").forms
+        body = urlencode({"data": form.values["data"]}).encode()
+        request = post("/mahasiswa/pilih/ekspor.xlsx", body, CLOSE)
+
+        counts: list[int] = []
+        with ThreadPoolExecutor(4) as threads:
+            answers = [threads.submit(service.raw, request, 60) for _ in range(4)]
+            while not all(answer.done() for answer in answers):
+                counts.append(len(exporting(worker)))
+        assert max(counts) == EXPORT.running
+        assert statuses(b"".join(answer.result() for answer in answers)) == [200] * 4
+
+        with Line(service.port) as line:
+            line.socket.sendall(request)
+            (helper,) = until(lambda: exporting(worker))
+            os.kill(helper, signal.SIGSTOP)
+        until(lambda: not helpers(worker))
 
 
 def test_little_memory_is_a_page(tmp_path: Path) -> None:

@@ -24,39 +24,41 @@ EXPORT_RECORDS = 500  # minimum records that a helper gets at a time, unless the
 async def export_records(
     request: Request, pages: Pages, records: AsyncGenerator[Sequence[Mahasiswa]]
 ) -> Response:
-    """Answer with a file of these records, of the kind that the end of the path names."""
+    """Answer with a file of these records, of the kind that the end of the path names.
+
+    Whoever reads them, or the caller, holds a slot of EXPORT.
+    """
     suffix = request.path[request.path.rindex(".") :]
     kind = sheets.EXPORTS[suffix]
     with unsent_file() as file:
         if kind.needs_helper:
-            async with aclosing(records):
-                try:
-                    outcome = await _workbook(request, file, records)
-                except sheets.TooBig:  # the helper has died
-                    return pages.error("not read")
-            if outcome.kind == "page":
-                return outcome.page()
+            if refusal := await _refused_workbook(request, pages, file, records):
+                file.close()
+                return refusal
         else:
             await in_thread(records, lambda found: kind.write(found, file))
         # It is complete before its first byte is sent, so no transaction waits for a slow client.
         length = str(file.seek(0, os.SEEK_END))
-        headers = {**download_headers(pages, f"mahasiswa{suffix}"), "content-length": length}
+        headers = {**pages.download_headers(f"mahasiswa{suffix}"), "content-length": length}
         return Stream(request, chunks_of(file), headers, kind.media_type, file)
 
 
-def download_headers(pages: Pages, name: str) -> dict[str, str]:
-    return {
-        **pages.headers,
-        **pages.not_stored,
-        "content-disposition": f'attachment; filename="{name}"',
-    }
+async def _refused_workbook(
+    request: Request, pages: Pages, file: BinaryIO, records: AsyncGenerator[Sequence[Mahasiswa]]
+) -> Response | None:
+    """Let a helper write a workbook to the file. If it cannot, or dies, return the page that says so."""
+    try:
+        async with aclosing(records):
+            outcome = await _workbook(request, file, records)
+    except sheets.TooBig:
+        return pages.error("not read")
+    return outcome.page() if outcome.kind == "page" else None
 
 
 async def _workbook(
     request: Request, file: BinaryIO, chunks: AsyncGenerator[Sequence[Mahasiswa]]
 ) -> Outcome:
-    """Let a helper write a workbook to a file, or a page that says why it cannot."""
-    first = list(await anext(chunks, []))  # waits for a place
+    first = list(await anext(chunks, []))  # waits for a slot, so no helper is started before
 
     async def next_records(*_: object) -> Iterator[bytes]:
         found = first.copy()

@@ -5,12 +5,10 @@ import os
 import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 from urllib.parse import unquote
 
 from starlette.responses import Response
-from starlette.types import Scope
 
 from mahasiswa import wording
 from mahasiswa.digits import whole_number
@@ -37,6 +35,9 @@ REPEATED_MAX_BYTES = 1 << 20
 """Maximum length of a pasted text that the page of an error shows again. A longer one is left out whole, because a
 person who sends a part again would lose the other rows."""
 
+Sent: TypeAlias = Mapping[str, Sequence[str]]
+"""The values of each field of a form. A field that was not sent has none."""
+
 Led: TypeAlias = tuple[Mapping[str, object], Iterable[bytes]]
 """What a task has led to: the head of its outcome, and the parts."""
 
@@ -51,16 +52,6 @@ class Task:
     pages: Pages
     file: int = -1  # the descriptor of the file of an export
     pasted: str = ""  # one character for each byte
-
-    @property
-    def scope(self) -> Scope:
-        """The header of the request that `compressed` reads."""
-        return {"headers": [(b"accept-encoding", self.head["accepts"].encode())]}
-
-    @property
-    def number(self) -> str:
-        """The number of the request."""
-        return str(self.head["number"])
 
     def find(self, nims: Sequence[str]) -> dict[str, Mahasiswa]:
         """The stored records with these NIMs, by NIM."""
@@ -111,11 +102,31 @@ class Task:
 
     def shown(self, response: Response) -> Led:
         """The page as an outcome."""
-        done = compressed(response, self)
+        done = compressed(response, self.head["number"], takes_gzip=self.head["takes_gzip"])
         headers = [(name.decode(), value.decode()) for name, value in done.raw_headers]
         body = bytes(done.body)
         parts = (body[at : at + PIECE_BYTES] for at in range(0, len(body), PIECE_BYTES))
         return {"kind": "page", "status": done.status_code, "headers": headers}, parts
+
+
+class Pressed(NamedTuple):
+    """The button of a preview of an import that was pressed, and the choices beside it."""
+
+    opened: str = ""  # a part to show with its rows; `baru-500` shows those from index 500 on
+    meant: Sequence[
+        str
+    ] = ()  # rows whose NIM is replaced by the similar one that is stored, or ALL_LOST_ZEROS
+    ticks: Sequence[str] = ()  # the answers of questions
+    updates: bool = False
+
+    @classmethod
+    def of(cls, sent: Sent) -> "Pressed":
+        """Read a form."""
+        opened = "".join(sent["periksa"][-1:])
+        return cls(opened, sent["pakai[]"], sent["benar[]"], sent["ada"][-1:] == ["perbarui"])
+
+
+NOT_PRESSED = Pressed()
 
 
 def do(task: Task) -> Led:
@@ -167,47 +178,46 @@ def confirm(task: Task) -> Led:
 
 def selected(task: Task) -> Led:
     """The NIMs of a selection, or a preview of its repairs."""
-    sent = _confirmation(task)
-    found, page = _confirmed_selection(task, sent)
-    return page or ({"kind": "delete"}, in_messages((row.nim,) for row in found))
+    return _confirmed_selection(task, _confirmation(task), _nims)
 
 
 def print_selected(task: Task) -> Led:
     """The records of a selection on a page to print, or a preview of its repairs."""
     sent = _confirmation(task)
-    found, page = _confirmed_selection(task, sent)
-    if page:
-        return page
-    nims = [row.nim for row in found]
-    stored = task.find(nims)
-    records = [stored[nim] for nim in nims if nim in stored]
-    layout = Printout.of({name: values[-1] for name, values in sent.items() if values})
-    return task.shown(task.pages.printed(records, layout, "".join(sent["data"])))
+
+    def printed(nims: Sequence[str]) -> Led:
+        stored = task.find(nims)
+        records = [stored[nim] for nim in nims if nim in stored]
+        layout = Printout.of({name: values[-1] for name, values in sent.items() if values})
+        return task.shown(task.pages.printed(records, layout, "".join(sent["data"])))
+
+    return _confirmed_selection(task, sent, printed)
 
 
 def _confirm_import(task: Task) -> Led:
     sent = _confirmation(task)
     alert, cleaned = _repaired(sent, task)
-    opened = sent["periksa"][-1] if sent["periksa"] else ""
-    meant = sent["pakai[]"]
-    show = partial(_import_preview, task, cleaned, ticks=sent["benar[]"])
-    if opened == "belum":
+    pressed = Pressed.of(sent)
+    if pressed.opened == "belum":
         return _rest(task, cleaned)
-    if alert or opened or cleaned.columns_problem or meant:
-        alert = alert or ("chosen" if meant or not opened else "")
-        return show(opened=opened, alert=alert, meant=meant)
+    if pressed.opened and not pressed.meant:
+        return _import_preview(task, cleaned, pressed, alert)
+    if alert or pressed.meant or cleaned.columns_problem:
+        return _import_preview(task, cleaned, pressed, alert or "chosen")
+    return _import(task, cleaned, pressed)
 
+
+def _import(task: Task, cleaned: sheets.CleanedFile, pressed: Pressed) -> Led:
+    """The changes of the button to save; or a preview if records have changed since, or a question is open."""
     plan = sheets.compare(cleaned, task.find(cleaned.nims()))
-    update = sent["ada"][-1:] == ["perbarui"]
-    writes = sheets.confirmed_writes(cleaned.file, plan, update=update)
+    writes = sheets.confirmed_writes(cleaned.file, plan, update=pressed.updates)
     if writes is None or task.head["has_changed"]:
-        return show(alert="changed")
-    written = {row.number for row in (*plan.new, *(plan.changed if update else ()))}
+        return _import_preview(task, cleaned, pressed, "changed")
+    written = {row.number for row in (*plan.new, *(plan.changed if pressed.updates else ()))}
     questions = [*cleaned.questions, *plan.questions]
-    if writes and sheets.unanswered(questions, written, sent["benar[]"]):
-        return show(alert="asked")
-    rows = ((*record, expected) for record, expected in writes)
-    return {"kind": "import"}, in_messages(rows)
+    if writes and sheets.unanswered(questions, written, pressed.ticks):
+        return _import_preview(task, cleaned, pressed, "asked")
+    return {"kind": "rows"}, in_messages((*record, expected) for record, expected in writes)
 
 
 def _rest(task: Task, cleaned: sheets.CleanedFile) -> Led:
@@ -218,14 +228,9 @@ def _rest(task: Task, cleaned: sheets.CleanedFile) -> Led:
         (*(sheets.in_input(cell) for cell in cells_of[row.number][:3]), row.problem)
         for row in sorted([*plan.wrong, *plan.doubted])
     ]
-    headers = {
-        **task.pages.headers,
-        **task.pages.not_stored,
-        "content-disposition": f'attachment; filename="{REST_NAME}"',
-    }
-    return task.shown(
-        Response(sheets.rest_as_xlsx(rows), 200, headers, sheets.EXPORTS[".xlsx"].media_type)
-    )
+    headers = task.pages.download_headers(REST_NAME)
+    media_type = sheets.EXPORTS[".xlsx"].media_type
+    return task.shown(Response(sheets.rest_as_xlsx(rows), 200, headers, media_type))
 
 
 def _confirm_deletion(task: Task) -> Led:
@@ -235,27 +240,29 @@ def _confirm_deletion(task: Task) -> Led:
         _, cleaned = _repaired(sent, task)
         nims = task.absentees(set(cleaned.nims()), sheets.UPLOAD_MAX_ROWS)
         return _selected(task, selections.nims_of(nims))
-    found, page = _confirmed_selection(task, sent, is_deletion=True)
-    return page or ({"kind": "delete"}, in_messages((row.nim,) for row in found))
+    return _confirmed_selection(task, sent, _nims, is_deletion=True)
+
+
+def _nims(nims: Sequence[str]) -> Led:
+    return {"kind": "rows"}, in_messages((nim,) for nim in nims)
 
 
 def _confirmed_selection(
-    task: Task, sent: Mapping[str, Sequence[str]], *, is_deletion: bool = False
-) -> tuple[list[selections.NimRow], Led | None]:
-    """The rows that a selection has shown as found; or a preview of new repairs, or of a question that is still open."""
+    task: Task, sent: Sent, act: Callable[[Sequence[str]], Led], *, is_deletion: bool = False
+) -> Led:
+    """Act on the NIMs that a selection has shown as found; or a preview of new repairs, or of an open question."""
     found, missing = selections.load_selection("".join(sent["data"]), task)
     shown = sorted(found + missing)
-    rows = zip(sent["baris[]"], sent["nim[]"], strict=False)
-    typed = {number: nim for row, nim in rows for number in _numbers([row])}
+    typed = {number: nim for number, (nim,) in _inputs(sent, "nim[]").items()}
     repaired = selections.repaired_nims(shown, typed, _numbers(sent["lewati[]"]))
     ticks = sent["benar[]"]
     alert: Alert = "repaired" if repaired != shown else ""
     if alert or sent["periksa"]:
-        return found, _selected(task, repaired, alert, ticks)
+        return _selected(task, repaired, alert, ticks)
     questions = selections.questions_of(found)
     if is_deletion and sheets.unanswered(questions, [row.number for row in found], ticks):
-        return found, _selected(task, shown, "asked", ticks)
-    return found, None
+        return _selected(task, shown, "asked", ticks)
+    return act([row.nim for row in found])
 
 
 def export_xlsx(task: Task) -> Led:
@@ -278,7 +285,7 @@ TASKS: Mapping[str, Callable[[Task], Led]] = {
 }
 
 
-def _confirmation(task: Task) -> Mapping[str, Sequence[str]]:
+def _confirmation(task: Task) -> Sent:
     return parse_confirmation(b"".join(task.given))
 
 
@@ -298,52 +305,43 @@ def _cleaned(task: Task) -> sheets.CleanedFile:
 
 
 def _import_preview(
-    task: Task,
-    cleaned: sheets.CleanedFile,
-    *,
-    opened: str = "",
-    alert: Alert = "",
-    meant: Sequence[str] = (),
-    ticks: Collection[str] = (),
+    task: Task, cleaned: sheets.CleanedFile, pressed: Pressed = NOT_PRESSED, alert: Alert = ""
 ) -> Led:
-    """The preview of these rows. `opened` is a part to show with its rows; `baru-500` shows those from index 500 on.
-
-    `meant` are the rows whose NIM is replaced by the similar one that is stored, or ALL_LOST_ZEROS.
-    """
+    """The preview of these rows after a button was pressed."""
     nims = cleaned.nims()
     stored, near = _existing_and_near(task, nims)
     plan = sheets.compare(cleaned, stored, near)
-    if meant:
-        cleaned = sheets.clean_again(cleaned.file.with_nims(_nims_meant(plan, meant)))
+    if pressed.meant:
+        cleaned = _as_meant(cleaned, plan, pressed.meant)
         stored |= {record.nim: record for record in near}
         plan = sheets.compare(cleaned, stored, near)
-    part, _, start = opened.partition("-")
-    others = _absent_records(task, set(nims)) if part == "sisa" else []
+
+    part, _, start = pressed.opened.partition("-")
+    absentees = task.absentees(set(nims), ABSENTEES_MAX_ROWS) if part == "sisa" else []
     (total,) = task.ask("total")
-    absent = total - len(stored.keys() & cleaned.nims())
     file, data = sheets.dump(cleaned.versions(sheets.with_shown_changes(cleaned.file, plan)), task)
-    first = whole_number(start) or 0
     preview = PreviewPage(
-        file, cleaned, plan, data, absent, total, others, part, first, alert, ticks
+        file,
+        cleaned,
+        plan,
+        data,
+        absent=total - len(stored.keys() & cleaned.nims()),
+        total=total,
+        absentees=sorted(task.find(absentees).values()),
+        opened=part,
+        start=whole_number(start) or 0,
+        alert=alert,
+        ticks=pressed.ticks,
     )
-    return task.shown(_import_page(task.pages, preview))
+    return task.shown(task.pages.preview(preview))
 
 
-def _nims_meant(plan: sheets.ImportPlan, rows: Sequence[str]) -> Mapping[int, str]:
-    return sheets.nims_meant(plan, None if ALL_LOST_ZEROS in rows else _numbers(rows))
-
-
-def _absent_records(task: Task, in_file: Collection[str]) -> list[Mahasiswa]:
-    return sorted(task.find(task.absentees(in_file, ABSENTEES_MAX_ROWS)).values())
-
-
-def _import_page(pages: Pages, preview: PreviewPage) -> Response:
-    if problem := preview.cleaned.columns_problem:
-        return pages.upload_form("impor", problem, preview=preview)
-    status = 409 if preview.alert == "changed" else 200
-    return pages.page(
-        "preview.html", status, pages.not_stored, preview=preview, row_name=sheets.row_name
-    )
+def _as_meant(
+    cleaned: sheets.CleanedFile, plan: sheets.ImportPlan, rows: Sequence[str]
+) -> sheets.CleanedFile:
+    """The file with the NIMs that are stored in place of the similar ones in these rows."""
+    numbers = None if ALL_LOST_ZEROS in rows else _numbers(rows)
+    return sheets.clean_again(cleaned.file.with_nims(sheets.nims_meant(plan, numbers)))
 
 
 def _selected(
@@ -375,37 +373,33 @@ def _existing_and_near(
     return existing, task.near(nim for nim in nims if nim not in existing)
 
 
-def _repaired(
-    sent: Mapping[str, Sequence[str]], signer: sheets.Signer
-) -> tuple[Alert, sheets.CleanedFile]:
+def _repaired(sent: Sent, signer: sheets.Signer) -> tuple[Alert, sheets.CleanedFile]:
     """The rows of a preview's form with its repairs, and their kind, if there are any. Raise SheetError."""
     cleaned = sheets.clean_again(sheets.load("".join(sent["data"]), signer))
     file = cleaned.file
     names = [sheet.name for sheet in file.sheets] if sent["semua"] else sent["lembar"]
     choice = _chosen(sent, names)._replace(repairs=sent["perbaiki[]"])
     accepted = _numbers(sent["benar[]"])
-    typed = _typed(sent)
+    left_out = dict.fromkeys(_numbers(sent["lewati[]"]), sheets.LEFT_OUT)
+    typed = {**_inputs(sent, "nim[]", "nama[]", "alamat[]"), **left_out}
     repaired = sheets.repaired(cleaned, choice, typed, accepted, fills_alamat=bool(sent["isi"]))
     if repaired == file:
         return "", cleaned
-    is_typed = (repaired.typed, repaired.accepted, repaired.repairs) != (
+    is_repaired = (repaired.typed, repaired.accepted, repaired.repairs) != (
         file.typed,
         file.accepted,
         file.repairs,
     )
-    return "repaired" if is_typed else "chosen", sheets.clean_again(repaired)
+    return "repaired" if is_repaired else "chosen", sheets.clean_again(repaired)
 
 
-def _typed(sent: Mapping[str, Sequence[str]]) -> Mapping[int, Sequence[str | None]]:
-    """The texts of the inputs, by the number of the row."""
-    rows = zip(sent["baris[]"], sent["nim[]"], sent["nama[]"], sent["alamat[]"], strict=False)
-    typed = {number: texts for row, *texts in rows for number in _numbers([row])}
-    return {**typed, **dict.fromkeys(_numbers(sent["lewati[]"]), sheets.LEFT_OUT)}
+def _inputs(sent: Sent, *names: str) -> Mapping[int, Sequence[str]]:
+    """The texts of the inputs with these names, by the number of the row."""
+    rows = zip(sent["baris[]"], *(sent[name] for name in names), strict=False)
+    return {number: texts for row, *texts in rows for number in _numbers([row])}
 
 
-def _chosen(
-    sent: Mapping[str, Sequence[str]], names: Sequence[str], *, nim_only: bool = False
-) -> sheets.Choice:
+def _chosen(sent: Sent, names: Sequence[str], *, nim_only: bool = False) -> sheets.Choice:
     """The sheets and the columns that a person has chosen: a field `kolom-KEY-N` for column N of the tables with a key."""
     chosen: dict[str, dict[int, Field]] = {}
     for name, values in sent.items():

@@ -36,7 +36,7 @@ from mahasiswa import wording
 from mahasiswa.sheets.sheet_errors import TooBig
 from mahasiswa.web.forms import BodyRefused
 from mahasiswa.web.request import BareRequest
-from mahasiswa.web.responses import accepted_and_known
+from mahasiswa.web.responses import takes_gzip
 
 PIECE_BYTES = 64 * 1024
 PIECE_CHARACTERS = 16 * 1024  # of the texts of several records that one message holds
@@ -66,9 +66,9 @@ log = logging.getLogger(__name__)
 
 
 class Outcome(NamedTuple):
-    """What a task has led to: the pieces of a complete page, or the rows of texts of the changes to write."""
+    """What a task has led to: the pieces of a complete answer, rows of texts for the handler, or a file that it has written."""
 
-    kind: Literal["page", "import", "delete", "file"]
+    kind: Literal["page", "rows", "file"]
     status: int = 200
     headers: Sequence[tuple[str, str]] = ()
     pieces: Sequence[bytes] = ()
@@ -76,10 +76,9 @@ class Outcome(NamedTuple):
     rows_bytes: int = 0
 
     def page(self) -> Response:
-        """The page, which needs no compression any more."""
+        """The answer. It has no media type, so it is not compressed again."""
         response = Response(b"".join(self.pieces), self.status)
         response.raw_headers = [(name.encode(), value.encode()) for name, value in self.headers]
-        response.media_type = "text/html"
         return response
 
 
@@ -237,7 +236,7 @@ def helper_task(request: BareRequest, name: str, **head: object) -> Mapping[str,
         "task": name,
         "purpose": request.route.purpose,
         "number": request.number,
-        "accepts": "gzip" if accepted_and_known(request.scope)[0] else "",
+        "takes_gzip": takes_gzip(request.scope),
         "boundary": "",
         "has_changed": False,
         **head,

@@ -16,7 +16,7 @@ from mahasiswa.store import Query, Reader, Store
 from mahasiswa.store.store_errors import TookTooLong
 from mahasiswa.store.threads import in_thread
 from mahasiswa.web import list_html
-from mahasiswa.web.exports import download_headers, export_records
+from mahasiswa.web.exports import export_records
 from mahasiswa.web.list_query import (
     INLINE_ROWS,
     MAX_ROWS_PER_PAGE,
@@ -62,7 +62,7 @@ async def print_list(request: Request, store: Store, pages: Pages) -> Response:
 
 async def template(_request: Request, _store: Store, pages: Pages) -> Response:
     """GET /mahasiswa/impor/templat.xlsx: an empty table that passes its own import."""
-    headers = download_headers(pages, "templat-mahasiswa.xlsx")
+    headers = pages.download_headers("templat-mahasiswa.xlsx")
     return Response(_template(), headers=headers, media_type=sheets.EXPORTS[".xlsx"].media_type)
 
 

@@ -20,7 +20,7 @@ from mahasiswa.store.history_items import NAMES_CHANGE, OLEH
 from mahasiswa.web.forms import BodyRefused, read_before
 from mahasiswa.web.pages import Pages
 from mahasiswa.web.request_guard import RequestGuard
-from mahasiswa.web.responses import FixedResponse, compressed
+from mahasiswa.web.responses import FixedResponse, compressed, takes_gzip
 from mahasiswa.web.routes import Router
 from mahasiswa.web.service import Handler, Request, Service
 from mahasiswa.work import Busy
@@ -109,7 +109,7 @@ class Middleware:
         if response.status_code == 503:
             response.headers["retry-after"] = str(RETRY_AFTER_SECONDS)
         if not isinstance(response, FixedResponse):
-            response = compressed(response, request)
+            response = compressed(response, request.number, takes_gzip=takes_gzip(request.scope))
         elif request.method == "POST":
             return response.with_number(request.number)
         if request.method == "POST" or response.status_code >= 400:

@@ -105,6 +105,7 @@ class PageRenderer:
             "home": self.path("/") + HOME_QUERY,
             "wording": wording,
             "number": wording.number,
+            "row_name": sheets.row_name,
             "columns": list(wording.LABELS.items()),
             "confirm_named": CONFIRM_NAMED,
             "trim": TRIM,
@@ -146,6 +147,11 @@ class PageRenderer:
     def path(self, path: str) -> str:
         """The address of one of the routes, with the prefix of BASE_URL."""
         return self.prefix + path
+
+    def download_headers(self, name: str) -> dict[str, str]:
+        """The headers of a file with this name, which no cache keeps."""
+        disposition = f'attachment; filename="{name}"'
+        return {**self.headers, **self.not_stored, "content-disposition": disposition}
 
     def redirect_to(self, path: str) -> Response:
         """302 to one of the routes, without a body (specification 7.5)."""

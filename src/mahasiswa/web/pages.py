@@ -202,6 +202,13 @@ class Pages(PageRenderer):
         context = {"purpose": purpose, "message": message, "pasted": pasted, "preview": preview}
         return self.page("upload.html", status if message else 200, headers, **context)
 
+    def preview(self, preview: PreviewPage) -> Response:
+        """The preview of an import; without its columns the page of its file, which asks for them."""
+        if problem := preview.cleaned.columns_problem:
+            return self.upload_form("impor", problem, preview=preview)
+        status = 409 if preview.alert == "changed" else 200
+        return self.page("preview.html", status, self.not_stored, preview=preview)
+
     def _frame(
         self, count: int, page: ListQuery | None = None, own: Entry | Batch | None = None
     ) -> list[bytes]:

@@ -6,6 +6,7 @@ handlers here send it the body, answer its questions, and make the changes of a 
 
 import json
 from collections.abc import AsyncGenerator, Iterable, Sequence
+from contextlib import aclosing
 from functools import partial
 from typing import Any
 
@@ -59,7 +60,7 @@ async def confirm(request: Request, store: Store, pages: Pages) -> Response:
         if outcome.kind == "page":
             return outcome.page()
         try:
-            change = await _written(store, outcome)
+            change = await _write_all(store, outcome.rows)
         except Changed:  # a record has changed since it was read, so nothing is written
             return (await talk(has_changed=True)).page()
     return pages.shown(change)
@@ -71,11 +72,12 @@ async def select(request: Request, store: Store, pages: Pages) -> Response:
     if not query.query.cari:
         return pages.empty_form("pilih").respond(request.scope)
     nims: list[tuple[str]] = []
-    async for records in store.reader(IMPORT).chunks(query.query):
-        nims += [(record.nim,) for record in records]
-        if len(nims) > sheets.UPLOAD_MAX_ROWS:
-            limit = wording.number(sheets.UPLOAD_MAX_ROWS)
-            raise sheets.SheetError(wording.TOO_MANY_FOUND.format(limit=limit))
+    async with aclosing(store.reader(IMPORT).chunks(query.query)) as chunks:
+        async for records in chunks:
+            nims += [(record.nim,) for record in records]
+            if len(nims) > sheets.UPLOAD_MAX_ROWS:
+                limit = wording.number(sheets.UPLOAD_MAX_ROWS)
+                raise sheets.SheetError(wording.TOO_MANY_FOUND.format(limit=limit))
     given = in_messages(nims)
     return (await _converse(request, store, "preview_found", given, query=query.export)).page()
 
@@ -97,7 +99,10 @@ async def export_selected(request: Request, store: Store, pages: Pages) -> Respo
     if outcome.kind == "page":
         return outcome.page()
     nims = [nim for (nim,) in outcome.rows]
-    return await export_records(request, pages, _selected(store.reader(EXPORT), nims))
+    # Each read has a slot of its own, so these slots are those of the helpers and threads that write.
+    async with request.limits.slots.slot(EXPORT):
+        records = _selected(store.reader(IMPORT), nims)
+        return await request.while_connected(export_records(request, pages, records))
 
 
 async def _selected(reader: Reader, nims: Sequence[str]) -> AsyncGenerator[Sequence[Mahasiswa]]:
@@ -109,10 +114,11 @@ async def _selected(reader: Reader, nims: Sequence[str]) -> AsyncGenerator[Seque
             yield found
 
 
-async def _written(store: Store, outcome: Outcome) -> ItemKey | None:
-    if outcome.kind == "delete":
-        return await store.write_all("delete", removals=[nim for (nim,) in outcome.rows])
-    return await store.write_all("import", [_write(*row) for row in outcome.rows])
+async def _write_all(store: Store, rows: Sequence[Sequence[str]]) -> ItemKey | None:
+    """Write the records of an import, each with the digest that it expects, or remove records: their rows have a NIM only."""
+    removals = [row[0] for row in rows if len(row) == 1]
+    writes = [Write(Mahasiswa(*row[:3]), row[3]) for row in rows if len(row) > 1]
+    return await store.write_all("delete" if removals else "import", writes, removals)
 
 
 async def _preview(request: Request, store: Store, task: str) -> Response:
@@ -167,7 +173,3 @@ async def _answer(
         return [json.dumps([signer.sign(purpose, of_digest).hex()]).encode()]
     is_ours = signer.has_signed(purpose, of_digest, bytes.fromhex(*signature))
     return [json.dumps([is_ours]).encode()]
-
-
-def _write(nim: str, nama: str, alamat: str, expected: str | None) -> Write:
-    return Write(Mahasiswa(nim, nama, alamat), expected)

@@ -8,7 +8,7 @@ import re
 import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
-from typing import BinaryIO, Protocol, cast
+from typing import BinaryIO, cast
 
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
@@ -165,7 +165,16 @@ async def rendered_in_thread(
     request: BareRequest, kind: Kind, render: Callable[[], Response]
 ) -> Response:
     """Render and compress a page in a thread of this kind, because it may be long; raise Busy."""
-    return await request.limits.slots.run(kind, lambda: compressed(render(), request))
+
+    def packed() -> Response:
+        return compressed(render(), request.number, takes_gzip=takes_gzip(request.scope))
+
+    return await request.limits.slots.run(kind, packed)
+
+
+def takes_gzip(scope: Scope) -> bool:
+    """Whether the client accepts gzip."""
+    return accepted_and_known(scope)[0]
 
 
 def accepted_and_known(scope: Scope) -> tuple[bool, bytes]:
@@ -184,25 +193,15 @@ def gzipped(body: bytes) -> bytes:
     return compress(body, GZIP_LEVEL, 16 + MAX_WBITS)
 
 
-class Asker(Protocol):
-    """The request that is answered, or a task of a helper that makes its page."""
-
-    @property
-    def number(self) -> str: ...
-
-    @property
-    def scope(self) -> Scope: ...
-
-
-def compressed(response: Response, request: Asker) -> Response:
+def compressed(response: Response, number: str, *, takes_gzip: bool) -> Response:
     """Compress a page unless the client refuses; an error page gets its number first. With Vary it is done already."""
     if response.media_type != "text/html" or "vary" in response.headers:
         return response
     response.headers.add_vary_header("Accept-Encoding")
     if response.status_code >= 400:
-        response.body = bytes(response.body).replace(NUMBER_MARK, request.number.encode())
+        response.body = bytes(response.body).replace(NUMBER_MARK, number.encode())
         response.headers["content-length"] = str(len(response.body))
-    if not accepted_and_known(request.scope)[0]:
+    if not takes_gzip:
         return response
     if isinstance(response, StreamingResponse):
         response.body_iterator = _gzipped_stream(
