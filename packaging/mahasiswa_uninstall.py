@@ -118,7 +118,10 @@ def digest(file: Path) -> str | None:
 
 def lists() -> Iterator[tuple[Path, str]]:
     """Yield each list that would be removed, and its digest; raise Failure if one cannot be read."""
-    for file in [*databases(RECORDS, "**/*"), *databases(ROOT / "srv/mahasiswa", "*")]:
+    for file in [*databases(RECORDS, "**/*"), *databases(ROOT / "srv/mahasiswa", "**/*")]:
+        # Of the version's own tests. In any other folder `make run` may have begun a list.
+        if file.match("tests/store/version_1/mahasiswa.db"):
+            continue
         try:
             found = digest(file)
         except sqlite3.Error as error:

@@ -357,12 +357,15 @@ class Machine(Place):
             remove(folder)
 
     def _is_old_version(self, folder: Path) -> bool:
-        """Return whether this program has made a folder, and nobody has changed a file of it."""
+        """Return whether this program has made a folder, in which nobody has changed a file or begun a list."""
         if not (folder / ".git").is_dir() or folder.resolve() == self._app.resolve():
             return False
-        status = self.commands.finish("git", "-C", folder, "status", "--porcelain")
-        is_unchanged = status.returncode == 0 and not status.stdout
-        return is_unchanged and folder.name == self._described(folder)
+        # git ignores the lists that `make run` begins.
+        for words in (("status", "--porcelain"), ("ls-files", "--others", "--", "*.db")):
+            found = self.commands.finish("git", "-C", folder, *words)
+            if found.returncode or found.stdout:
+                return False
+        return folder.name == self._described(folder)
 
 
 class Container(Place):

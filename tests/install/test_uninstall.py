@@ -97,6 +97,27 @@ def test_nothing_is_removed_if_the_back_up_disk_is_full(world: Uninstalled, tmp_
     assert world.is_gone()
 
 
+def test_a_list_in_the_folder_of_a_version_is_not_removed_without_a_back_up(
+    world: Uninstalled,
+) -> None:
+    """`make run` has begun it there. The database of the version's own tests needs no back-up."""
+    version = world.folder / "srv/mahasiswa/v1"
+    begun = version / "mahasiswa.db"
+    of_tests = version / "tests/store/version_1/mahasiswa.db"
+    of_tests.parent.mkdir(parents=True)
+    for file, name in ((begun, "Ani"), (of_tests, "Budi")):
+        shutil.copy(world.database, file)
+        with closing(sqlite3.connect(file)) as db:
+            db.execute("UPDATE mahasiswa SET nama = ?", (name,))
+            db.commit()
+    refused = world.run()
+    assert f"no back-up outside the removed folders holds the records of {begun}" in refused.stderr
+    assert begun.exists()
+    begun.rename(world.folder / "mahasiswa.db")
+    world.run()
+    assert world.is_gone()
+
+
 def test_nothing_is_removed_while_an_upgrade_runs(world: Uninstalled) -> None:
     """The upgrade holds the lock of its folder."""
     lock = os.open(world.folder / "srv/mahasiswa", os.O_RDONLY)
