@@ -139,19 +139,25 @@ def test_the_last_dumps_with_records_are_kept_although_the_list_is_empty_for_61_
 def test_the_password_of_the_address_is_on_no_command_line(tmp_path: Path) -> None:
     """Every user of the computer can see a command line. Only the same user can see an environment."""
     program = tmp_path / "pg_dump"
-    program.write_text('#!/bin/sh\nprintf "%s\\n" "$@" "$PGPASSWORD" >said\n')
+    program.write_text(
+        '#!/bin/sh\nprintf "%s\\n" "$@" "$PGPASSWORD" >said\n'
+        '[ -z "$PGSERVICEFILE" ] || cat "$PGSERVICEFILE" >service\n'
+    )
     program.chmod(0o755)
     environment = {
         "PATH": f"{tmp_path}:{os.environ['PATH']}",
         "DATABASE_URL": "postgresql://tu:s%40ndi%2F@db.example,db2.example/kampus?sslmode=verify-full",
     }
-    run_line("ExecStart", tmp_path, environment)
-    address, *options, password = (tmp_path / "said").read_text().splitlines()
-    assert (
-        address
-        == "--dbname=user=tu dbname=kampus host=db.example,db2.example port=, sslmode=verify-full"
+    expected = (
+        "--dbname=user=tu dbname=kampus host=db.example,db2.example port=, sslmode=verify-full"
     )
-    assert (options, password) == (["--format=custom", "--file=.unfinished"], "s@ndi/")
+    for key, service in (("", ""), ("&sslpassword=kunci", " service=mahasiswa")):
+        url = environment["DATABASE_URL"] + key
+        run_line("ExecStart", tmp_path, environment | {"DATABASE_URL": url})
+        address, *options, password = (tmp_path / "said").read_text().splitlines()
+        assert address == expected + service
+        assert (options, password) == (["--format=custom", "--file=.unfinished"], "s@ndi/")
+    assert (tmp_path / "service").read_text() == "[mahasiswa]\nsslpassword=kunci\n"
 
 
 def test_a_list_that_has_shrunk_is_an_alarm_by_its_dumps_until_its_number_is_accepted(
