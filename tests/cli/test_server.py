@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 from attack import LOG_LINE
 from harness import START_SECONDS, Service, StartError, free_port, is_free, run_to_the_end
-from operators import overwrite
-from processes import children, until
+from operators import COMMAND, overwrite
+from processes import children, started, until
 from spreadsheets import HEADER, Importer, by_openpyxl
-from stores import run_script
+from stores import other_program, run_script
 
 from mahasiswa.settings import SQLiteURL
 from mahasiswa.store.engines import engine_of
@@ -82,7 +82,7 @@ def test_a_port_of_another_instance_is_refused(
 
 
 def test_a_unix_socket_is_made_again_after_a_kill_and_never_shared(tmp_path: Path) -> None:
-    """Another instance, or a file with its name, is refused. Nothing listens on the port."""
+    """Another instance, also one that waits for its database, or a file with its name, is refused. Nothing listens on the port."""
     path, other = tmp_path / "socket", tmp_path / "other"
     host, refused = f"unix:{path}", [f"cannot listen on unix:{path}: Address already in use"]
     other.mkdir()
@@ -97,6 +97,12 @@ def test_a_unix_socket_is_made_again_after_a_kill_and_never_shared(tmp_path: Pat
         assert path.is_socket()
         service.restart()
         assert site.list().nims == ["0001"]
+    address = {"HOST": host, "DATABASE_URL": f"sqlite:///{tmp_path}/b.db"}
+    with other_program(tmp_path / "b.db") as execute:
+        execute("BEGIN EXCLUSIVE")
+        with started(*COMMAND, env=os.environ | address) as waiting:
+            until(lambda: bool(children(waiting.pid)))
+            assert_refused(other, refused, HOST=host)
 
 
 def migrated(folder: Path) -> Path:

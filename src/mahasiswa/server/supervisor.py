@@ -1,6 +1,7 @@
 """The main process: makes the database ready, listens on the port, starts the workers and restarts those that end."""
 
 import errno
+import fcntl
 import logging
 import math
 import multiprocessing
@@ -301,12 +302,19 @@ def bind(settings: Settings) -> socket.socket:
 
 def _bind_file(path: Path) -> socket.socket:
     """Make a Unix socket in place of one that a killed service has left; raise OSError."""
+    # Another instance may have made its socket, and not listen yet. The lock ends with this process.
+    lock = os.open(f"{path}.lock", os.O_WRONLY | os.O_CREAT, 0o600)
+    taken = OSError(errno.EADDRINUSE, os.strerror(errno.EADDRINUSE))
+    try:
+        fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise taken from None
     with (
         suppress(FileNotFoundError, ConnectionRefusedError),
         socket.socket(socket.AF_UNIX) as other,
     ):
         other.connect(str(path))
-        raise OSError(errno.EADDRINUSE, os.strerror(errno.EADDRINUSE))
+        raise taken
     if path.is_socket():
         path.unlink()
     listener = socket.socket(socket.AF_UNIX)
