@@ -21,6 +21,7 @@ from mahasiswa.web.helpers import PIECE_BYTES, in_messages
 from mahasiswa.web.list_query import Printout
 from mahasiswa.web.pages import Pages
 from mahasiswa.web.preview_page import Alert, PreviewPage, shown_missing
+from mahasiswa.web.request import PageTooLong
 from mahasiswa.web.responses import compressed
 
 REST_NAME = "baris-yang-dilewati.xlsx"
@@ -130,7 +131,7 @@ NOT_PRESSED = Pressed()
 
 
 def do(task: Task) -> Led:
-    """Do a task of a preview. A file or a form that cannot be read leads to a page that says so."""
+    """Do a task. A file or a form that cannot be read leads to a page that says so, and so does a page that is too long."""
     try:
         return TASKS[task.head["task"]](task)
     except sheets.SheetError as error:
@@ -142,6 +143,8 @@ def do(task: Task) -> Led:
         status = 413 if isinstance(error, sheets.TooBig) else 400
         page = task.pages.upload_form(task.head["purpose"], message, status, utf8(pasted))
         return task.shown(page)
+    except PageTooLong:
+        return task.shown(task.pages.error("page too long"))
 
 
 def preview(task: Task) -> Led:

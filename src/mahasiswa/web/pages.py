@@ -17,7 +17,7 @@ from mahasiswa.record import Mahasiswa, digest
 from mahasiswa.store import Query
 from mahasiswa.store.history_items import Batch, Entry, ItemKey
 from mahasiswa.store.store_errors import EditConflict
-from mahasiswa.web.list_html import format_bodies, latest_change, packed, printed_row
+from mahasiswa.web.list_html import format_bodies, latest_change, packed, printed_row, shown
 from mahasiswa.web.list_query import (
     HOME_QUERY,
     MAX_ROWS_PER_PAGE,
@@ -90,7 +90,8 @@ class Pages(PageRenderer):
         """The page to print the records of a selection, whose field is `data`."""
         page = ListQuery(Query(), per=MAX_ROWS_PER_PAGE, total=len(records))
         before, after = self.print_frame(page, len(records), printout, data)
-        rows = format_bodies(printed_row(printout), packed(records), 1, b"")
+        texts = packed(list(map(shown, records)))
+        rows = format_bodies(printed_row(printout), texts, 1, b"")
         headers = {**self.headers, **self.not_stored}
         return Response(joined(chain([before], rows, [after])), 200, headers, "text/html")
 

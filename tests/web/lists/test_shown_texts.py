@@ -39,7 +39,7 @@ def long_texts(page: Page) -> list[str]:
     "target",
     [
         *("/?halaman=1", "/?cari=0&urut=nama", "/?per=500", "/?per=10000", "/mahasiswa/cetak"),
-        *("/mahasiswa/periksa", HISTORY, f"{HISTORY}?cari=005"),
+        *("/mahasiswa/periksa", HISTORY, f"{HISTORY}?cari=005", "/mahasiswa/pilih?cari=0"),
     ],
 )
 def test_a_page_shows_the_beginning_of_a_long_text(site: Site, target: str) -> None:
@@ -49,6 +49,35 @@ def test_a_page_shows_the_beginning_of_a_long_text(site: Site, target: str) -> N
     # The check shows several spaces as one sign.
     assert {len(text) for text in texts} <= {999, 1000}
     assert all(text.endswith("…") for text in texts)
+
+
+def test_a_selection_on_paper_shows_the_beginning_and_its_file_has_all_of_a_text(
+    site: Site,
+) -> None:
+    selection = site.page("/mahasiswa/pilih?cari=0")
+    (data,) = selection.tree.css("input[name=data]")
+    fields = {"data": str(data.attributes["value"])}
+    paper = site.post("/mahasiswa/pilih/cetak", fields)
+    assert paper.status_code == 200
+    texts = long_texts(Page(paper.text, str(paper.url)))
+    assert [len(text) for text in texts] == [1000] * 2 * ROWS
+    assert len(site.post("/mahasiswa/pilih/ekspor.csv", fields).text) > 2 * ROWS * len(LONG)
+
+
+@pytest.mark.parametrize(
+    ("target", "nim", "names"),
+    [("/mahasiswa/impor", "{}", ".near bdi"), ("/mahasiswa/pilih", "{:03}", "#nama bdi")],
+)
+def test_a_preview_shows_the_beginning_of_the_names_of_other_records(
+    site: Site, target: str, nim: str, names: str
+) -> None:
+    """NIMs that have lost their zeros, and names that are not those of the list."""
+    rows = "".join(f"{nim.format(number)}\tBudi\tSolo\n" for number in range(10, ROWS))
+    given = {"tempel": (None, f"NIM\tNama\tAlamat\n{rows}")}
+    answer = site.client.post(target, files=given)
+    assert answer.status_code == 200
+    shown = Page(answer.text, str(answer.url)).texts(names)
+    assert [len(text) for text in shown if '"' in text] == [1000] * (ROWS - 10)
 
 
 def test_a_form_and_the_whole_list_show_all_of_a_text(site: Site) -> None:
