@@ -15,7 +15,7 @@ import psutil  # type: ignore[import-untyped]
 import pytest
 import xlsxwriter  # type: ignore[import-untyped]
 from attack import attacked
-from harness import Service
+from harness import Page, Service
 from processes import children, helpers, is_running, memory, until
 from sockets import CLOSE, Line, post, statuses, upload
 from spreadsheets import (
@@ -116,7 +116,7 @@ def test_a_bomb_is_refused_in_bounded_memory_and_time(
 
 @pytest.mark.parametrize("count", [1_000, pytest.param(10_000, marks=pytest.mark.torture)])
 def test_no_preview_and_no_confirmation_stops_the_worker(database: str, count: int) -> None:
-    """The clock of the tests measures the worker: dear texts, rows of 16,384 cells, and long NIMs."""
+    """The clock of the tests measures the worker: dear texts, rows of 16,384 cells, and long NIMs, which are then removed."""
     chat = "22000186203 Ani, Solo 22000186204 Budi; Bantul\n" * 1400
     few = with_sheet(sheet_xml(HEADER_XML, b"<row>" + text_cell(b"1") * 16_384 + b"</row>"))
     rows = [(f"{n:05}" + "é" * 250, f"Nama {n}", "Solo") for n in range(count)]
@@ -129,6 +129,15 @@ def test_no_preview_and_no_confirmation_stops_the_worker(database: str, count: i
         importer.save(importer.upload(other), "perbarui", ticks=True)
         assert site.get("/mahasiswa/ekspor.xlsx").status_code == 200
         assert f"{rows[-1][1]} S." in site.page("/?per=10&arah=turun").html
+
+        nims = {"tempel": (None, "\n".join(nim for nim, *_ in rows))}
+        selection = Page(site.client.post("/mahasiswa/pilih", files=nims).text, site.origin)
+        (data,) = selection.tree.css("input[name=data]")
+        fields = {"data": str(data.attributes["value"])}
+        for target in ("pilih/cetak", "pilih/ekspor.xlsx", "pilih/ekspor.csv"):
+            assert site.post(f"/mahasiswa/{target}", fields).status_code == 200
+        assert site.post("/mahasiswa/pilih/simpan", fields).status_code == 302
+        assert not site.list().nims
 
 
 def killed_while_reading(service: Service, worker: int, whom: Callable[[], int], how: int) -> bytes:

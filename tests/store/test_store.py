@@ -43,6 +43,16 @@ async def test_records_are_ordered_by_code_point(store: Store) -> None:
     assert [record.nim for record in await store.reader(LIST).after("B", 1)] == ["Z"]
 
 
+async def test_records_with_any_nims_are_found_and_removed_together(store: Store) -> None:
+    """No letter of a nim ends the list of nims that a statement gets."""
+    nims = ["", " ", "NULL", '"', "\\", '\\"', "{}", "'", ",", "[1]", "%s", "\x01", "é🎓"]
+    for nim in nims:
+        await store.add(nim, "Ani", "Solo")
+    assert {*await store.reader(RECORD).find([*nims, "\0"])} == {*nims}
+    await store.write_all("delete", removals=nims)
+    assert await read_all(store) == []
+
+
 REFUSED: dict[tuple[str, str], list[tuple[str | None, str | None, str | None]]] = {
     ("nim", "missing"): [(None, "Budi", "Solo")],
     ("nama", "missing"): [("1", None, "Solo")],

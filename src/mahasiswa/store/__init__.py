@@ -209,7 +209,8 @@ class Store(ABC):
         removed: Sequence[str],
     ) -> Steps[None]:
         yield self.sql.begin_batch, {"kind": batch}
-        yield self.sql.delete, self.sql.of(*removed)
+        for at in range(0, len(removed), PART_RECORDS):
+            yield self.sql.delete, self.sql.of(*removed[at : at + PART_RECORDS])
         new: set[str] = set()
         for records in parts(added):
             rows = yield self.sql.add_all, {"records": as_json(records)}
