@@ -255,12 +255,12 @@ def test_other_sheets_or_all_of_them_are_chosen_in_the_preview(
     assert [page.texts("button[name=semua]") for page in (preview, again)] == [
         ["Baca semua lembar"]
     ] * 2
-    assert "3 lembar, 2 dibaca." in " ".join(again.texts(".actions"))
+    assert "Baru 2 dari 3 lembar (sheet) yang dibaca." in " ".join(again.texts(".actions"))
     of_6000 = [HEADER, *((str(n), "A", "B") for n in range(6000))]
     long = importer.check_again(
         importer.upload(by_openpyxl(several={"A": of_6000, "B": of_6000}), "a.xlsx")
     )
-    assert "2 lembar, 1 dibaca." in " ".join(long.texts(".actions"))
+    assert "Baru 1 dari 2 lembar (sheet) yang dibaca." in " ".join(long.texts(".actions"))
     assert long.texts("button[name=semua]") == []
     every_sheet = importer.site.post(SAVE, {"data": preview.data, "semua": "1"})
     assert (
@@ -611,7 +611,7 @@ def test_rows_that_are_left_are_counted_in_the_button_and_downloaded(importer: I
     preview = importer.upload(table("1|Ani|Solo", "|Budi|Klaten", "TAMU|Citra|=x", "4||Wates"))
     assert [button.text for button in preview.buttons] == ["Simpan 1, lewati 3"]
     (button,) = preview.tree.css("[value=belum]")
-    assert button.text() == "Unduh 3 baris yang dilewati (.xlsx)"
+    assert button.text() == "Unduh 3 baris itu (.xlsx)"
     answer = importer.site.post(SAVE, repaired(preview, periksa="belum"))
     assert answer.headers["content-type"] == SHEET
     named = 'attachment; filename="baris-yang-dilewati.xlsx"'

@@ -40,8 +40,14 @@ COLOURS = """() => [...document.querySelectorAll(
 })"""
 WIDTHS = (320, 375, 599, 600, 768, 1280)
 
-# The specification (4.1.6) requires an empty table body, which axe-core cannot judge.
-ALLOWED_UNDECIDED = {"empty_list": {"th-has-data-cells"}, "no_match": {"th-has-data-cells"}}
+# The specification (4.1.6) requires an empty table body, which axe-core cannot judge. Nor can it judge a text that the
+# buttons at the lower edge of a preview cover in part.
+ALLOWED_UNDECIDED = {
+    "empty_list": {"th-has-data-cells"},
+    "no_match": {"th-has-data-cells"},
+    "preview": {"color-contrast"},
+    "preview_again": {"color-contrast"},
+}
 
 
 @pytest.fixture(scope="module")
