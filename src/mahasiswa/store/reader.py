@@ -24,6 +24,7 @@ from mahasiswa.store import folding
 from mahasiswa.store.history_items import (
     Batch,
     Days,
+    Doubt,
     Entry,
     HistoryPage,
     ItemKey,
@@ -379,30 +380,33 @@ def one(sql: SharedSQL, statement: str, nim: str) -> Steps[Mahasiswa | None]:
 
 def _with_doubt(sql: SharedSQL, entry: Entry) -> Steps[Entry]:
     """The entry; if it added a record that nothing else warns of, with a `twin` that is written otherwise, or its `doubt`."""
-    if entry.before or not entry.after or entry.near or entry.twin:
+    record = entry.after
+    if entry.before or not record or entry.near or entry.twin:
         return entry
-    nim, nama, alamat = entry.after
-    near = {
-        f"{name}_{end}": len(text) + margin
-        for name, text in (("nama", nama), ("alamat", alamat))
-        for end, margin in (("min", -TWIN_MARGIN), ("max", TWIN_MARGIN))
-    }
-    rows = yield sql.alike, {"nim": nim, "first": nama[:3].lower(), **near}
-    for other in map(Mahasiswa._make, rows):
-        if _heard(other) == _heard(entry.after):
+    alike: dict[str, object] = {"nim": record.nim, "first": record.nama[:3].lower()}
+    for name, text in (("nama", record.nama), ("alamat", record.alamat)):
+        alike[f"{name}_min"] = len(text) - TWIN_MARGIN
+        alike[f"{name}_max"] = len(text) + TWIN_MARGIN
+    for other in map(Mahasiswa._make, (yield sql.alike, alike)):
+        if _heard(other) == _heard(record):
             return entry._replace(twin=other)
+    return entry._replace(doubt=(yield from _doubt(sql, record)))
 
+
+def _doubt(sql: SharedSQL, record: Mahasiswa) -> Steps[Doubt | None]:
+    """The reason why a record may be wrong, by the other records."""
+    nim, nama, alamat = record
     first, *others = alamat.lower().split() or [""]
     may_be_name = others and first.isalpha() and not any(map(str.isdigit, alamat))
     rows = yield sql.compared, {"nim": nim, "first": f"{first} %" if may_be_name else ""}
     ((length, letters_are_usual, is_name),) = rows
     if letter_among_digits.search(nim) and not letters_are_usual:
-        return entry._replace(doubt="letters")
+        return "letters"
     if length not in (None, len(nim)):
-        return entry._replace(doubt="length")
+        return "length"
     if any(map(str.isdigit, nama)):
-        return entry._replace(doubt="digits")
-    return entry._replace(doubt="swapped") if is_name else entry
+        return "digits"
+    return "swapped" if is_name else None
 
 
 def _heard(record: Mahasiswa) -> Sequence[str]:

@@ -190,12 +190,8 @@ class _Conversation(NamedTuple):
             await self._send(ANSWER, await answer(name, arguments))
             kind, message = await self._receive()
         head = json.loads(message)
-        if "errno" in head:
-            raise OSError(head["errno"], os.strerror(head["errno"]))
-        if "error" in head:
-            raise RuntimeError(head["error"])
-        if "problem" in head:
-            raise BodyRefused(head["problem"], head["limit"])
+        _raise_failure(head)
+
         pieces: list[bytes] = []
         rows: list[Sequence[Any]] = []
         rows_bytes = 0
@@ -227,6 +223,16 @@ class _Conversation(NamedTuple):
             if len(message) > MESSAGE_MAX_BYTES:
                 raise ConnectionError
         return kind, bytes(message)
+
+
+def _raise_failure(head: Mapping[str, Any]) -> None:
+    """Raise what a helper has failed with."""
+    if "errno" in head:
+        raise OSError(head["errno"], os.strerror(head["errno"]))
+    if "error" in head:
+        raise RuntimeError(head["error"])
+    if "problem" in head:
+        raise BodyRefused(head["problem"], head["limit"])
 
 
 def helper_task(request: BareRequest, name: str, **head: object) -> Mapping[str, object]:

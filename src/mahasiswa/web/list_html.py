@@ -208,6 +208,14 @@ def latest_change(item: Entry | Batch, when: Markup, history_url: str, *, is_own
 
     `when` is its moment as an element; without `history_url` the line has no link.
     """
+    link = f' · <a href="{escaped(history_url)}">{wording.HISTORY}</a>' if history_url else ""
+    label = wording.OWN_CHANGE if is_own else wording.LATEST
+    line = f'<p class="latest" role="status">{label}: {_sentence(item)} {when}{link}</p>'
+    return Markup(line)  # noqa: S704 - its texts are escaped
+
+
+def _sentence(item: Entry | Batch) -> str:
+    """What a change has done, as HTML."""
     done = wording.LATEST_LINES.get(item.kind) or f"{{who}} {verb(item).lower()}"
     values = {}
     if isinstance(item, Batch):
@@ -223,10 +231,7 @@ def latest_change(item: Entry | Batch, when: Markup, history_url: str, *, is_own
         if item.kind == "nim" and entry.before:
             done = wording.LATEST_NIM_LINE
             values["old"] = _isolated(entry.before.nim, SHOWN_NIM_MAX_CHARACTERS)
-    link = f' · <a href="{escaped(history_url)}">{wording.HISTORY}</a>' if history_url else ""
-    label = wording.OWN_CHANGE if is_own else wording.LATEST
-    line = f'<p class="latest" role="status">{label}: {done.format_map(values)} {when}{link}</p>'
-    return Markup(line)  # noqa: S704 - its texts are escaped
+    return done.format_map(values)
 
 
 def _isolated(value: str, maximum: int) -> str:

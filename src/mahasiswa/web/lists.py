@@ -6,7 +6,8 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import suppress
 from functools import cache, partial
 from io import BytesIO
-from itertools import chain, islice
+from itertools import islice
+from typing import BinaryIO
 
 from starlette.responses import Response
 
@@ -25,7 +26,6 @@ from mahasiswa.web.list_query import (
     is_list_query,
     query_of,
 )
-from mahasiswa.web.page_renderer import joined
 from mahasiswa.web.pages import Frame, Pages
 from mahasiswa.web.responses import Stream, chunks_of, rendered_in_thread, unsent_file
 from mahasiswa.web.service import Request
@@ -82,40 +82,26 @@ async def _page(request: Request, page: ListQuery, store: Store, pages: Pages) -
     size = list_html.size_of(found.records)
     request.count_answer(size)
     # To count other spellings takes as long as the search itself.
-    if found.total and page.query.cari and time.monotonic() - began < SAME_SOUND_TIMEOUT_SECONDS:
-        shown = await _with_same_sound(at_end, store)
-    else:
-        shown = await _with_spellings(at_end, store)
-
-    def render() -> Response:
-        before, after = pages.list_frame(len(found.records), found.last, shown)
-        row = list_html.row_format(pages.prefix, shown.list_query, is_ticked=shown.has_ticks)
-        rows = list_html.format_bodies(row, list_html.packed(found.records), shown.offset + 1)
-        body = joined(chain([before], rows, [after]))
-        return Response(body, headers=pages.headers, media_type="text/html")
-
-    return (
-        await rendered_in_thread(request, kind, render)
-        if size > list_html.INLINE_MAX_CHARACTERS
-        else render()
-    )
+    is_quick = time.monotonic() - began < SAME_SOUND_TIMEOUT_SECONDS
+    shown = await _with_spellings(at_end, store, is_quick=is_quick)
+    render = partial(pages.list_page, shown, found)
+    if size > list_html.INLINE_MAX_CHARACTERS:
+        return await rendered_in_thread(request, kind, render)
+    return render()
 
 
-async def _with_spellings(page: ListQuery, store: Store) -> ListQuery:
-    """A search that finds nothing, with other searches to offer. If there is no slot or time for them, it has none."""
-    if page.query.cari and not page.total and not page.change:
-        with suppress(Busy, TookTooLong):
-            found = await store.reader(SEARCH).spellings(page.query, SPELLINGS_OFFERED)
-            return page._replace(spellings=found)
-    return page
+async def _with_spellings(page: ListQuery, store: Store, *, is_quick: bool = False) -> ListQuery:
+    """A search with other searches to offer: if it finds nothing, or those that a quick one does not find.
 
-
-async def _with_same_sound(page: ListQuery, store: Store) -> ListQuery:
-    """A search with other spellings that it does not find. It has none if they take too long."""
+    If there is no slot or time for them, it has none.
+    """
+    query, reader = page.query, store.reader(SEARCH)
     with suppress(Busy, TookTooLong, TimeoutError):
-        async with asyncio.timeout(SAME_SOUND_TIMEOUT_SECONDS):
-            found = await store.reader(SEARCH).same_sound(page.query, SPELLINGS_OFFERED)
-            return page._replace(spellings=found)
+        if query.cari and not page.total and not page.change:
+            return page._replace(spellings=await reader.spellings(query, SPELLINGS_OFFERED))
+        if query.cari and page.total and is_quick:
+            async with asyncio.timeout(SAME_SOUND_TIMEOUT_SECONDS):
+                return page._replace(spellings=await reader.same_sound(query, SPELLINGS_OFFERED))
     return page
 
 
@@ -123,25 +109,12 @@ async def _long_page(
     request: Request, page: ListQuery, store: Store, pages: Pages, printout: Printout | None = None
 ) -> Response:
     """A page of up to MAX_ROWS_PER_PAGE rows, to print. Like an export, it is read at one moment, in bounded memory."""
-    row = (
-        list_html.printed_row(printout)
-        if printout
-        else list_html.row_format(pages.prefix, page.list_query)
-    )
-
-    end = b"" if printout else b"</tbody>\n"
-
-    def write(records: Iterator[Mahasiswa]) -> ListQuery:
-        total = 0
-        while chunk := list(islice(records, list_html.BODY_ROWS)):
-            wanted = chunk[max(0, page.offset - total) : max(0, page.offset + page.per - total)]
-            shown = list_html.packed(list(map(list_html.shown, wanted)))
-            first = max(page.offset, total) + 1
-            file.writelines(list_html.format_bodies(row, shown, first, end))
-            total += len(chunk)
-        return page.with_total(total)
+    row, end = list_html.row_format(pages.prefix, page.list_query), b"</tbody>\n"
+    if printout:
+        row, end = list_html.printed_row(printout), b""
 
     with unsent_file() as file:
+        write = partial(_write_rows, file, page, row, end)
         at_end = await in_thread(store.reader(EXPORT).chunks(page.query), write)
         file.flush()  # so a full disk is noticed before the answer
         if at_end.halaman != page.halaman:  # past the end: show the last page
@@ -154,6 +127,24 @@ async def _long_page(
             latest = await store.reader(LIST).last(page.change)
             around = pages.list_frame(count, latest, await _with_spellings(at_end, store))
         return Stream(request, chunks_of(file, *around), pages.headers, file=file)
+
+
+def _write_rows(
+    file: BinaryIO,
+    page: ListQuery,
+    row: list_html.RowFormat,
+    end: bytes,
+    records: Iterator[Mahasiswa],
+) -> ListQuery:
+    """Write the rows of a page; return the page with the number of all records."""
+    total = 0
+    while chunk := list(islice(records, list_html.BODY_ROWS)):
+        wanted = chunk[max(0, page.offset - total) : max(0, page.offset + page.per - total)]
+        shown = list_html.packed(list(map(list_html.shown, wanted)))
+        first = max(page.offset, total) + 1
+        file.writelines(list_html.format_bodies(row, shown, first, end))
+        total += len(chunk)
+    return page.with_total(total)
 
 
 async def _stream(

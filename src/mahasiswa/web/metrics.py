@@ -23,6 +23,13 @@ BOUNDS_SECONDS = (0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10.0, float("inf"))
 
 HISTOGRAM = "mahasiswa_request_seconds"
 
+WORK = (
+    ("running", "Work of each kind that runs."),
+    ("running_max", "Maximum work of each kind that runs at the same time."),
+    ("waiting", "Work of each kind that waits."),
+    ("waiting_max", "Maximum work of each kind that may wait."),
+)
+
 VERSION = metadata.version("mahasiswa")
 
 # The end of the name of a series, its value, and its labels.
@@ -90,24 +97,13 @@ class Metrics:
             "Durations of requests by route. A list page from memory counts as 0 s.",
             self._histogram(),
         )
-        kinds, running, waiting = zip(*limits.slots.load(), strict=True)
-        for name, meaning, values in (
-            ("running", "Work of each kind that runs.", running),
-            (
-                "running_max",
-                "Maximum work of each kind that runs at the same time.",
-                [kind.running for kind in kinds],
-            ),
-            ("waiting", "Work of each kind that waits.", waiting),
-            (
-                "waiting_max",
-                "Maximum work of each kind that may wait.",
-                [kind.waiting for kind in kinds],
-            ),
-        ):
-            work = [
-                ("", value, {"kind": kind.name}) for kind, value in zip(kinds, values, strict=True)
-            ]
+        # The number that runs and that waits, and the maximum of each.
+        load = [
+            (kind.name, (running, kind.running, waiting, kind.waiting))
+            for kind, running, waiting in limits.slots.load()
+        ]
+        for at, (name, meaning) in enumerate(WORK):
+            work = [("", numbers[at], {"kind": kind}) for kind, numbers in load]
             yield f"mahasiswa_work_{name}", meaning, work
         for name, meaning, value in chain(
             self._state(limits, is_up), _backups(last) if last else (), self._process()

@@ -83,13 +83,7 @@ class Middleware:
             log.exception("an answer could not be completed")
             raise
         finally:
-            seconds = time.perf_counter() - began
-            log_request(request, self.guard, status, seconds)
-            if self.service.metrics:
-                route = next(iter(request.methods.values()), None)
-                self.service.metrics.observe(
-                    route.path if route else "other", request.method, status, seconds
-                )
+            self._note(request, status, time.perf_counter() - began)
 
     async def _respond(self, request: Request) -> Response:
         problem = self.guard.problem(request.scope)
@@ -140,24 +134,28 @@ class Middleware:
             request.count_answer(len(response.body))
         return response
 
+    def _note(self, request: Request, status: int, seconds: float) -> None:
+        """Count a request. Log it if it changed something or was refused, with its address and its number.
 
-def log_request(request: Request, guard: RequestGuard, status: int, seconds: float) -> None:
-    """Log a request that changed something or was refused, not a page that was read, with its address and its number.
+        The path is logged as it was sent, percent-encoded and without its query; a nim is quoted as JSON in ASCII. So a
+        client can put neither a line break nor an escape sequence into the log, and a long text is cut.
+        """
+        method: str = request.method
+        if self.service.metrics:
+            route = next(iter(request.methods.values()), None)
+            path = route.path if route else "other"
+            self.service.metrics.observe(path, method, status, seconds)
 
-    The path is logged as it was sent, percent-encoded and without its query; a nim is quoted as JSON in ASCII. So a
-    client can put neither a line break nor an escape sequence into the log, and a long text is cut.
-    """
-    method: str = request.method
-    level = logging.INFO if status < 400 else logging.WARNING if status < 500 else logging.ERROR
-    if (status < 400 and method != "POST") or not log.isEnabledFor(level):
-        return
-    # HttpProtocol bounds its length.
-    path = _quoted(request.scope["raw_path"].decode("latin-1"))[1:-1]
-    nim = "" if request.added_nim is None else f" {_quoted(request.added_nim[:NIM_MAX_CHARACTERS])}"
-    oleh = OLEH.get()
-    who = "" if oleh is None else f" by {_quoted(oleh)}"
-    sender = f"{guard.address(request.scope)} {request.number}"
-    write_line(level, f"{method} {path}{nim}{who} {status} {seconds * 1000:.1f} ms {sender}")
+        level = logging.INFO if status < 400 else logging.WARNING if status < 500 else logging.ERROR
+        if (status < 400 and method != "POST") or not log.isEnabledFor(level):
+            return
+        # HttpProtocol bounds its length.
+        path = _quoted(request.scope["raw_path"].decode("latin-1"))[1:-1]
+        added, oleh = request.added_nim, OLEH.get()
+        nim = "" if added is None else f" {_quoted(added[:NIM_MAX_CHARACTERS])}"
+        who = "" if oleh is None else f" by {_quoted(oleh)}"
+        sender = f"{self.guard.address(request.scope)} {request.number}"
+        write_line(level, f"{method} {path}{nim}{who} {status} {seconds * 1000:.1f} ms {sender}")
 
 
 def _quoted(text: str) -> str:

@@ -14,10 +14,17 @@ from starlette.responses import Response
 
 from mahasiswa import wording
 from mahasiswa.record import Mahasiswa, digest
-from mahasiswa.store import Query
+from mahasiswa.store import Hits, Query
 from mahasiswa.store.history_items import Batch, Entry, ItemKey
 from mahasiswa.store.store_errors import EditConflict
-from mahasiswa.web.list_html import format_bodies, latest_change, packed, printed_row, shown
+from mahasiswa.web.list_html import (
+    format_bodies,
+    latest_change,
+    packed,
+    printed_row,
+    row_format,
+    shown,
+)
 from mahasiswa.web.list_query import (
     HOME_QUERY,
     MAX_ROWS_PER_PAGE,
@@ -94,6 +101,15 @@ class Pages(PageRenderer):
         rows = format_bodies(printed_row(printout), texts, 1, b"")
         headers = {**self.headers, **self.not_stored}
         return Response(joined(chain([before], rows, [after])), 200, headers, "text/html")
+
+    def list_page(self, page: ListQuery, found: Hits) -> Response:
+        """One page of the list, or of a search."""
+        before, after = self.list_frame(len(found.records), found.last, page)
+        row = row_format(self.prefix, page.list_query, is_ticked=page.has_ticks)
+        rows = format_bodies(row, packed(found.records), page.offset + 1)
+        return Response(
+            joined(chain([before], rows, [after])), headers=self.headers, media_type="text/html"
+        )
 
     def latest(self, item: Entry | Batch | None, page: ListQuery | None) -> Markup:
         """The person's own change, or the latest one. It stays in the window if the URL's fragment leads to a row.
