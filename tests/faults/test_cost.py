@@ -31,6 +31,7 @@ from mahasiswa.web.forms import FORM_MAX_BYTES
 from mahasiswa.work import BODIES_MAX_BYTES, EXPORT, PREVIEW, SEARCH, Kind
 
 CONFIRM, DELETE = "/mahasiswa/impor/simpan", "/mahasiswa/pilih"
+PRINT = f"{DELETE}/cetak"
 MEGABYTE = 1 << 20
 
 RESET = struct.pack("ii", 1, 0)
@@ -321,14 +322,16 @@ HEADERS = {  # that the code reads
     ),
     *("content-encoding", "transfer-encoding", "x-forwarded-for", "x-remote-user"),
 }
+LAYOUT = ("kop", "tanpa", "judul", "kolom", "kota", "jabatan", "nama", "nip")  # of a printout
 QUERIES = {  # the parameters that the code reads, and a path that reads them
     **dict.fromkeys(("cari", "di", "urut", "arah", "halaman", "per"), "/"),
-    **dict.fromkeys(("kop", "tanpa"), "/mahasiswa/cetak"),
+    **dict.fromkeys(LAYOUT, "/mahasiswa/cetak"),
     **dict.fromkeys(("jenis", "tanggal", "kelompok"), "/mahasiswa/riwayat"),
     **dict.fromkeys(("nim", "lagi", "daftar", "perubahan"), "/mahasiswa/add"),
 }
 OF_A_COLUMN = "kolom-0123abcd-0"  # the digest of the titles and the number of the column
 FIELDS = {  # the fields of forms that the code reads, and a path that reads them
+    **dict.fromkeys(LAYOUT, PRINT),
     **dict.fromkeys(("nim", "nama", "alamat"), "/mahasiswa/add"),
     "versi": "/mahasiswa/edit/1",
     "sebagian": "/mahasiswa/riwayat/kelompok/1",
@@ -339,7 +342,8 @@ FIELDS = {  # the fields of forms that the code reads, and a path that reads the
 }
 # The names of the parts of an upload that the code reads.
 UPLOADED = ("berkas", "tempel", "lembar", OF_A_COLUMN)
-SIGNED = b"data=DATA"  # of a preview that the service has made
+# The fields of an import and of a selection that the service has made.
+SIGNED = {CONFIRM: b"data=DATA", PRINT: b"data=CHOSEN"}
 
 
 def with_header(name: str, value: bytes, body: bytes = b"") -> bytes:
@@ -365,12 +369,11 @@ def in_chunks(value: bytes) -> bytes:
 
 
 def with_field(path: str, name: str, value: bytes) -> bytes:
-    return form(
-        path, SIGNED * (path == CONFIRM and name != "data") + b"&" + name.encode() + b"=" + value
-    )
+    signed = b"" if name == "data" else SIGNED.get(path, b"")
+    return form(path, signed + b"&" + name.encode() + b"=" + value)
 
 
-LONGEST = {path: MEGABYTE if path == CONFIRM else FORM_MAX_BYTES - 20 for path in FIELDS.values()}
+LONGEST = {path: MEGABYTE if path in SIGNED else FORM_MAX_BYTES - 20 for path in FIELDS.values()}
 PATHS: dict[str, list[str]] = {"fields": [], "preview": [], "upload": []}
 for route in ROUTES:
     if route.body:
@@ -381,6 +384,7 @@ PARTS: dict[str, tuple[int, Callable[[bytes], bytes]]] = {
     "query of the form": (8_000, partial(get, "/mahasiswa/add?")),
     "query after a search": (8_000, partial(get, "/mahasiswa/add?cari=x")),
     **{f"header {name}": (60_000, partial(with_header, name)) for name in sorted(HEADERS)},
+    "a search to select": (8_000, partial(get, f"{DELETE}?cari=")),
     **{f"parameter {name}": (8_000, partial(get, f"{path}?{name}=")) for name, path in QUERIES.items()},
     **{f"body of {path}": (FORM_MAX_BYTES, partial(form, re.sub(":(nim|id)", "1", path))) for path in PATHS["fields"]},
     **{f"field {name}": (LONGEST[path], partial(with_field, path, name)) for name, path in FIELDS.items()},
@@ -411,16 +415,18 @@ asyncio.Handle._run = measured
 
 
 class Measured(NamedTuple):
-    """A service whose callbacks are measured, the file that gets the dear ones, in ms, and the field of a preview."""
+    """A service whose callbacks are measured, the file that gets the dear ones, in ms, and the fields SIGNED."""
 
     service: Service
     costs: Path
-    data: bytes
+    signed: list[bytes]
 
     def cost(self, part: str, filler: bytes) -> float:
         """Return the ms of the dearest callback for this request from three clients: the best of three, as programs disturb."""
         size, request = PARTS[part]
-        data = request(filler * (size // len(filler))).replace(SIGNED, self.data, 1)
+        data = request(filler * (size // len(filler)))
+        for place, field in zip(SIGNED.values(), self.signed, strict=True):
+            data = data.replace(place, field, 1)
         length = len(data.partition(b"\r\n\r\n")[2])
         data = re.sub(rb"(?<=Content-Length: )\d+", b"%d" % length, data, count=1)
         dearest: list[float] = []
@@ -449,8 +455,12 @@ def measured(tmp_path: Path) -> Iterator[Measured]:
         service.site() as site,
     ):
         fill(tmp_path / "a.db", 300)
-        data = Importer(site).paste("NIM\tNama\tAlamat\n1\tSiti\tSolo").data
-        yield Measured(service, costs, urlencode({"data": data}).encode())
+        shown = (
+            Importer(site).paste("NIM\tNama\tAlamat\n1\tSiti\tSolo"),
+            site.page(f"{DELETE}?cari=a"),
+        )
+        fields = [page.tree.css("input[name=data]")[0].attributes["value"] for page in shown]
+        yield Measured(service, costs, [urlencode({"data": field}).encode() for field in fields])
 
 
 @pytest.mark.parametrize(
@@ -493,10 +503,11 @@ def test_a_head_that_comes_byte_by_byte_is_searched_once(measured: Measured) -> 
 READS = {
     r'(?:name == |(?:headers|sent)\.get\()b"[a-z-]+"|b"[a-z-]+" (?:not )?in headers': HEADERS
     - {"x-remote-user"},
-    r'(?:parameters|query_params)\.get\("\w+"|_whole\(parameters, "\w+"|"\w+" in parameters|b"lagi=1"': {
+    r'(?:parameters|query_params)\.get\("\w+"|_whole\(parameters, "\w+"|"\w+" in parameters|b"lagi=1"|names = \([^)]+': {
         *QUERIES
     },
-    r'sent\["[^"]+"|body=\([^)]+': {*FIELDS, "data"} - {OF_A_COLUMN},
+    r'sent\["[^"]+"|_inputs\(sent, [^)]+|body=\([^)]+': {*FIELDS, "data"} - {OF_A_COLUMN, *LAYOUT}
+    | {"nama"},
     r'form\.get\("\w+"|and name == "\w+"|texts\.get\("[^"]+"': {*UPLOADED} - {OF_A_COLUMN},
 }
 """How the code reads headers, parameters of a query, fields of a form and parts of an upload, and their names."""
