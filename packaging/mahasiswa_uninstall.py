@@ -13,6 +13,7 @@ import hashlib
 import os
 import re
 import shutil
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -42,6 +43,7 @@ REMOVED = (
 )
 # Folders whose files go to root, because a later user may get the number of the removed one.
 KEPT = (ROOT / "backup", ROOT / "tmp", BACKUPS)
+SIGNALS = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
 HEADER = b"SQLite format 3\0"
 TABLES = ("mahasiswa ORDER BY nim", "mahasiswa_history ORDER BY id")
 
@@ -57,6 +59,10 @@ def say(text: str) -> None:
 def fail(text: str) -> NoReturn:
     say(text)
     sys.exit(1)
+
+
+def interrupt(*_: object) -> NoReturn:
+    raise Failure("interrupted")
 
 
 def finished(*words: str | Path) -> subprocess.CompletedProcess[str]:
@@ -145,21 +151,27 @@ def is_leftover(file: Path) -> bool:
     return bool(re.search(r"\.(before|damaged|newer)-\d{8}T\d{6}Z", file.name))
 
 
-def folders_of_backups(given: Sequence[str]) -> Sequence[Path]:
-    """Return the folders with back-ups; those that are removed do not count."""
+def folders_of_backups(files: Sequence[str]) -> Sequence[Path]:
+    """Return the folders with back-ups, also those of these files; those that are removed do not count."""
     named = finished("systemctl", "show", "--property=Environment", "--value", "mahasiswa").stdout
     found = [Path(word) for word in re.findall(r"\bBACKUP_DIR=(\S+)", named)]
-    found += [Path(file).resolve().parent for file in given]
+    found += [Path(file).resolve().parent for file in files]
     removed = (RECORDS.resolve(), (ROOT / "srv/mahasiswa").resolve())
     folders = dict.fromkeys(folder.resolve() for folder in [BACKUPS, *found] if folder.is_dir())
     return [folder for folder in folders if not any(map(folder.is_relative_to, removed))]
 
 
-def prove(folders: Sequence[Path]) -> Sequence[Path]:
-    """Look for a back-up of each list, and say where it is; return files to be kept; raise Failure."""
+def prove(given: Sequence[str]) -> tuple[Sequence[Path], Sequence[Path]]:
+    """Look for a back-up of each list, and say where it is; raise Failure.
+
+    Return the folders of back-ups, and the files to be kept.
+    """
     done = finished("mahasiswa-run", "backup")
     if "database: postgresql:" in done.stderr:
         say("the records are in PostgreSQL, and stay there.")
+    # Its last line is `FILE: 28672 bytes, verified`. The folder may be known to the settings file alone.
+    made = done.stdout.rstrip().rpartition("\n")[2].rpartition(": ")[0]
+    folders = folders_of_backups([*given, *filter(None, [made])])
     kept = []
     for file, wanted in lists():
         if backup := backup_of(wanted, folders):
@@ -169,7 +181,7 @@ def prove(folders: Sequence[Path]) -> Sequence[Path]:
         else:
             sys.stderr.write(done.stderr)
             raise Failure(f"no back-up outside the removed folders holds the records of {file}")
-    return kept
+    return folders, kept
 
 
 def stop(given: Sequence[str]) -> tuple[Sequence[Path], Sequence[Path]]:
@@ -178,9 +190,10 @@ def stop(given: Sequence[str]) -> tuple[Sequence[Path], Sequence[Path]]:
     try:
         for unit in units():
             run("systemctl", "stop", unit)
-        folders = folders_of_backups(given)
-        return folders, prove(folders)
+        return prove(given)
     except (Failure, OSError) as error:
+        for number in SIGNALS:
+            signal.signal(number, signal.SIG_IGN)
         for unit in active:
             finished("systemctl", "start", unit)
         raise Failure(f"{error}. Nothing was removed") from error
@@ -224,6 +237,9 @@ def uninstall(folders: Sequence[Path], kept: Sequence[Path]) -> None:
 
 
 def main() -> None:
+    for number in SIGNALS:
+        if signal.getsignal(number) != signal.SIG_IGN:  # as by nohup
+            signal.signal(number, interrupt)
     if not os.access(UNITS, os.W_OK):
         fail("this user may not remove units. Run it as root.")
     try:

@@ -74,7 +74,8 @@ class Commands:
         self._is_ended = False
         self.is_going_back = False
         for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, self._note)
+            if signal.getsignal(number) != signal.SIG_IGN:  # as by nohup
+                signal.signal(number, self._note)
 
     def _note(self, number: int, _frame: object) -> None:
         self._is_ended = True

@@ -18,7 +18,7 @@ STUBS = Path(__file__).parent / "install" / "stubs"
 
 FAULT = """
 import errno, os, runpy, signal, sys
-number, is_kill, *sys.argv = int(sys.argv[1]), sys.argv[2] == "kill", *sys.argv[3:]
+number, mode, *sys.argv = int(sys.argv[1]), *sys.argv[2:]
 changes = {"os.rename", "os.symlink", "os.remove", "os.rmdir"}
 questions = {"inspect", "exists", "is-active", "exec", "git"}
 seen = 0
@@ -28,14 +28,17 @@ def look(event, arguments):
     seen += is_command or event in changes
     if seen == number:
         seen += 1
-        if is_kill:
+        if mode == "kill":
             os.kill(os.getpid(), signal.SIGKILL)
         os.close(os.open(os.environ["DESTDIR"] + "/failed", os.O_CREAT))
+        if mode == "interrupt":
+            os.kill(os.getpid(), signal.SIGINT)
+            return
         raise OSError(errno.ENOSPC, "No space left on device")
 sys.addaudithook(look)
 runpy.run_path(sys.argv[0], run_name="__main__")
 """
-"""Runs a program, and kills it before its n-th command or change of a file, or lets that one fail, as on a full disk."""
+"""Runs a program, and kills or interrupts it before its n-th command or change of a file, or lets that fail, as on a full disk."""
 
 RECORDS = ["1 Siti", "2 Budi"]
 OLD, NEW = "tables=1 starts=true builds=true", "tables=2 starts=true builds=true"

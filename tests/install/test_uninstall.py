@@ -57,18 +57,27 @@ def world(tmp_path: Path) -> Uninstalled:
     return Uninstalled(tmp_path / "world")
 
 
-@pytest.mark.parametrize("mode", ["fail", "kill"])
+@pytest.mark.parametrize("mode", ["fail", "kill", "interrupt"])
 def test_records_are_removed_only_if_a_back_up_holds_them(world: Uninstalled, mode: str) -> None:
     """If a step fails before, the service runs and nothing is removed. The next run goes on."""
     for _ in world.faults(mode):
         assert world.copies()
-        if mode == "fail" and not any((world.folder / BACKUPS).iterdir()):
+        if mode != "kill" and not any((world.folder / BACKUPS).iterdir()):
             assert world.running() == OLD
             assert world.database.exists()
         done = world.run()
         assert world.is_gone(), done.stderr
         (backup, *_) = world.copies()
         assert backup.parent == world.folder / BACKUPS
+
+
+def test_a_back_up_in_the_folder_of_the_settings_file_counts(world: Uninstalled) -> None:
+    """Only the command that makes the back-up knows that folder."""
+    world.put("backup-folder", "mnt/usb")
+    (world.folder / "mnt/usb").mkdir(parents=True)
+    done = world.run()
+    assert f"are in {world.folder}/mnt/usb/mahasiswa-" in done.stderr
+    assert world.is_gone()
 
 
 def test_nothing_is_removed_if_the_back_up_disk_is_full(world: Uninstalled, tmp_path: Path) -> None:
