@@ -218,6 +218,9 @@ def test_a_list_that_has_shrunk_is_an_alarm_until_its_number_is_accepted(kept: O
         assert re.search("records_missing.* 0\n", site.get("/metrics").text)
         run_script(kept.database, "DELETE FROM mahasiswa WHERE nim >= '179'")
         assert SHRUNK.format(21) in kept.run("doctor").stdout
+    overwrite(kept.database, 0, 4096)
+    (line,) = kept.failed("doctor", "--accept")
+    assert line == f"mahasiswa: {kept.database} cannot be read, so no number is accepted"
 
 
 def test_a_lost_database_is_not_begun_anew_beside_its_copies(kept: Operator) -> None:

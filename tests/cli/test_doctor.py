@@ -195,8 +195,14 @@ def test_damage_is_found_and_makes_the_service_unwell(kept: Operator) -> None:
 
 
 FAULTS: dict[str, tuple[Callable[[Path, Path], object], str]] = {
-    "a missing file": (lambda database, _: database.unlink(), r"mahasiswa\.db does not exist\. "),
-    "no list": (lambda database, _: database.write_bytes(b""), "holds no list. Check DATABASE_URL"),
+    "a missing file": (
+        lambda database, _: database.unlink(),
+        r"mahasiswa\.db does not exist\. To begin an empty list: mahasiswa begin\. .* restore /.*\.db$",
+    ),
+    "no list": (
+        lambda database, _: database.write_bytes(b""),
+        "holds no list. Check DATABASE_URL. To begin an empty list: mahasiswa begin$",
+    ),
     "a newer version": (
         lambda database, _: run_script(database, "PRAGMA user_version = 99"),
         "schema version 99",

@@ -29,19 +29,17 @@ def examine(path: Path, folder: Path | None, *, quick: bool) -> Iterator[Finding
     path = path.resolve()
     if problem := access_problem(path):
         raise Unusable(problem)
+    empty = f"To begin an empty list: {typed('begin')}"
     if not path.exists():
-        raise Unusable(
-            f"{path} does not exist. Start the service for an empty list, or run: {typed('restore FILE')}"
-        )
+        back = f"To have the records of a back-up: {typed('restore FILE')}"
+        raise Unusable(f"{path} does not exist. {empty}. {back}")
     with usable(path), closing(connect(path)) as db:
         db.set_progress_handler(interrupt.check, CHECK_STEPS)
         if 0 < known_version(db, path) < len(sqlite_schema.UPGRADES):
             yield good(f"{path} is of an older version. The service upgrades it at its start.")
             return
         if not db.execute(sql.STORED_TABLES).get:
-            raise Unusable(
-                f"{path} holds no list. Check DATABASE_URL, or start the service for an empty list"
-            )
+            raise Unusable(f"{path} holds no list. Check DATABASE_URL. {empty}")
         for find in QUICK_CHECKS if quick else CHECKS:
             yield from find(db, path)
     if folder and not quick:

@@ -122,7 +122,10 @@ class SQLiteEngine(Engine):
 
     def accept(self, folder: Path | None) -> int:
         del folder  # the note stands beside the database
-        return accepted(self._path, backup.count_records(self._path) or 0)
+        count = backup.count_records(self._path)
+        if count is None:
+            raise Unusable(f"{self._path} cannot be read, so no number is accepted")
+        return accepted(self._path, count)
 
     def check_removal(self, folder: Path | None) -> None:
         doubt = "" if backup.count_records(self._path) else "the list is empty"
