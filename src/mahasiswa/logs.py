@@ -15,7 +15,8 @@ from functools import cache, lru_cache
 from queue import SimpleQueue
 from threading import Thread
 
-STANDARD_OUTPUT, STANDARD_ERROR = 1, 2
+STANDARD_OUTPUT = 1
+STANDARD_ERROR = 2
 WRITE_MAX_BYTES = select.PIPE_BUF  # a pipe takes them as a whole or not at all
 QUEUE_MAX_LINES = 1000  # that wait for the thread of a worker
 # In which the thread gathers lines. If it woke for each of them, an addition would take 15% longer (2026-11-23).

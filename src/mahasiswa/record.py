@@ -84,7 +84,8 @@ INVISIBLE = "\u00ad\u200b\u200c\u200d\u200e\u200f\u2060\ufeff"
 
 # Characters that people confuse in a nim, in lower case. A character of NEAR_FROM is replaced by the character of NEAR_TO
 # at the same place, or removed if NEAR_TO is shorter.
-NEAR_FROM, NEAR_TO = "lio .-" + INVISIBLE, "110"
+NEAR_FROM = "lio .-" + INVISIBLE
+NEAR_TO = "110"
 
 
 def near_key(nim: str) -> str:
@@ -103,10 +104,13 @@ NEAR_NIMS_MAX = 20
 
 def near_nims(nim: str) -> Sequence[str]:
     """At most NEAR_NIMS_MAX other nims with the same `near_key`: those that people type, or that spreadsheets make."""
-    key, typed, nim = near_key(nim), nim, nim.strip()
+    key = near_key(nim)
+    typed = nim
+    nim = nim.strip()
     if not key:
         return ()
-    numeric, plain = nim.translate(_DIGITS), nim.translate(_WITHOUT_SEPARATORS)
+    numeric = nim.translate(_DIGITS)
+    plain = nim.translate(_WITHOUT_SEPARATORS)
     forms = [
         numeric,
         plain,
@@ -144,7 +148,8 @@ def slips(nim: str) -> Sequence[str]:
 _CONFUSED = (("0", "O"), ("1", "lI"))
 _DIGITS = str.maketrans("lIioO", "11100")
 _WITHOUT_SEPARATORS = str.maketrans("", "", " .-")
-_ALIKE, _GONE = NEAR_FROM[: len(NEAR_TO)], NEAR_FROM[len(NEAR_TO) :]
+_ALIKE = NEAR_FROM[: len(NEAR_TO)]
+_GONE = NEAR_FROM[len(NEAR_TO) :]
 # It has the digits too, because str.translate takes four times as long for a character that its table lacks.
 _NEAR = str.maketrans(
     digits + ascii_uppercase + _ALIKE.upper() + _ALIKE,

@@ -190,7 +190,8 @@ def _is_slip(name: str, setting: str) -> bool:
     """
     if setting in name or any(map(str.isdigit, name)):
         return False
-    written, meant = name.upper().replace("_", ""), setting.replace("_", "")
+    written = name.upper().replace("_", "")
+    meant = setting.replace("_", "")
     equal = sum(block.size for block in SequenceMatcher(None, written, meant).get_matching_blocks())
     is_one_letter_off = len(meant) > 4 and len(written) + len(meant) - 2 * equal <= 2
     return (

@@ -42,5 +42,6 @@ class SharedTask(Generic[T]):
     async def _work_after(self, previous: asyncio.Task[T] | None, asked: float) -> T:
         if previous and not previous.done():
             await asyncio.wait([previous])
-        self._running, self._next = self._next, None  # a later caller needs another call
+        self._running = self._next
+        self._next = None  # a later caller needs another call
         return await self._work(asked)

@@ -218,7 +218,9 @@ TEMPLATE_HINTS = (_NIM_HINT, "Nama lengkap mahasiswa.", "Alamat lengkap mahasisw
 # ---- the forms of a record, and its deletion
 CONFIRM_DELETION = "Apakah Anda yakin ingin menghapus data ini?"  # specification 4.1.5
 CONFIRM_NAMED_DELETION = "Apakah Anda yakin ingin menghapus data {nama} ({nim})?"
-EDIT, DELETE, TICK = "Edit", "Delete", "Pilih"
+EDIT = "Edit"
+DELETE = "Delete"
+TICK = "Pilih"
 TICK_ALL = "Pilih semua baris di halaman ini"
 
 # ---- pages that report a problem
@@ -267,7 +269,9 @@ PROBLEMS: dict[ProblemName, Problem] = {
 }  # fmt: skip
 
 # ---- the history
-HISTORY, LATEST, OWN_CHANGE = "Riwayat", "Terakhir", "Perubahan Anda"
+HISTORY = "Riwayat"
+LATEST = "Terakhir"
+OWN_CHANGE = "Perubahan Anda"
 CHANGES = {  # the label of each kind of change, and the button that takes it back
     "add": ("Ditambah", "Batalkan penambahan"),
     "edit": ("Diubah", "Batalkan perubahan"),

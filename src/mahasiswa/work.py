@@ -28,7 +28,9 @@ SMALL_ANSWERS_RESERVED_BYTES = 16 * 1024 * 1024
 SHARED_ANSWERS_MAX_BYTES = 64 * 1024 * 1024
 PAGE_MAX_BYTES = 16 * 1024 * 1024  # of a page, before it is compressed
 
-SENT_FILES_MAX, SENT_FILES_MAX_BYTES = 32, 1024 * 1024 * 1024  # temporary files that are being sent
+# Temporary files that are being sent.
+SENT_FILES_MAX = 32
+SENT_FILES_MAX_BYTES = 1024 * 1024 * 1024
 MAX_LARGE_BODIES = 16  # uploads and confirmations that arrive at the same time
 
 T = TypeVar("T")

@@ -115,20 +115,15 @@ def show_person(url: DatabaseURL, who: str, timezone: tzinfo) -> Sequence[str]:
 def show_changes(url: DatabaseURL, period: Days, timezone: tzinfo) -> Sequence[str]:
     """The newest changes of a period, oldest first, also batches."""
     page = _read(url, lambda reader: reader.history("", 0, MAX_LISTED_ROWS, days=period))
-    changed = [
-        (item, f"{item.kind} of {item.rows} records, change {item.id}")
-        if isinstance(item, Batch) and not item.only
-        else _told(item)
-        for item in page.items
-    ]
-    hidden = page.total - len(changed)
-    return [
-        *([f"{hidden} earlier changes are not shown"] * bool(hidden)),
-        *_made(changed, timezone),
-    ]
+    lines = list(_made(map(_told, page.items), timezone))
+    if hidden := page.total - len(page.items):
+        return [f"{hidden} earlier changes are not shown", *lines]
+    return lines
 
 
 def _told(item: Entry | Batch) -> tuple[Entry | Batch, str]:
+    if isinstance(item, Batch) and not item.only:
+        return item, f"{item.kind} of {item.rows} records, change {item.id}"
     entry = item if isinstance(item, Entry) else cast("Entry", item.only)
     return item, f"before: {_state(entry.before)}\n  after: {_state(entry.after)}"
 

@@ -37,7 +37,9 @@ REMEDIES = {
     "import": "mahasiswa-run import - < {file}",
     "restore": "install -o {user} -m 600 {file} /var/lib/mahasiswa && mahasiswa-run restore /var/lib/mahasiswa/{name}",
 }
-INTERRUPTED, PIPE_CLOSED = 130, 141  # as a shell reports a program that SIGINT or SIGPIPE has ended
+# As a shell reports a program that SIGINT or SIGPIPE has ended.
+INTERRUPTED = 130
+PIPE_CLOSED = 141
 
 
 @contextmanager
@@ -137,7 +139,8 @@ def import_(file: Path, existing: str, *, dry_run: bool) -> None:
     DATABASE_URL=sqlite:////srv/mahasiswa.db mahasiswa import daftar.ods
     """  # noqa: D301 - click's mark for a paragraph that it must not wrap
     settings = _settings_and_database()
-    url, update = settings.database_url, existing == "update"
+    url = settings.database_url
+    update = existing == "update"
     backups = settings.backup_dir
     merged, warnings = bulk.import_file(url, backups, file, update=update, dry_run=dry_run)
     for line in warnings:
@@ -283,7 +286,8 @@ def show(who: str | None, since: datetime | None, until: datetime | None) -> Non
     if (who is None) == (since is None):
         raise click.UsageError("Give a NIM, a name or --since.")
     settings = _settings_and_database()
-    url, timezone = settings.database_url, settings.timezone
+    url = settings.database_url
+    timezone = settings.timezone
     if who is not None:
         lines = bulk.show_person(url, who, timezone)
     else:
@@ -381,7 +385,8 @@ def _copies(settings: Settings, nim: str) -> Sequence[Path]:
 
 def _remove(settings: Settings, copies: Sequence[Path]) -> None:
     """Remove copies after a question, and after a back-up if none is left without the texts."""
-    engine, folder = engine_of(settings.database_url), settings.backup_dir
+    engine = engine_of(settings.database_url)
+    folder = settings.backup_dir
     own: list[Path] = []
     try:
         with suppress(FileNotFoundError):

@@ -40,10 +40,13 @@ from mahasiswa.web.pages import Pages
 from mahasiswa.work import SENT_FILES_MAX_BYTES
 
 # Of two helpers of each kind; with those of a worker they fit into MemoryMax= of the unit.
-PREVIEW_MEMORY_BYTES, EXPORT_MEMORY_BYTES = 512 << 20, 256 << 20
-PREVIEW_PROCESSOR_SECONDS, EXPORT_PROCESSOR_SECONDS = 20, 300
+PREVIEW_MEMORY_BYTES = 512 << 20
+EXPORT_MEMORY_BYTES = 256 << 20
+PREVIEW_PROCESSOR_SECONDS = 20
+EXPORT_PROCESSOR_SECONDS = 300
 # Requests of others go first; and if memory is short, the kernel ends a helper first.
-NICENESS, OOM_SCORE = 10, "1000"
+NICENESS = 10
+OOM_SCORE = "1000"
 
 
 def main() -> None:
@@ -141,7 +144,8 @@ class Worker:
         """The messages of this kind until the end of an input or of an answer."""
         while True:
             message = bytearray()
-            received, has_more = kind, True
+            received = kind
+            has_more = True
             while has_more:
                 received, has_more, length = PIECE.unpack(self._stream.read(PIECE.size))
                 message += self._stream.read(length)

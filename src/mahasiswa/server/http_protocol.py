@@ -83,7 +83,9 @@ class HttpProtocol(HttpToolsProtocol):
         self.kept = bytearray()
         self.held_bytes = self.framing_bytes = self.searched_bytes = 0
         self.pace: Pace | None = None
-        self.body_left, self.body_bytes, self.body_pace = 0.0, 0, Pace(BODY_TIMEOUT_SECONDS)
+        self.body_left = 0.0
+        self.body_bytes = 0
+        self.body_pace = Pace(BODY_TIMEOUT_SECONDS)
         self.body_is_late = self.wants_body = self.is_waiting = self.is_cut = False
         self.input_ended = asyncio.Event()
         self.state: State
@@ -179,7 +181,8 @@ class HttpProtocol(HttpToolsProtocol):
     def await_head(self) -> None:
         """Begin to count the time of the next head."""
         self.state = "head"
-        self.written, self.pace = 0, None
+        self.written = 0
+        self.pace = None
         self.deadline = self.loop.time() + HEAD_TIMEOUT_SECONDS
         self.parse_soon()
 
@@ -213,7 +216,8 @@ class HttpProtocol(HttpToolsProtocol):
         """Parse a head with the first piece of its body, so that no form waits behind long ones, or the next piece."""
         if self.state == "head":
             if self.kept.startswith((b"\r", b"\n")):  # empty lines before the head
-                self.kept, self.searched_bytes = self.kept.lstrip(b"\r\n"), 0
+                self.kept = self.kept.lstrip(b"\r\n")
+                self.searched_bytes = 0
             if self.kept and not self.kept[:1].isalpha():  # TLS, for example
                 self.refuse(400)
             # The last two bytes may begin the end, so the search goes on there.
@@ -310,16 +314,19 @@ class HttpProtocol(HttpToolsProtocol):
             connection: Connection = self
             self.scope["extensions"] = {KEY: cast("Any", connection)}
             if self.body_left:
-                self.body_pace, self.body_bytes = Pace(BODY_TIMEOUT_SECONDS), 0
+                self.body_pace = Pace(BODY_TIMEOUT_SECONDS)
+                self.body_bytes = 0
             # A response before the end of the body, or to a chunked request, is the last one of its connection.
             self.persists = self.cycle.keep_alive and self.body_left < math.inf
             self.cycle.keep_alive = False
             # Parse the first piece also if the application does not ask for it.
             self.wants_body = self.body_left > 0 and not self.expect_100_continue
-        self.state, self.deadline = "body" if self.body_left else "answer", math.inf
+        self.state = "body" if self.body_left else "answer"
+        self.deadline = math.inf
 
     def on_message_complete(self) -> None:
-        self.state, self.body_left = "answer", 0
+        self.state = "answer"
+        self.body_left = 0
         if self.list_page:
             self.shared = self.list_page.body
             self.write_fixed(self.list_page.status_code, self.list_page.head, self.list_page.body)
@@ -330,7 +337,8 @@ class HttpProtocol(HttpToolsProtocol):
 
     def close(self) -> None:
         """Send the rest of the response, then close our side of the connection. Further input is ignored."""
-        self.state, self.deadline = "drain", self.loop.time() + DRAIN_TIMEOUT_SECONDS
+        self.state = "drain"
+        self.deadline = self.loop.time() + DRAIN_TIMEOUT_SECONDS
         self.kept.clear()
         self.count_held()
         if not self.is_closing():
@@ -398,7 +406,8 @@ class HttpProtocol(HttpToolsProtocol):
 
     def write_now(self, status: int, head: bytes, body: bytes) -> bool:
         """Write the response of the cycle, unless uvicorn must wait, close the connection afterwards, or write nothing."""
-        cycle, self.shared = self.cycle, body
+        cycle = self.cycle
+        self.shared = body
         is_possible: bool = cycle.keep_alive and not (cycle.disconnected or self.flow.write_paused)
         if is_possible:
             cycle.response_started = cycle.response_complete = True

@@ -16,12 +16,14 @@ class Pace:
     def moved_at(self, total: int) -> float:
         """When the client, which has sent or taken `total` bytes by now, has moved the last one."""
         if total > self._total:
-            self._total, self._moved = total, time.monotonic()
+            self._total = total
+            self._moved = time.monotonic()
         return self._moved
 
     def is_too_slow(self, total: int, *, has_minimum: bool = True) -> bool:
         """Whether the client, which has sent or taken `total` bytes by now, is too slow."""
-        moved, now = self.moved_at(total), time.monotonic()
+        moved = self.moved_at(total)
+        now = time.monotonic()
         expected = self._began + total / MIN_BYTES_PER_SECOND if has_minimum else now
         return now > min(moved, expected) + self._timeout_seconds
 

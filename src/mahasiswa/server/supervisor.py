@@ -56,8 +56,9 @@ log = logging.getLogger(__name__)
 forking = multiprocessing.get_context("fork")  # a forked worker need not import everything again
 
 
-FAILED, IN_VAIN = 1, 2
-"""Exit codes of a start: for a fault that may pass, so systemd tries again, and for one that no restart heals."""
+# Exit codes of a start: for a fault that may pass, so systemd tries again, and for one that no restart heals.
+FAILED = 1
+IN_VAIN = 2
 
 
 class CannotStart(Exception):
@@ -162,7 +163,8 @@ class _Worker:
         elif self.process.exitcode is not None:
             text = "a worker ended with exit code %s; another one is started"
             log.error(text, self.process.exitcode)
-            self.process, self.accepts = None, False
+            self.process = None
+            self.accepts = False
             self._start_at = now + RESTART_SECONDS
         elif self.beats.poll():
             with suppress(EOFError):  # if the worker has just ended
@@ -179,7 +181,8 @@ class _Worker:
     def _start(self, now: float) -> None:
         from mahasiswa.server import worker  # noqa: PLC0415 - slow to import, and not needed if the service cannot start
 
-        self._start_at, self._beat_at = now + RESTART_SECONDS, now
+        self._start_at = now + RESTART_SECONDS
+        self._beat_at = now
         try:
             self.beats, sender = forking.Pipe(duplex=False)
             with sender:

@@ -44,7 +44,10 @@ HELPERS_DELAY_SECONDS = 5.0
 SWITCH_SECONDS = 0.0005
 # Between two garbage collections; with 700 they take a twentieth of the time of an addition.
 GARBAGE_OBJECTS = 10_000
-M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, M_ARENA_MAX = -1, -3, -8  # of mallopt(3)
+# Parameters of mallopt(3).
+M_TRIM_THRESHOLD = -1
+M_MMAP_THRESHOLD = -3
+M_ARENA_MAX = -8
 
 log = logging.getLogger(__name__)
 
@@ -78,7 +81,8 @@ def run(
 async def _serve(
     settings: Settings, listener: socket.socket, beats: "Connection[bytes, None]"
 ) -> None:
-    limits, helpers = Limits(), Helpers()
+    limits = Limits()
+    helpers = Helpers()
     store = await engine_of(settings.database_url).open_store(limits.slots)
     config = uvicorn.Config(
         create_app(settings, store, limits, helpers),

@@ -40,7 +40,8 @@ log = logging.getLogger(__name__)
 __all__ = ["Hits", "Query", "Reader", "Snapshot", "Store", "Suspicion", "Version"]
 
 # Maximum records and length of texts that one call handles, because a call of C holds the interpreter's lock.
-PART_RECORDS, PART_CHARACTERS = 500, 256 * 1024
+PART_RECORDS = 500
+PART_CHARACTERS = 256 * 1024
 
 
 P = ParamSpec("P")
@@ -367,7 +368,8 @@ def parts(records: Sequence[Mahasiswa]) -> Iterator[Sequence[Mahasiswa]]:
         size += sum(map(len, record))
         if len(part) == PART_RECORDS or size > PART_CHARACTERS:
             yield part
-            part, size = [], 0
+            part = []
+            size = 0
     if part:
         yield part
 

@@ -135,7 +135,8 @@ def _kept(newest_first: Sequence[Backup]) -> set[Backup]:
     days = {one.moment[:8]: one for one in oldest_first}
     months = {one.moment[:6]: one for one in oldest_first}
     whole = [*days][-ALL_KEPT_DAYS:]
-    daily, monthly = [*days.values()][-DAILY_KEPT_DAYS:], [*months.values()][-KEPT_MONTHS:]
+    daily = [*days.values()][-DAILY_KEPT_DAYS:]
+    monthly = [*months.values()][-KEPT_MONTHS:]
     return {*daily, *monthly, *(one for one in newest_first if one.moment[:8] in whole)}
 
 
@@ -143,9 +144,11 @@ def missing_records(
     now: int, own: Sequence[Backup], records: Callable[[Path], int | None], last: Outcome
 ) -> int:
     """How many records a list lacks that a back-up of the last 30 days has; 0 if they are too few for an alarm."""
-    since, most = time.time() - RECENT_SECONDS, 0
+    since = time.time() - RECENT_SECONDS
+    most = 0
     if last.accepted > since:
-        since, most = last.accepted, last.accepted_records
+        since = last.accepted
+        most = last.accepted_records
     recent = [one.file for one in own if one.moment > moment_of(since)]
     most = max([most, *(records(file) or 0 for file in recent)])
     lost = most - now
@@ -164,7 +167,8 @@ def beside_dumps(folder: Path, list_id: str) -> Path:
 
 def lack_of_room(folder: Path, database_bytes: int) -> str:
     """A sentence about a disk that is too full for a back-up, or nothing; raise OSError."""
-    needed, free = FREE_SPACE_FACTOR * database_bytes, shutil.disk_usage(folder).free
+    needed = FREE_SPACE_FACTOR * database_bytes
+    free = shutil.disk_usage(folder).free
     return (
         f"only {free >> 20} MB are free for {folder}, not {needed >> 20} MB"
         if free < needed

@@ -35,7 +35,8 @@ class GroupCommit(Generic[T]):
         slots: Slots,
         commit: Callable[[Sequence[QueuedChange[T]]], Awaitable[Sequence[object]]],
     ) -> None:
-        self._slots, self._commit = slots, commit
+        self._slots = slots
+        self._commit = commit
         self._queue: list[QueuedChange[T]] = []
         self._running: asyncio.Task[None] | None = None
 
@@ -54,7 +55,8 @@ class GroupCommit(Generic[T]):
 
     async def _run(self) -> None:
         while self._queue:
-            group, self._queue = self._queue, []
+            group = self._queue
+            self._queue = []
             for queued, outcome in zip(group, await self._outcomes(group), strict=True):
                 if isinstance(outcome, Locked) and queued.deadline > time.monotonic():
                     self._queue.append(queued)

@@ -66,7 +66,9 @@ class SharedSQL:
         moment: Callable[[datetime], object],
     ) -> None:
         self.__dict__ |= statements
-        self._finds, self._matches, self._as_array = finds, matches, as_array
+        self._finds = finds
+        self._matches = matches
+        self._as_array = as_array
         self.moment = moment  # a moment as a parameter
 
     def __getattr__(self, name: str) -> str:

@@ -18,7 +18,8 @@ class Refused(StoreError):
 
     def __init__(self, field: str, reason: Reason) -> None:
         super().__init__(f"{field}: {reason}")
-        self.field, self.reason = field, reason
+        self.field = field
+        self.reason = reason
 
 
 class Changed(StoreError):
@@ -36,7 +37,9 @@ class EditConflict(StoreError):
         self, current: Mahasiswa | None, edited: Mahasiswa, before: Mahasiswa | None = None
     ) -> None:
         super().__init__(edited.nim)
-        self.current, self.edited, self.before = current, edited, before
+        self.current = current
+        self.edited = edited
+        self.before = before
 
 
 class NotInHistory(StoreError):
@@ -52,7 +55,9 @@ class UndoConflict(StoreError):
 
     def __init__(self, conflicts: Sequence[Conflict], total: int, unchanged: int = 0) -> None:
         super().__init__(f"{total} records have changed since")
-        self.conflicts, self.total, self.unchanged = conflicts, total, unchanged
+        self.conflicts = conflicts
+        self.total = total
+        self.unchanged = unchanged
 
 
 class Unavailable(StoreError):

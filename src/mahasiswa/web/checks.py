@@ -26,17 +26,10 @@ async def recap(request: Request, store: Store, pages: Pages) -> Response:
     reader = store.reader(SEARCH)
     # The shortest lengths that give several groups: the first differing character, and one more.
     shortest = await reader.common_length() + 1
-    counts = {
-        length: await reader.prefixes(length, PREFIXES_MAX + 1)
-        for length in (shortest, shortest + 1)
-    }
-    groups = {
-        length: [
-            (prefix.upper(), count, ListQuery(Query(prefix, di="nim")))
-            for prefix, count in prefixes
-        ]
-        for length, prefixes in counts.items()
-    }
+    groups = {}
+    for length in (shortest, shortest + 1):
+        prefixes = await reader.prefixes(length, PREFIXES_MAX + 1)
+        groups[length] = [(prefix.upper(), count, _of_nim(prefix)) for prefix, count in prefixes]
     show = partial(pages.page, "recap.html", groups=groups, most=PREFIXES_MAX)
     return await rendered_in_thread(request, SEARCH, show)
 
@@ -49,19 +42,22 @@ async def check(
     for suspicion in get_args(Suspicion):
         found[suspicion] = await store.reader(SEARCH).suspects(suspicion, SUSPECTS_MAX)
         request.count_answer(size_of(found[suspicion].records))
-    status = 409 if was_changed else 200
-    values = {
-        "found": found,
-        "tidied_max": TIDIED_MAX,
-        "was_changed": was_changed,
-        "search_for": _search_for,
-    }
-    show = partial(pages.page, "check.html", status, pages.not_stored, **values)
+    show = partial(
+        pages.page,
+        "check.html",
+        409 if was_changed else 200,
+        pages.not_stored,
+        found=found,
+        tidied_max=TIDIED_MAX,
+        was_changed=was_changed,
+        of_nim=_of_nim,
+    )
     return await rendered_in_thread(request, SEARCH, show)
 
 
-def _search_for(nim: str) -> str:
-    return ListQuery(Query(nim, di="nim")).at(1)
+def _of_nim(nim: str) -> ListQuery:
+    """The search for a nim, or for its beginning."""
+    return ListQuery(Query(nim, di="nim"))
 
 
 async def tidy_all(request: Request, store: Store, pages: Pages) -> Response:

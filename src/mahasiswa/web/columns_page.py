@@ -44,12 +44,10 @@ def columns_parts(file: sheets.CarriedFile) -> list[ColumnsPart]:
         choices = list(_choices(columns))
         selects += len(choices)
         unread = [choice.title or choice.letter for choice in choices if not choice.role]
+        places = {file.place_of(table.first): None for table in (columns, *others)}
         part = ColumnsPart(
-            list(dict.fromkeys(file.place_of(table.first) for table in (columns, *others))),
-            [
-                (label, _letters(columns, field))
-                for field, label in zip(FIELDS, wording.HEADER, strict=True)
-            ],
+            list(places),
+            [(wording.LABELS[field], _letters(columns, field)) for field in FIELDS],
             unread[:MAX_UNREAD_TITLES],
             len(unread[MAX_UNREAD_TITLES:]),
             choices if selects <= MAX_SELECTS else [],

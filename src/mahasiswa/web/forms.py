@@ -64,7 +64,7 @@ async def _read_form(request: BareRequest, fields: Sequence[str]) -> Form:
     """Read an application/x-www-form-urlencoded body; raise BodyRefused, Busy. Other fields than `fields` are ignored."""
     form = Form({}, {})
     with request.limits.bodies.hold() as count:
-        body = await read_body(request, FORM_MAX_BYTES, "too large", count)
+        body = bytes(await read_body(request, FORM_MAX_BYTES, "too large", count))
 
         def parse() -> None:
             _check_form(request, body)
@@ -114,7 +114,8 @@ def parse_upload(body: bytes, boundary: str) -> Upload:
         form = _parsed(Headers({"content-type": content_type}), body)
     except MultiPartException:
         raise BodyRefused("bad request") from None
-    file, pasted = form.get("berkas"), ""
+    file = form.get("berkas")
+    pasted = ""
     texts: dict[str, list[str]] = {}
     for name, value in form.multi_items():
         if isinstance(value, str) and name == "tempel":
@@ -183,14 +184,11 @@ async def read_large_body(request: BareRequest) -> AsyncIterator[tuple[bytearray
     limit = UPLOAD_MAX_BYTES + FORM_MAX_BYTES if is_upload else MAX_CONFIRMED_BYTES
     problem: ProblemName = "file too large" if is_upload else "confirmation too large"
     connection = request.connection
-    # A list of tiny pieces would take far more memory than their bytes, which are counted.
-    body = bytearray()
     with request.limits.bodies.hold() as count:
         if connection:
             request.limits.uploads.hold(count, 0, connection, connection.give_body_up)
         try:
-            async for piece in read_pieces(request, limit, problem, count):
-                body += piece
+            body = await read_body(request, limit, problem, count)
         finally:
             if connection:
                 request.limits.uploads.release(count, connection.give_body_up)
@@ -211,7 +209,8 @@ async def read_pieces(
     )
     if (length or 0) > max_bytes:
         raise BodyRefused(too_large, max_bytes)
-    received, has_more = 0, True
+    received = 0
+    has_more = True
     while has_more:
         message = await request.receive()
         if message["type"] == "http.disconnect":  # also if the body breaks HTTP's framing
@@ -230,13 +229,13 @@ async def read_pieces(
 
 async def read_body(
     request: BareRequest, max_bytes: int, too_large: ProblemName, count: Callable[[int], None]
-) -> bytes:
+) -> bytearray:
     """A whole body; raise what `read_pieces` raises."""
     # A list of tiny pieces would take far more memory than their bytes, which are counted.
     body = bytearray()
     async for piece in read_pieces(request, max_bytes, too_large, count):
         body += piece
-    return bytes(body)
+    return body
 
 
 def _boundary(request: BareRequest) -> str:

@@ -77,7 +77,8 @@ class Task:
             size += len(key)
             if size > ASKED_KEYS_MAX_CHARACTERS:
                 found += [nim for (nim,) in self.ask("near", keys)]
-                keys, size = [], 0
+                keys = []
+                size = 0
         if keys:
             found += [nim for (nim,) in self.ask("near", keys)]
         return list(self.find(found).values())
@@ -135,7 +136,8 @@ def do(task: Task) -> Led:
     try:
         return TASKS[task.head["task"]](task)
     except sheets.SheetError as error:
-        message, pasted = str(error), task.pasted
+        message = str(error)
+        pasted = task.pasted
         if len(pasted) > REPEATED_MAX_BYTES:
             limit = wording.size(REPEATED_MAX_BYTES)
             message += f" {wording.PASTE_NOT_REPEATED.format(limit=limit)}"
@@ -282,8 +284,13 @@ def export_xlsx(task: Task) -> Led:
 TASKS: Mapping[str, Callable[[Task], Led]] = {
     function.__name__: function
     for function in (
-        *(preview, preview_ticked, preview_found, confirm),
-        *(selected, print_selected, export_xlsx),
+        preview,
+        preview_ticked,
+        preview_found,
+        confirm,
+        selected,
+        print_selected,
+        export_xlsx,
     )
 }
 

@@ -44,14 +44,21 @@ MESSAGE_MAX_BYTES = 1 << 20
 END_SECONDS = 5.0  # until a helper that was killed has ended
 
 PIECE = struct.Struct("!c?I")
-INPUT, ANSWER, END = b"I", b"A", b"."
-QUESTION, OUTCOME, PART = b"?", b"=", b"P"
+INPUT = b"I"
+ANSWER = b"A"
+END = b"."
+QUESTION = b"?"
+OUTCOME = b"="
+PART = b"P"
 
 # An order to the parent of helpers: to start or to kill, and the number of the helper.
 ORDER = struct.Struct("!cQ")
-PREVIEW, EXPORT, KILL = b"p", b"x", b"-"
+PREVIEW = b"p"
+EXPORT = b"x"
+KILL = b"-"
 # Without a message of the helper. A workbook is packed at its end.
-PREVIEW_SILENT_SECONDS, EXPORT_SILENT_SECONDS = 20.0, 300.0
+PREVIEW_SILENT_SECONDS = 20.0
+EXPORT_SILENT_SECONDS = 300.0
 
 # A helper reads files of strangers, so it gets only what Python and the pages need: no password, and no database.
 VARIABLES = (
@@ -214,7 +221,8 @@ class _Conversation(NamedTuple):
         self.writer.writelines(in_pieces(END, b""))
 
     async def _receive(self) -> tuple[bytes, bytes]:
-        kind, message = b"", bytearray()
+        kind = b""
+        message = bytearray()
         has_more = True
         while has_more:
             async with asyncio.timeout(self.silent_seconds):
@@ -266,5 +274,6 @@ def in_messages(rows: Iterable[Sequence[str | None]]) -> Iterator[bytes]:
         size += sum(len(text) for text in row if text)
         if size > PIECE_CHARACTERS:
             yield json.dumps(group, ensure_ascii=False).encode()
-            group, size = [], 0
+            group = []
+            size = 0
     yield json.dumps(group, ensure_ascii=False).encode()

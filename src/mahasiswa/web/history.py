@@ -90,8 +90,10 @@ async def undo(request: Request, store: Store, pages: Pages) -> Response:
     that is to be overwritten, "-" if there was none. With `sebagian`, only the records of a batch that have not changed
     since are restored. The answer leads back to the page in the URL's query, and without one to the list.
     """
-    form, parameters = request.fields.values, request.query_params
-    change, is_batch = _key(request.path), request.path.startswith(BATCH_PATH)
+    form = request.fields.values
+    parameters = request.query_params
+    change = _key(request.path)
+    is_batch = request.path.startswith(BATCH_PATH)
     query = _page_with_button(parameters)
     if "daftar" in parameters:  # the button stood above a page of the list
         pages = pages.at(ListQuery.of(parameters).list_query)
@@ -143,7 +145,8 @@ def _refusal(
 
 
 async def _page(request: Request, store: Store, pages: Pages, query: HistoryQuery) -> Response:
-    page, reader = query.page, store.reader(SEARCH)
+    page = query.page
+    reader = store.reader(SEARCH)
     part = page.query.cari, page.offset, page.per
     if query.batch:
         found = await reader.entries(query.batch.id, *part, change=page.change)

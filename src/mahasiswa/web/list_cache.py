@@ -64,7 +64,8 @@ class ListCache:
         snapshot = await self._store.snapshot(PAGE_MAX_RECORDS)
         if snapshot.version is None:
             return None
-        page, today = None, self._pages.today()
+        page = None
+        today = self._pages.today()
         if snapshot.packed is not None:
             is_short = (
                 len(snapshot.packed) <= INLINE_MAX_CHARACTERS and snapshot.total <= INLINE_MAX_ROWS
@@ -75,12 +76,10 @@ class ListCache:
                 )
                 page = render() if is_short else await self._slots.run(LIST, render)
         # The page is kept under the version of its records, which may be later than the version that was asked for.
-        self._version, self._today, self._page, self._rendered = (
-            snapshot.version,
-            today,
-            page,
-            time.monotonic(),
-        )
+        self._version = snapshot.version
+        self._today = today
+        self._page = page
+        self._rendered = time.monotonic()
         return page
 
     def _is_current(self, version: Version | None) -> bool:

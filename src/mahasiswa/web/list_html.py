@@ -26,7 +26,9 @@ BODY_ROWS = 100  # rows in one body of the table
 FORMATTED_MAX_BYTES = 1 << 20
 # The same if a nim may have letters beyond ASCII, which are percent-encoded one by one.
 ENCODED_MAX_BYTES = 128 * 1024
-SHOWN_NAMA_MAX_CHARACTERS, SHOWN_NIM_MAX_CHARACTERS = 60, 40  # of the latest change
+# Of the latest change.
+SHOWN_NAMA_MAX_CHARACTERS = 60
+SHOWN_NIM_MAX_CHARACTERS = 40
 
 NUL = b"\0"
 
@@ -43,7 +45,8 @@ ENTITIES = (
     (b"\r", b"&#13;"),
 )
 # Cells of these lengths get <wbr>; longer ones would hold the event loop.
-LONG_CELL_BYTES, HUGE_CELL_BYTES = 100, 4096
+LONG_CELL_BYTES = 100
+HUGE_CELL_BYTES = 4096
 
 INLINE_MAX_CHARACTERS = 64 * 1024
 """Maximum length of texts that are formatted on the event loop without a pause. Longer ones are formatted in a thread.
@@ -72,9 +75,12 @@ def row_format(prefix: str, list_query: str = "", *, is_ticked: bool = False) ->
     are `{said_…}`.
     """
     query = escape(list_query)
-    named, nim, ask = "", "<td>{nim}</td>", f'onsubmit="{CONFIRM}"'
+    named = ""
+    nim = "<td>{nim}</td>"
+    ask = f'onsubmit="{CONFIRM}"'
     if query:
-        named, nim = ' aria-describedby="m-{path}"', '<th scope="row" id="m-{path}">{nim}</th>'
+        named = ' aria-describedby="m-{path}"'
+        nim = '<th scope="row" id="m-{path}">{nim}</th>'
         asked = wording.CONFIRM_NAMED_DELETION.format(nama="{said_nama}", nim="{said_nim}")
         ask = f'data-tanya="{asked}" onsubmit="{CONFIRM_NAMED}"'
     tick = f'<input type="checkbox" form="pilih" name="nim[]" value="{{path}}" aria-label="{wording.TICK}"{named}>'
@@ -144,7 +150,8 @@ def _pieces(packed: bytes) -> Iterator[bytes]:
         length = sum(map(len, cells[at : at + CELLS]))
         if size and size + length > most:
             yield NUL.join(cells[start:at])
-            start, size = at, 0
+            start = at
+            size = 0
         size += length
     yield NUL.join(cells[start:])
 
@@ -219,7 +226,8 @@ def _sentence(item: Entry | Batch) -> str:
     done = wording.LATEST_LINES.get(item.kind) or f"{{who}} {verb(item).lower()}"
     values = {}
     if isinstance(item, Batch):
-        entry, values["who"] = item.only, f"{wording.number(item.rows)} mahasiswa"
+        entry = item.only
+        values["who"] = f"{wording.number(item.rows)} mahasiswa"
         if item.kind == "undo" and entry:
             done = wording.LATEST_UNDO_LINES.get(entry.kind, done)
     else:

@@ -14,11 +14,14 @@ from mahasiswa.store.history_items import ItemKey
 
 # Our own links lead to the first page of all records, because it is short for any list.
 HOME_QUERY = "?halaman=1"
-DEFAULT_ROWS_PER_PAGE, MIN_ROWS_PER_PAGE, MAX_ROWS_PER_PAGE = 50, 10, 10_000
+DEFAULT_ROWS_PER_PAGE = 50
+MIN_ROWS_PER_PAGE = 10
+MAX_ROWS_PER_PAGE = 10_000
 OFFERED_ROWS_PER_PAGE = (50, 100, 500)  # besides all records, if they are at most MAX_ROWS_PER_PAGE
 # Of a page that is rendered in memory; a thread writes a longer one to a file.
 INLINE_ROWS = OFFERED_ROWS_PER_PAGE[-1]
-SEARCH_MAX_CHARACTERS, TITLE_MAX_CHARACTERS = 255, 200
+SEARCH_MAX_CHARACTERS = 255
+TITLE_MAX_CHARACTERS = 200
 LETTERHEAD_MAX_LINES = 3  # of a printout
 EMPTY_COLUMNS_MAX = 31  # of a printout: one for each day of a month
 PORTRAIT_COLUMNS_MAX = 10  # empty columns that fit beside names and addresses on upright paper

@@ -95,7 +95,8 @@ async def _with_spellings(page: ListQuery, store: Store, *, is_quick: bool = Fal
 
     If there is no slot or time for them, it has none.
     """
-    query, reader = page.query, store.reader(SEARCH)
+    query = page.query
+    reader = store.reader(SEARCH)
     with suppress(Busy, TookTooLong, TimeoutError):
         if query.cari and not page.total and not page.change:
             return page._replace(spellings=await reader.spellings(query, SPELLINGS_OFFERED))
@@ -109,9 +110,11 @@ async def _long_page(
     request: Request, page: ListQuery, store: Store, pages: Pages, printout: Printout | None = None
 ) -> Response:
     """A page of up to MAX_ROWS_PER_PAGE rows, to print. Like an export, it is read at one moment, in bounded memory."""
-    row, end = list_html.row_format(pages.prefix, page.list_query), b"</tbody>\n"
+    row = list_html.row_format(pages.prefix, page.list_query)
+    end = b"</tbody>\n"
     if printout:
-        row, end = list_html.printed_row(printout), b""
+        row = list_html.printed_row(printout)
+        end = b""
 
     with unsent_file() as file:
         write = partial(_write_rows, file, page, row, end)
@@ -159,7 +162,9 @@ async def _stream(
             b"".join, list_html.format_bodies(pages.row, list_html.packed(records), first)
         )
         # Hold no records while the client takes the page.
-        first, last, records = first + len(records), records[-1].nim, ()
+        first += len(records)
+        last = records[-1].nim
+        records = ()
         yield await request.limits.slots.run(LIST, render)
         records = await reader.after(last, STREAM_ROWS)
     yield after

@@ -56,7 +56,8 @@ class Metrics:
 
     def last_backup(self, list_id: str) -> Outcome | None:
         """What the service, or the unit of the dumps, has noted about back-ups; None if there are none."""
-        url, folder = self._settings.database_url, self._settings.backup_dir
+        url = self._settings.database_url
+        folder = self._settings.backup_dir
         if folder is None:
             return None
         place = url.address if isinstance(url, SQLiteURL) else beside_dumps(folder, list_id)

@@ -151,7 +151,8 @@ class Middleware:
             return
         # HttpProtocol bounds its length.
         path = _quoted(request.scope["raw_path"].decode("latin-1"))[1:-1]
-        added, oleh = request.added_nim, OLEH.get()
+        added = request.added_nim
+        oleh = OLEH.get()
         nim = "" if added is None else f" {_quoted(added[:NIM_MAX_CHARACTERS])}"
         who = "" if oleh is None else f" by {_quoted(oleh)}"
         sender = f"{self.guard.address(request.scope)} {request.number}"

@@ -3,7 +3,8 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import accumulate, chain, groupby, islice
+from itertools import accumulate, groupby, islice, starmap
+from operator import attrgetter
 from typing import Generic, Literal, NamedTuple, TypeVar
 
 from mahasiswa import wording
@@ -81,14 +82,14 @@ class PreviewPage:
     @property
     def problem(self) -> str:
         """The reason why no row can be saved. It is empty if the list already has all records of the file."""
-        file, plan = self.file, self.plan
+        file = self.file
+        plan = self.plan
         if not self.cleaned.results:
             titles = [list(columns.titles) for columns in file.tables]
-            is_template = file.read_sheets == [wording.TEMPLATE_SHEET] and titles == [
-                list(wording.HEADER)
-            ]
+            has_its_titles = titles == [list(wording.HEADER)]
+            is_template = has_its_titles and file.read_sheets == [wording.TEMPLATE_SHEET]
             return wording.TEMPLATE_EMPTY if is_template else wording.NO_ROWS
-        has_row = plan.new or plan.changed or plan.same or plan.doubted
+        has_row = self._accepted or plan.doubted
         return self.missing_column or ("" if has_row else wording.NO_ROW_TO_SAVE)
 
     @property
@@ -103,21 +104,19 @@ class PreviewPage:
     @property
     def unread_sheets(self) -> int:
         """The number of sheets that were not read."""
-        others = len(self.file.other_sheets)
-        return (
-            others + len(self.file.sheets) - len(self.file.read_sheets)
-            if self.file.has_all_cells
-            else others
-        )
+        return len(self.file.other_sheets) + self._carried_unread
+
+    @property
+    def _carried_unread(self) -> int:
+        """The number of sheets that were not read although the page carries them."""
+        file = self.file
+        return len(file.sheets) - len(file.read_sheets) if file.has_all_cells else 0
 
     @property
     def offers_all_sheets(self) -> bool:
         """Whether the page carries a sheet that was not read, and all of them together are not too long."""
-        others = self.file.sheets[len(self.file.read_sheets) :] if self.file.has_all_cells else ()
-        return (
-            bool(others)
-            and sum(len(sheet.rows) for sheet in self.file.sheets) <= sheets.UPLOAD_MAX_ROWS
-        )
+        rows = sum(len(sheet.rows) for sheet in self.file.sheets)
+        return self._carried_unread > 0 and rows <= sheets.UPLOAD_MAX_ROWS
 
     @property
     def offers_absentees(self) -> bool:
@@ -138,9 +137,7 @@ class PreviewPage:
     @property
     def checked_rows(self) -> int:
         """The number of rows with a notice."""
-        return sum(
-            bool(row.notices) for row in chain(self.plan.new, self.plan.changed, self.plan.same)
-        )
+        return len([row for row in self._accepted if row.notices])
 
     @property
     def unshown_repairs(self) -> int:
@@ -200,11 +197,13 @@ class PreviewPage:
 
     @cached_property
     def _notices(self) -> list[Group[sheets.PlannedRow]]:
-        rows = sorted(
-            chain(self.plan.new, self.plan.changed, self.plan.same),
-            key=lambda planned: planned.number,
-        )
-        return self._groups((notice, row) for row in rows for notice in row.notices)
+        return self._groups((notice, row) for row in self._accepted for notice in row.notices)
+
+    @cached_property
+    def _accepted(self) -> list[sheets.PlannedRow]:
+        """The rows that can be saved or are already in the list, by their numbers."""
+        plan = self.plan
+        return sorted([*plan.new, *plan.changed, *plan.same], key=attrgetter("number"))
 
     @cached_property
     def parts(self) -> list[Part]:
@@ -239,24 +238,30 @@ class PreviewPage:
         for sheet, of_sheet in groupby(
             spans[:MAX_SPANS], lambda span: span[0] // sheets.SHEET_ROWS
         ):
-            rows = [(first % sheets.SHEET_ROWS, end - first - 1) for first, end in of_sheet]
-            texts = ", ".join(
-                f"{first}–{first + more}" if more else str(first) for first, more in rows
-            )
-            parts.append(f"{names[sheet]}, baris {texts}" if len(names) > 1 else f"Baris {texts}")
-        others = sum(end - first for first, end in spans[MAX_SPANS:])
-        return "; ".join(parts) + (
-            f" {wording.OTHER_ROWS.format(number=wording.number(others))}" if others else ""
-        )
+            texts = ", ".join(starmap(_span, of_sheet))
+            place = f"{names[sheet]}, baris" if len(names) > 1 else "Baris"
+            parts.append(f"{place} {texts}")
+        if others := sum(end - first for first, end in spans[MAX_SPANS:]):
+            number = wording.number(others)
+            parts[-1] += f" {wording.OTHER_ROWS.format(number=number)}"
+        return "; ".join(parts)
 
     def _part(self, name: str, rows: Sequence[sheets.PlannedRow]) -> Part:
         visible = rows[: 0 if name == "sama" else FIRST_ROWS]
         is_open = self.opened == name
-        start = min(max(self.start, len(visible)), len(rows)) if is_open else len(visible)
-        folded = (
-            rows[start : start + PAGE_ROWS] if is_open or len(rows) - start <= PAGE_ROWS else []
-        )
+        start = len(visible)
+        if is_open:
+            start = min(max(self.start, start), len(rows))
+        is_short = len(rows) - start <= PAGE_ROWS
+        folded = rows[start : start + PAGE_ROWS] if is_open or is_short else []
         return Part(name, len(rows), visible, folded, start + len(folded))
+
+
+def _span(first: int, end: int) -> str:
+    """The numbers of some rows of a sheet."""
+    start = first % sheets.SHEET_ROWS
+    more = end - first - 1
+    return f"{start}–{start + more}" if more else str(start)
 
 
 def shown_missing(selection: Selection) -> list[tuple[int, str, str]]:

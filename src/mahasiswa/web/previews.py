@@ -157,14 +157,12 @@ async def _answer(
     """Answer a question of a helper about stored records, or about a signature."""
     reader = store.reader(IMPORT)
     if question == "find":
-        (nims,) = arguments
-        return in_messages((await reader.find(nims)).values())
+        return in_messages((await reader.find(arguments[0])).values())
     if question == "near":
-        (keys,) = arguments
-        return in_messages((nim,) for nim in await reader.near(keys, NEAR_MAX_RECORDS))
+        return in_messages((nim,) for nim in await reader.near(arguments[0], NEAR_MAX_RECORDS))
     if question == "after":
-        (last,) = arguments
-        return in_messages(record[:1] for record in await reader.after(last, CHUNK_RECORDS))
+        records = await reader.after(arguments[0], CHUNK_RECORDS)
+        return in_messages(record[:1] for record in records)
     if question == "total":
         return [b"[%d]" % (await reader.search(Query(), 0, 0)).total]
     purpose, digest, *signature = arguments

@@ -20,7 +20,8 @@ from mahasiswa.wording import ProblemName
 from mahasiswa.work import PAGE_MAX_BYTES, Busy, Limits
 
 # Errors of the operating system that are no fault of the program.
-DISK_FULL, NO_FILE_DESCRIPTOR = (errno.ENOSPC, errno.EDQUOT), (errno.EMFILE, errno.ENFILE)
+DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
+NO_FILE_DESCRIPTOR = (errno.EMFILE, errno.ENFILE)
 
 T = TypeVar("T")
 

@@ -64,10 +64,12 @@ class Stream(StreamingResponse):
         file: BinaryIO | None = None,
     ) -> None:
         super().__init__(chunks, headers=headers, media_type=media_type)
-        self._request, self._file = request, file
+        self._request = request
+        self._file = file
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 - the request has both
-        held, connection = self._request.limits.files, self._request.connection
+        held = self._request.limits.files
+        connection = self._request.connection
         with self._file or nullcontext():
             if self._file and connection:
                 held.hold(self, self._file.seek(0, os.SEEK_END), connection, connection.cut_off)
@@ -141,7 +143,8 @@ class CachedPage:
     def __init__(self, body: bytes, headers: Mapping[str, str]) -> None:
         packed = gzipped(body)
         tag = hashlib.sha256(packed).hexdigest()[:32]  # of fewer bytes than the page has
-        self._plain, self._gzipped = (f'"{tag}"'.encode(), body), (f'"{tag}-gzip"'.encode(), packed)
+        self._plain = (f'"{tag}"'.encode(), body)
+        self._gzipped = (f'"{tag}-gzip"'.encode(), packed)
         self._headers = {**headers, "vary": "Accept-Encoding"}
         self._responses: dict[tuple[bool, bool], FixedResponse] = {}
 

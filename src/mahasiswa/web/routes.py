@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Mapping
 from typing import Generic, Literal, NamedTuple, TypeVar
 
-HEALTH_PATH, METRICS_PATH = "/sehat", "/metrics"
+HEALTH_PATH = "/sehat"
+METRICS_PATH = "/metrics"
 
 Handler = TypeVar("Handler")
 

@@ -60,7 +60,8 @@ async def update(request: Request, store: Store, pages: Pages) -> Response:
         return pages.saved(None)
     versi = form.values.pop("versi")
     form.wrong.pop("versi", None)  # a malformed digest matches no record
-    write, show = partial(store.update, nim, expected=versi), partial(pages.edit_form, nim, versi)
+    write = partial(store.update, nim, expected=versi)
+    show = partial(pages.edit_form, nim, versi)
     try:
         return await _save(
             request, store, form, write, show=show, saved=partial(pages.saved, nim=nim)
@@ -91,7 +92,8 @@ async def change_nim(request: Request, store: Store, pages: Pages) -> Response:
     nim = form.values["nim"]
     if record := await _record(request, store):
         with suppress(Changed):  # someone else has deleted it, or given it another nim
-            show, saved = partial(pages.nim_form, record), partial(pages.saved, nim=nim or "")
+            show = partial(pages.nim_form, record)
+            saved = partial(pages.saved, nim=nim or "")
             return await _save(
                 request, store, form, partial(store.rename, record.nim), show=show, saved=saved
             )
@@ -109,7 +111,8 @@ async def _added(request: Request, store: Store) -> tuple[Mahasiswa | None, Entr
 
     After a second click the address names no change. Then the newest entry may be that of the record.
     """
-    reader, change = store.reader(RECORD), change_of(request.query_params)
+    reader = store.reader(RECORD)
+    change = change_of(request.query_params)
     entry = await reader.last(change)
     added = entry.after if isinstance(entry, Entry) and entry.kind == "add" else None
     if change is None:

@@ -219,7 +219,8 @@ async def execute(
     rows: list[tuple[Any, ...]] = []
     while True:
         if cursor.description:
-            rows, size = [], 0
+            rows = []
+            size = 0
             while step := await cursor.fetchmany(READ_ROWS):
                 size = size_with(size, step)
                 rows += step

@@ -200,7 +200,8 @@ class PostgresReader(Reader):
 
     def __init__(self, pool: Pool, kind: Kind) -> None:
         super().__init__(sql.SHARED)
-        self._pool, self._kind = pool, kind
+        self._pool = pool
+        self._kind = kind
 
     async def run(self, steps: Callable[[], Steps[T]]) -> T:
         return await self._read(lambda db, begun: _do_steps(db, steps(), begun))
@@ -257,7 +258,8 @@ async def _do_steps(
             return cast("T", step.value)
         statement, parameters = step
         rows = await execute(db, first + statement, {**(first_parameters or {}), **parameters})
-        first, first_parameters = "", None
+        first = ""
+        first_parameters = None
 
 
 def _next(steps: Steps[object], rows: Rows | None) -> tuple[str, Parameters] | StopIteration:

@@ -67,7 +67,8 @@ def access_problem(path: Path) -> str:
 
 def forbidden(path: Path) -> str:
     """The sentence about a file or a folder that this user may not use."""
-    user, owner = process_user(), user_name(path.stat().st_uid)
+    user = process_user()
+    owner = user_name(path.stat().st_uid)
     if user == owner:
         return f"{path} belongs to {user}, who may not use it. Run: chmod u+rwX {path}"
     remedy = "correct DATABASE_URL" if path.is_dir() else f"as root: chown {user}: {path}*"

@@ -45,8 +45,11 @@ class SQLiteReader(Reader):
         self, path: Path, kind: Kind, slots: Slots, version: Asks, report_damage: Reports
     ) -> None:
         super().__init__(sql.SHARED)
-        self._path, self._kind, self._slots = path, kind, slots
-        self._version, self._report_damage = version, report_damage
+        self._path = path
+        self._kind = kind
+        self._slots = slots
+        self._version = version
+        self._report_damage = report_damage
         self._idle: list[apsw.Connection] = []
 
     async def run(self, steps: Callable[[], Steps[T]]) -> T:

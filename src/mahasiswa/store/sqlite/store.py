@@ -56,8 +56,10 @@ class SQLiteStore(Store):
             for kind in KINDS
         }
         super().__init__(sql.SHARED, readers)
-        self._open_readers, self._list_reader = readers.values(), readers[LIST]
-        self._path, self._slots = path, slots
+        self._open_readers = readers.values()
+        self._list_reader = readers[LIST]
+        self._path = path
+        self._slots = slots
         self._writer = connect(path)  # it is used on one thread
         self._thread = ThreadPoolExecutor(1, "writer")
         self._changes = GroupCommit(slots, self._commit)
@@ -74,7 +76,8 @@ class SQLiteStore(Store):
         # Of a file that was replaced, moved or removed.
         self._giving_up: asyncio.Task[None] | None = None
         self._is_damaged = self._is_gone = False
-        self._loop, self._asked_at = asyncio.get_running_loop(), 0.0
+        self._loop = asyncio.get_running_loop()
+        self._asked_at = 0.0
 
     async def version(self) -> Version | None:
         if (version := self.version_now()) is None:
@@ -83,7 +86,8 @@ class SQLiteStore(Store):
 
     def version_now(self) -> Version | None:
         if (now := self._loop.time()) != self._asked_at:  # uvloop's time has steps of a millisecond
-            self._asked_at, self._is_gone = now, has_moved(self._watch)
+            self._is_gone = has_moved(self._watch)
+            self._asked_at = now
         if self._is_gone or self._giving_up or self._is_damaged:
             return None
         try:
