@@ -381,6 +381,24 @@ async def test_a_leap_of_the_clock_purges_nothing_until_a_day_later(
         assert before - first.moment < timedelta(minutes=5)
 
 
+async def test_a_clock_that_is_set_back_for_a_while_costs_no_earlier_entry(
+    url: DatabaseURL,
+) -> None:
+    """As by a computer whose battery is dead, until the network sets its clock. The entry keeps its moment."""
+    async with opened(url) as store:
+        await store.add(*SITI)
+        entry = await newest(store)
+        for days in (-1000, 1000):
+            await asyncio.to_thread(leap, url, days)
+            await store.purge()
+            await store.add(*(BUDI, ANI)[days > 0])
+        await asyncio.to_thread(leap, url, 1)
+        await store.purge()
+        first = (await items(store))[-1]
+        assert first.id == entry.id
+        assert abs(entry.moment - first.moment - timedelta(days=1)) < timedelta(seconds=1)
+
+
 @pytest.mark.parametrize("off", [1, 7])
 async def test_a_day_after_a_leap_expired_entries_are_purged(url: DatabaseURL, off: int) -> None:
     """However long the service was off meanwhile: a laptop that is used once a week purges too."""

@@ -1,8 +1,8 @@
 -- The triggers that write the history. They run with the rights of the owner of the tables, because
 -- a role that may only insert records must not be able to write the history.
 
--- Removes some expired entries. A leap of the clock by more than two days is noted, and nothing is
--- purged until a later moment at least a day after it. A moment past now counts as now.
+-- Removes some expired entries. A leap of the clock by more than two days, either way, is noted, and
+-- nothing is purged until a later moment at least a day after it. Then a moment past now counts as now.
 CREATE OR REPLACE FUNCTION mahasiswa_history_purge(is_timed boolean) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT SET enable_seqscan = off AS $$
 DECLARE
@@ -24,7 +24,8 @@ BEGIN
       RETURN;
     END IF;
     UPDATE mahasiswa_history_state
-    SET noted = now_here, has_leapt = NOT has_leapt AND noted <= now_here - interval '2 days'
+    SET noted = now_here, has_leapt = NOT has_leapt
+      AND noted NOT BETWEEN now_here - interval '2 days' AND now_here + interval '2 days'
     RETURNING has_leapt INTO state.has_leapt;
   ELSIF is_timed THEN
     RETURN;

@@ -306,8 +306,9 @@ UPDATE mahasiswa_history_state SET oleh = :oleh
 
 -- name: clock
 -- See Reader.clock. It is time to purge if something is to be noted or purged, and no program has
--- purged within the last minute. A leap of the clock by more than two days is noted, and nothing is
--- purged until a later moment at least a day after it. A moment past now counts as now.
+-- purged within the last minute. A leap of the clock by more than two days, either way, is noted, and
+-- nothing is purged until a later moment at least a day after it. Then a moment past now counts as
+-- now. A clock that is set back for a while, as by a dead battery, would else cost all entries.
 SELECT noted, has_leapt,
   noted > strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '1 minute')
   OR noted <= strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-1 day')
@@ -327,7 +328,8 @@ FROM mahasiswa_history_state
 -- Notes the clock. The writer purges after each change, so also after this one.
 UPDATE mahasiswa_history_state SET
   noted = strftime('%Y-%m-%dT%H:%M:%fZ', 'now'),
-  has_leapt = NOT has_leapt AND noted <= strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-2 days')
+  has_leapt = NOT has_leapt AND noted NOT BETWEEN strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-2 days')
+    AND strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '2 days')
 
 -- name: is_purge_due
 SELECT noted > strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '1 minute')
@@ -343,7 +345,8 @@ FROM mahasiswa_history_state
 -- part.
 UPDATE mahasiswa_history_state SET
   noted = strftime('%Y-%m-%dT%H:%M:%fZ', 'now'),
-  has_leapt = NOT has_leapt AND noted <= strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-2 days')
+  has_leapt = NOT has_leapt AND noted NOT BETWEEN strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-2 days')
+    AND strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '2 days')
 WHERE noted > strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '1 minute')
   OR noted <= strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-1 day');
 DELETE FROM mahasiswa_history WHERE id IN (
@@ -355,5 +358,6 @@ DELETE FROM mahasiswa_history WHERE id IN (
 UPDATE mahasiswa_history SET moment = strftime('%Y-%m-%dT%H:%M:%fZ', 'now') WHERE id IN (
   SELECT id FROM mahasiswa_history
   WHERE moment > strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '1 minute')
+    AND NOT (SELECT has_leapt FROM mahasiswa_history_state)
   ORDER BY moment DESC LIMIT :PURGE_ENTRIES
 )
