@@ -72,7 +72,7 @@ GOOGLE_LINK = "Berkas .gsheet hanya tautan ke Google Sheets. Buka tautannya, pil
 WEB_PAGE = "Isi berkas ini halaman web atau XML, bukan lembar kerja. Buka di Excel, simpan sebagai .xlsx, lalu unggah lagi."
 DAMAGED = "Berkas ini rusak atau tidak lengkap. Buka di Excel, simpan sebagai .xlsx yang baru, lalu unggah lagi."
 PASSWORD = "Berkas ini dilindungi kata sandi. Buka di Excel, hapus kata sandinya, simpan, lalu unggah lagi."  # noqa: S105 - a sentence, not a password
-TOO_HEAVY = "Isi berkas ini terlalu banyak atau rumit untuk dibaca. Salin kolom NIM, Nama, dan Alamat ke berkas baru, simpan sebagai .xlsx atau .csv, lalu unggah lagi."
+TOO_HEAVY = "Berkas ini terlalu besar atau terlalu rumit untuk dibaca. Salin kolom NIM, Nama, dan Alamat ke berkas baru, simpan sebagai .xlsx atau .csv, lalu unggah lagi."
 TOO_LARGE = (
     "Ukuran berkas melebihi {limit}. Bagi menjadi beberapa berkas, lalu unggah satu per satu."
 )
@@ -82,11 +82,13 @@ CELL_OVER_LIMIT = "Baris {row}: isi salah satu selnya lebih dari {limit} karakte
 _ADD_TITLES = "Beri judul NIM, Nama, dan Alamat pada baris pertama"
 NO_NIM_COLUMN = f"Kolom NIM tidak ditemukan. {_ADD_TITLES}, lalu coba lagi."
 NO_OTHER_COLUMN = f"Kolom Nama dan Alamat tidak ditemukan. {_ADD_TITLES}."
-NO_HEADER = "Judul kolom tidak ditemukan. Pilih kolomnya, atau tulis judul NIM, Nama, dan Alamat pada baris pertama."
+NO_HEADER = "Judul kolom tidak ditemukan. Pilih kolomnya di bawah, atau tulis judul NIM, Nama, dan Alamat pada baris pertama."
 NO_NIM_HEADER = "Kolom NIM tidak ditemukan. Tempel NIM saja, satu per baris, atau beri judul NIM pada baris pertama."
 IN_LINES = "Teks ini tidak berkolom, jadi NIM, Nama, dan Alamat dipisahkan menurut letak NIM di tiap baris. Periksa hasilnya di bawah."
 NAMES_NOT_PARTED = "Nama dan alamat di teks ini hanya dipisahkan spasi, jadi batasnya tidak dapat dipastikan. Salin tabelnya dari Excel atau Word, atau beri koma di antara nama dan alamat, lalu coba lagi."
 TRANSPOSED = "Judul kolomnya ada di kolom pertama, jadi tabelnya diputar: setiap kolom dibaca sebagai satu baris."
+HIDDEN_SHEET = "Lembar “{sheet}” tersembunyi, tetapi ikut dibaca."
+WITHOUT_HIDDEN_SHEETS = "Lewati lembar tersembunyi"
 HIDDEN_ROWS = "Baris ini tersembunyi di lembar “{sheet}”, tetapi ikut dibaca."
 WITHOUT_HIDDEN_ROWS = "Lewati baris tersembunyi"
 HIDDEN_COLUMNS = "Kolom {columns} tersembunyi di lembar “{sheet}”, tetapi ikut dibaca."
@@ -107,8 +109,7 @@ NO_ROW_TO_SAVE = (
 
 # ---- one row of a file
 ROW = "Baris {row}: {problem}"
-# An error in .xls comes as a blank.
-NIM_BLANK = "NIM kosong atau berisi kesalahan rumus (misalnya #N/A). Isi NIM-nya."
+NIM_BLANK = "NIM kosong. Isi NIM-nya."
 _TYPE_NIM = "Ubah format kolom NIM menjadi Teks, lalu ketik ulang NIM-nya."
 NIM_ROUNDED = "NIM {text} sudah dibulatkan oleh Excel, jadi angka aslinya hilang. " + _TYPE_NIM
 NIM_TOO_MANY_DIGITS = (
@@ -118,7 +119,7 @@ NIM_TOO_MANY_DIGITS = (
 NIM_NOT_WHOLE = "NIM {text} bukan bilangan bulat positif. " + _TYPE_NIM
 NIM_UNADDRESSABLE = "NIM tidak boleh hanya “.” atau “..”. Isi NIM yang benar."
 NIM_TOO_LONG = "NIM lebih dari {limit} karakter. Periksa apakah kolomnya tertukar."
-NIM_TWICE = "NIM {nim} ada di {first} dan {second}. Hanya satu yang dapat disimpan."
+NIM_TWICE = "NIM {nim} ada di {first} dan {second}. Hapus salah satunya."
 NIM_MASKED = "NIM berisi “####”, bukan angka aslinya. Lebarkan kolomnya di Excel, lalu salin lagi; atau ketik NIM-nya."
 MASKED = "{field} berisi “####”, bukan isi aslinya. Lebarkan kolomnya di Excel, lalu salin lagi; atau ketik isinya."
 NUL = "{field} berisi karakter NUL yang tidak dapat disimpan. Ketik ulang isinya."
@@ -130,12 +131,14 @@ NOT_TEXT = (
     "{field} terbaca sebagai angka ({text}). Ubah format selnya menjadi Teks, lalu ketik ulang."
 )
 TOO_LONG = "{field} terlalu panjang (lebih dari {limit} karakter). Periksa isinya."
-NEW_NEEDS_NAMA = "Nama kosong. Mahasiswa baru harus punya nama."
-NEW_NEEDS_ALAMAT = "Alamat kosong. Mahasiswa baru harus punya alamat."
-NEW_NEEDS_BOTH = "Nama dan alamat kosong. Mahasiswa baru harus punya keduanya."
-NEW_NEEDS_ONE = "Nama atau alamat kosong. Mahasiswa baru harus punya keduanya."
-NO_NAMA_COLUMN = "Kolom Nama tidak ditemukan. Pilih kolomnya."
-NO_ALAMAT_COLUMN = "Kolom Alamat tidak ditemukan. Pilih kolomnya, atau isi semua dengan “-”."
+NEW_NEEDS_NAMA = "Nama kosong. Mahasiswa baru harus memiliki nama."
+NEW_NEEDS_ALAMAT = "Alamat kosong. Mahasiswa baru harus memiliki alamat."
+NEW_NEEDS_BOTH = "Nama dan alamat kosong. Mahasiswa baru harus memiliki keduanya."
+NEW_NEEDS_ONE = "Nama atau alamat kosong. Mahasiswa baru harus memiliki keduanya."
+NO_NAMA_COLUMN = "Kolom Nama tidak ditemukan. Pilih kolomnya di bawah."
+NO_ALAMAT_COLUMN = (
+    "Kolom Alamat tidak ditemukan. Pilih kolomnya di bawah, atau isi semua dengan “-”."
+)
 GONE = "Data ini sudah dihapus orang lain sejak pratinjau, jadi tidak ada yang diperbarui."
 MISSING_COLUMNS = (NO_NAMA_COLUMN, NO_ALAMAT_COLUMN)
 NO_ALAMAT = "-"
@@ -172,8 +175,8 @@ EMPTY_CELLS = "Kosongkan di {count} baris"
 ODD_NIMS = "NIM ini berbeda panjang atau hurufnya dari hampir semua NIM lain."
 OTHER_NAMES = "{others} dari {changed} nama berbeda sama sekali dari yang tersimpan. Periksa apakah barisnya bergeser."
 NAMA_NO_LETTER = "Nama ini tidak berisi huruf."
-LINE_BREAKS = "Baris baru di dalam sel diganti dengan koma."
-NAMA_LINE_BREAKS = "Baris baru di dalam nama diganti dengan spasi."
+LINE_BREAKS = "Ganti baris di dalam sel diubah menjadi koma."
+NAMA_LINE_BREAKS = "Ganti baris di dalam nama diubah menjadi spasi."
 NEAR_STORED = "NIM ini mirip dengan NIM yang sudah ada."
 _ZEROS = "Mungkin angka nol di depannya hilang"
 LOST_ZEROS = f"{NEAR_STORED} {_ZEROS}."
@@ -296,7 +299,7 @@ UNDO_REST = "Kembalikan {rows} data yang belum berubah"
 
 # ---- a selection
 OTHER_NAMES_SELECTED = (
-    "Nama di berkas berbeda dari nama di daftar. Mungkin NIM-nya keliru. Periksa sebelum menghapus."
+    "Nama tidak cocok dengan daftar. Mungkin NIM-nya keliru. Periksa sebelum menghapus."
 )
 SEVERAL_NIMS = "Jika ini beberapa NIM, tulis satu NIM per baris."
 NO_ROWS_TICKED = (

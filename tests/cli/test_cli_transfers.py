@@ -127,12 +127,12 @@ WRONG_ROWS = [
     ("4", "G", "S"),
 ]
 WRONG = [
-    "Baris 3: NIM kosong atau berisi kesalahan rumus (misalnya #N/A)",
+    "Baris 3: NIM kosong",
     "Baris 5: NIM 1,2E+11 sudah dibulatkan oleh Excel, jadi angka aslinya hilang",
     "Baris 6: NIM 4 ada di baris 4 dan baris 6",
 ]
 MANY_WRONG = [*(f"Baris {n}: " for n in range(2, 102)), "and 150 more rows"]
-LACKING = "Baris 3: Nama atau alamat kosong. Mahasiswa baru harus punya keduanya."
+LACKING = "Baris 3: Nama atau alamat kosong. Mahasiswa baru harus memiliki keduanya."
 REFUSED: dict[str, tuple[list[str], bytes, list[str]]] = {
     "wrong rows": (["--existing", "update"], csv(HEADER, *WRONG_ROWS), WRONG),
     "a new record without a text": (

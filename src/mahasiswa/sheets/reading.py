@@ -130,5 +130,7 @@ def _upright(sheet: OpenSheet) -> OpenSheet:
     is_few = len(top) <= TRANSPOSED_MAX_ROWS and len(columns) > 2
     if not is_few or not is_header(columns[0]) or any(is_header(cells) for _, cells in top):
         return sheet._replace(rows=rows)
-    asked = Question("terbalik", wording.TRANSPOSED)
-    return OpenSheet(sheet.name, enumerate(columns, 1), [*sheet.questions, asked])
+    # A pasted text has no titles at its top then, and its lines were looked at for that reason.
+    asked = [question for question in sheet.questions if question.name != "baris"]
+    asked.append(Question("terbalik", wording.TRANSPOSED))
+    return OpenSheet(sheet.name, enumerate(columns, 1), asked)

@@ -68,23 +68,32 @@ def _opened(file: BinaryIO, choice: Choice, all_sheets: bool) -> Workbook:  # no
     workbook = _open(file)
     # This reads the XML of a sheet, which takes most of the time.
     sheet_of = cache(workbook.get_sheet_by_name)
-    visible = [
-        sheet.name
-        for sheet in workbook.sheets_metadata
-        if (sheet.typ, sheet.visible)
-        == (calamine.SheetTypeEnum.WorkSheet, calamine.SheetVisibleEnum.Visible)
+    tables = [
+        sheet for sheet in workbook.sheets_metadata if sheet.typ == calamine.SheetTypeEnum.WorkSheet
     ]
-    if len(visible) > MAX_SHEETS or any(len(name) > NAME_MAX_CHARACTERS for name in visible):
+    if len(tables) > MAX_SHEETS or any(len(sheet.name) > NAME_MAX_CHARACTERS for sheet in tables):
         raise TooBig(wording.TOO_HEAVY)
-    names = [name for name in visible if name in choice.sheets]
-    names = names or _choose_sheets(visible, sheet_of, nim_only=choice.nim_only)
-    others = [name for name in visible if name not in names]
+    visible = [sheet.name for sheet in tables if sheet.visible == calamine.SheetVisibleEnum.Visible]
+    # A hidden list of students is read if there is a page that asks about it.
+    hidden = [
+        sheet.name
+        for sheet in tables
+        if all_sheets and sheet.name not in visible and _is_of_students(sheet_of(sheet.name))
+    ]
+    listed = visible + hidden
+    names = [name for name in listed if name in choice.sheets]
+    names = names or _choose_sheets(listed, sheet_of, nim_only=choice.nim_only)
+    others = [name for name in listed if name not in names]
     read = names + others if all_sheets else names
     return (
         names,
         others,
         (
-            OpenSheet(name, _numbered(sheet_of(name), cell_marks(file, name)), _asked(file, name))
+            OpenSheet(
+                name,
+                _numbered(sheet_of(name), cell_marks(file, name)),
+                _asked(file, sheet_of(name), is_hidden=name in hidden),
+            )
             for name in read
         ),
     )
@@ -111,12 +120,7 @@ def _choose_sheets(
     names: Sequence[str], sheet_of: Callable[[str], calamine.CalamineSheet], *, nim_only: bool
 ) -> list[str]:
     """All sheets with sure titles, as far as a preview takes their rows; otherwise the first one with titles, or a cell."""
-    headers = {}
-    for name in names:
-        rows = islice(sheet_of(name).iter_rows(), HEADER_WITHIN_ROWS)
-        top = [list(map(_cell, row)) for row in rows]
-        headers[name] = find_titles(top, nim_only=nim_only)[1]
-
+    headers = {name: _titles(sheet_of(name), nim_only=nim_only) for name in names}
     sure = [name for name, header in headers.items() if sure_fields(header) > {"nim"}]
     heights = accumulate(sheet_of(name).height for name in sure)
     fitting = [
@@ -129,11 +133,26 @@ def _choose_sheets(
     return (not nim_only and fitting) or [*sure, *titled, *filled][:1]
 
 
-def _asked(file: BinaryIO, name: str) -> list[Question]:
+def _titles(sheet: calamine.CalamineSheet, *, nim_only: bool = False) -> Sequence[Cell]:
+    """The row of a sheet that has the titles, or the best of the first rows."""
+    top = [list(map(_cell, row)) for row in islice(sheet.iter_rows(), HEADER_WITHIN_ROWS)]
+    return find_titles(top, nim_only=nim_only)[1]
+
+
+def _is_of_students(sheet: calamine.CalamineSheet) -> bool:
+    return sheet.height > 1 and sure_fields(_titles(sheet)) > {"nim"}
+
+
+def _asked(file: BinaryIO, sheet: calamine.CalamineSheet, *, is_hidden: bool) -> list[Question]:
     """The questions about what a person does not see in Excel, although it is read."""
+    name = sheet.name
     rows, columns = hidden_parts(file, name)
     letters = ", ".join(wording.column_letter(number - 1) for number in columns)
     questions = []
+    if is_hidden and sheet.end:
+        sentence = wording.HIDDEN_SHEET.format(sheet=name)
+        all_rows = [*range(1, sheet.end[0] + 2)]
+        questions.append(Question("lembar", sentence, all_rows, wording.WITHOUT_HIDDEN_SHEETS))
     if rows:
         sentence = wording.HIDDEN_ROWS.format(sheet=name)
         questions.append(Question("tersembunyi", sentence, rows, wording.WITHOUT_HIDDEN_ROWS))

@@ -137,11 +137,18 @@ def padded(*rows: Sequence[str]) -> str:
     return "".join(f"{a:12}{b:22}{c}\n" for a, b, c in rows)
 
 
-def hidden_rows() -> bytes:
+def hidden_rows(sheet_state: str = "visible") -> bytes:
+    """Return a workbook with a hidden row, or else with a hidden sheet, and a hidden list of no students."""
     workbook = openpyxl.Workbook()
-    for row in (HEADER, *PEOPLE, ("2300018199", "Yang Keluar", "Solo")):
+    left = workbook.active if sheet_state == "visible" else workbook.create_sheet("Keluar")
+    for row in (HEADER, *PEOPLE):
         workbook.active.append(row)
-    workbook.active.row_dimensions[5].hidden = True
+    workbook.create_sheet("Ref").append(("Agama", "Kode"))
+    if left != workbook.active:
+        left.append(HEADER)
+    left.append(("2300018199", "Yang Keluar", "Solo"))
+    left.row_dimensions[5].hidden = True
+    workbook["Ref"].sheet_state, left.sheet_state = "hidden", sheet_state
     file = io.BytesIO()
     workbook.save(file)
     return file.getvalue()
@@ -191,11 +198,17 @@ TEXTS: dict[str, tuple[str, str, int, str]] = {
     ),
     "two spaces": (lines("{no}  {nim}  {nama}  {alamat}"), "right", 2, "kolom"),
     "a fixed width": (padded(HEADER, *PEOPLE), "right", 2, SENTENCE),
+    "pasted titles in the first column": (
+        "\n".join(map("\t".join, zip(HEADER, *PEOPLE, strict=True))),
+        "right", 2, "diputar",
+    ),
     "single spaces": (lines("{nim} {nama} {alamat}"), "asked", 1, "hanya dipisahkan spasi"),
 }  # fmt: skip
 ALL = (HEADER, *PEOPLE)
 FILES: dict[str, tuple[bytes, str, int, str]] = {
     "hidden rows": (hidden_rows(), "right", 3, "tersembunyi"),
+    "a hidden sheet": (hidden_rows("hidden"), "right", 3, "Lembar “Keluar” tersembunyi"),
+    "a sheet that Excel does not offer": (hidden_rows("veryHidden"), "right", 3, "tersembunyi"),
     "titles in the first column": (by_openpyxl(*zip(*ALL, strict=True)), "right", 2, "diputar"),
     "flat XML of Excel": (spreadsheetml(), "right", 1, ""),
     "UTF-16 without a mark": (csv(*ALL, encoding="utf-16-le"), "right", 1, ""),
@@ -221,6 +234,7 @@ def test_a_guess_is_a_question_and_a_refusal_says_what_to_do_next(
     answer = importer.send(data, "berkas" if data else "", pasted)
     tried = try_file(importer, answer, PEOPLE)
     assert says in tried.says
+    assert not ("diputar" in tried.says and SENTENCE in tried.says)
     assert (tried.at_last, tried.presses) == (at_last, presses), tried.stored
     assert tried.by_one == ("right" if presses == 1 and at_last == "right" else "asked")
 

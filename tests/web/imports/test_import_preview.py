@@ -45,8 +45,8 @@ def test_a_preview_shows_what_an_import_would_write_and_writes_nothing(
     assert preview.new == [(4, "4", ("Dewi", "Sleman"), None)]
     assert preview.same == [(2, "1", ("Ani", "Solo"), None)]
     assert preview.wrong == [
-        "Baris 5: NIM kosong atau berisi kesalahan rumus (misalnya #N/A). Isi NIM-nya. Eko · Solo",
-        "Baris 6: Nama kosong. Mahasiswa baru harus punya nama. 5 · S",
+        "Baris 5: NIM kosong. Isi NIM-nya. Eko · Solo",
+        "Baris 6: Nama kosong. Mahasiswa baru harus memiliki nama. 5 · S",
     ]
     assert [node.text() for node in preview.tree.css(".compare del, .compare ins")] == [
         "Budi",
@@ -163,9 +163,7 @@ def test_a_wrong_row_is_repaired_in_the_preview(importer: Importer, button: str)
     assert again.status.startswith("Perbaikan Anda sudah diperiksa. Belum ada yang disimpan.")
     budi = (3, "120000000001", ("Budi", "Bantul"), None)
     assert again.new == [(2, "1", ("Ani", "Solo"), None), budi]
-    assert again.wrong == [
-        "Baris 4: NIM kosong atau berisi kesalahan rumus (misalnya #N/A). Isi NIM-nya. Eko · Sleman"
-    ]
+    assert again.wrong == ["Baris 4: NIM kosong. Isi NIM-nya. Eko · Sleman"]
     assert importer.records() == []
     importer.save(again)
     assert importer.records() == [("1", "Ani", "Solo"), ("120000000001", "Budi", "Bantul")]
@@ -277,7 +275,7 @@ def test_other_sheets_or_all_of_them_are_chosen_in_the_preview(
         ["Kelas B, baris 3", "3"],
         ["Kelas B, baris 6", "6"],
     ]
-    twice = "NIM 2 ada di Kelas A, baris 3 dan Kelas B, baris 5. Hanya satu yang dapat disimpan."
+    twice = "NIM 2 ada di Kelas A, baris 3 dan Kelas B, baris 5. Hapus salah satunya."
     assert every.wrong[0].startswith(f"Kelas A, baris 3; Kelas B, baris 5: {twice}")
     assert every.wrong[1].startswith("Kelas B, baris 4: NIM kosong")
     assert every.noticed[0].startswith("Kelas B, baris 6: NIM ini mirip")
@@ -404,7 +402,7 @@ def test_long_lists_of_rows_end_with_the_number_of_the_others(importer: Importer
     """A message that repeats is shown once. A NIM that begins with 0 has not lost its zeros."""
     rows = (f"{'' if n in {4, 9} or 12 <= n <= 30 else n}|Nama {n}|Solo" for n in range(2, 40))
     (wrong,) = importer.upload(table(*rows)).wrong
-    assert wrong.startswith("Baris 4, 9, 12–30: NIM kosong atau")
+    assert wrong.startswith("Baris 4, 9, 12–30: NIM kosong.")
     assert (
         importer.upload(
             table(*(f"0{n}|A|S" if n % 2 else f"{n:09}|A|S" for n in range(501)))
@@ -624,7 +622,7 @@ def test_rows_that_are_left_are_counted_in_the_button_and_downloaded(importer: I
         ["TAMU", "Citra", "=x"],
         ["4", "", "Wates"],
     ]
-    assert [row[3][:12] for row in rows[1:]] == ["NIM kosong a", "NIM ini tida", "Nama kosong."]
+    assert [row[3][:12] for row in rows[1:]] == ["NIM kosong. ", "NIM ini tida", "Nama kosong."]
     again = importer.upload(answer.content, "baris-yang-dilewati.xlsx")
     assert again.counts == {"Perlu diperbaiki": 3}
     assert importer.records() == []
@@ -669,19 +667,20 @@ def test_a_missing_column_is_named_once_and_can_be_filled(
         table("1|Ani S.", *(f"{n}|Budi" for n in range(100, 340)), "999|", titles="NIM|Nama")
     )
     assert (
-        preview.alert == "Kolom Alamat tidak ditemukan. Pilih kolomnya, atau isi semua dengan “-”."
+        preview.alert
+        == "Kolom Alamat tidak ditemukan. Pilih kolomnya di bawah, atau isi semua dengan “-”."
     )
-    assert [text.strip() for text in preview.wrong] == [f"Baris 3–243: {preview.alert}"]
+    assert [text.strip() for text in preview.wrong] == ["Baris 3–243"]
     assert "open" in preview.tree.css("details")[0].attributes
     assert preview.tree.css(".repair") == []
     assert "dapat diperbaiki setelah ini" not in preview.html
     filled = importer.shown(importer.site.post(SAVE, {"data": preview.data, "isi": "alamat"}))
-    assert filled.wrong == ["Baris 243: Nama kosong. Mahasiswa baru harus punya nama. 999"]
+    assert filled.wrong == ["Baris 243: Nama kosong. Mahasiswa baru harus memiliki nama. 999"]
     assert filled.counts == {"Baru": 240, "Berubah": 1, "Perlu diperbaiki": 1}
     importer.save(filled, "perbarui", ticks=True)
     assert importer.records()[:2] == [("1", "Ani S.", "Solo"), ("100", "Budi", "-")]
     without_names = importer.upload(table("8|Solo", titles="NIM|Alamat"))
-    assert without_names.alert == "Kolom Nama tidak ditemukan. Pilih kolomnya."
+    assert without_names.alert == "Kolom Nama tidak ditemukan. Pilih kolomnya di bawah."
 
 
 def test_a_line_break_in_a_cell_becomes_a_comma_with_a_notice(
@@ -695,7 +694,7 @@ def test_a_line_break_in_a_cell_becomes_a_comma_with_a_notice(
     assert preview.counts == {"Baru": 1, "Berubah": 1, "Tidak berubah": 1, "Perlu diperiksa": 1}
     assert preview.new[0].after == ("Citra", "Jl. C, RT 5")
     assert preview.noticed == [
-        "Baris 4: Baris baru di dalam sel diganti dengan koma. 3 · Citra · Jl. C, RT 5"
+        "Baris 4: Ganti baris di dalam sel diubah menjadi koma. 3 · Citra · Jl. C, RT 5"
     ]
     importer.save(preview, "perbarui")
     rows = other.run("SELECT nim, nama, alamat FROM mahasiswa ORDER BY nim")

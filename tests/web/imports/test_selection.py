@@ -272,7 +272,7 @@ def test_another_name_in_the_file_needs_a_tick_before_a_deletion(people: Site) -
     preview = preview_of(people, csv(("NIM", "Nama"), *rows))
     assert counts(preview) == [4, 0, 2]
     told = " ".join(preview.texts("#nama li")[0].split())
-    assert told == "Baris 3: 002 Di daftar: Budi · Di berkas: Budiman Keluarkan"
+    assert told == "Baris 3: 002 Di daftar: Budi · Tertulis: Budiman Keluarkan"
     again = check_again(preview, people, ("lewati[]", "5"))
     fields = {"data": again.forms[0].values["data"]}
     assert people.post("/mahasiswa/pilih/ekspor.csv", fields).text.count("\n") == 4

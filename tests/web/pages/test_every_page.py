@@ -45,8 +45,9 @@ WIDTHS = (320, 375, 599, 600, 768, 1280)
 ALLOWED_UNDECIDED = {
     "empty_list": {"th-has-data-cells"},
     "no_match": {"th-has-data-cells"},
-    "preview": {"color-contrast"},
-    "preview_again": {"color-contrast"},
+    **{
+        key: {"color-contrast"} for key in ("preview", "preview_again", "preview_without_addresses")
+    },
 }
 
 
