@@ -9,10 +9,10 @@ import asyncio
 import logging
 import math
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager, suppress
-from typing import NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar, cast
 
 # Of a step of a web request in the database, including its time in the queue.
 STEP_TIMEOUT_SECONDS = 5.0
@@ -33,9 +33,31 @@ SENT_FILES_MAX = 32
 SENT_FILES_MAX_BYTES = 1024 * 1024 * 1024
 MAX_LARGE_BODIES = 16  # uploads and confirmations that arrive at the same time
 
+S = TypeVar("S", bound=Sequence[Any])
 T = TypeVar("T")
 
 log = logging.getLogger(__name__)
+
+
+def slices(items: S, length: int) -> Iterator[S]:
+    """The items in parts of this length; the last one may be shorter."""
+    for at in range(0, len(items), length):
+        yield cast("S", items[at : at + length])
+
+
+def groups(items: Iterable[T], size_of: Callable[[T], int], max_size: int) -> Iterator[list[T]]:
+    """The items in groups, each of which ends with the item that makes it larger than `max_size`."""
+    group: list[T] = []
+    size = 0
+    for item in items:
+        group.append(item)
+        size += size_of(item)
+        if size > max_size:
+            yield group
+            group = []
+            size = 0
+    if group:
+        yield group
 
 
 class Kind(NamedTuple):

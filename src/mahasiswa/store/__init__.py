@@ -28,7 +28,7 @@ from mahasiswa.store.store_errors import (
     Refused,
     UndoConflict,
 )
-from mahasiswa.work import EDIT, IMPORT, RECORD, Kind
+from mahasiswa.work import EDIT, IMPORT, RECORD, Kind, groups, slices
 
 LEAPT = (
     "the clock has leapt to %s, or the service was off for days:"
@@ -210,8 +210,8 @@ class Store(ABC):
         removed: Sequence[str],
     ) -> Steps[None]:
         yield self.sql.begin_batch, {"kind": batch}
-        for at in range(0, len(removed), PART_RECORDS):
-            yield self.sql.delete, self.sql.of(*removed[at : at + PART_RECORDS])
+        for nims in slices(removed, PART_RECORDS):
+            yield self.sql.delete, self.sql.of(*nims)
         new: set[str] = set()
         for records in parts(added):
             rows = yield self.sql.add_all, {"records": as_json(records)}
@@ -361,17 +361,8 @@ def _refuse_changed(record: Mahasiswa, current: Mahasiswa | None, expected: str 
 
 def parts(records: Sequence[Mahasiswa]) -> Iterator[Sequence[Mahasiswa]]:
     """The records in parts that one call may handle: at most PART_RECORDS, and none after PART_CHARACTERS."""
-    part: list[Mahasiswa] = []
-    size = 0
-    for record in records:
-        part.append(record)
-        size += sum(map(len, record))
-        if len(part) == PART_RECORDS or size > PART_CHARACTERS:
-            yield part
-            part = []
-            size = 0
-    if part:
-        yield part
+    for few in slices(records, PART_RECORDS):
+        yield from groups(few, lambda record: sum(map(len, record)), PART_CHARACTERS)
 
 
 def refuse_nul(nim: str | None, nama: str | None = "", alamat: str | None = "") -> None:

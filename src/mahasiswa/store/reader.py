@@ -36,7 +36,7 @@ from mahasiswa.store.queries import Query, Suspicion
 from mahasiswa.store.shared_sql import DAYS, SIGNING_KEY, Parameters, SharedSQL
 from mahasiswa.store.spelling import corrections, same_sound
 from mahasiswa.store.store_errors import Unavailable
-from mahasiswa.work import PAGE_MAX_BYTES
+from mahasiswa.work import PAGE_MAX_BYTES, slices
 
 Version = Hashable
 """A value that changes with every commit of any program. It means nothing outside the store that returned it."""
@@ -418,8 +418,8 @@ def by_nim(sql: SharedSQL, statement: str, nims: Sequence[str]) -> Steps[Mapping
     """The stored records with these nims, by nim."""
     records: dict[str, Mahasiswa] = {}
     size = 0
-    for at in range(0, len(nims), FIND_NIMS):
-        rows = yield statement, sql.of(*nims[at : at + FIND_NIMS])
+    for asked in slices(nims, FIND_NIMS):
+        rows = yield statement, sql.of(*asked)
         size = size_with(size, rows)
         records |= {row[0]: Mahasiswa._make(row) for row in rows}
     return records

@@ -10,6 +10,7 @@ from operator import contains
 
 from mahasiswa.record import Mahasiswa
 from mahasiswa.store.folding import fold
+from mahasiswa.work import slices
 
 # Similarities are ratios of difflib. With a minimum of 0.6, `bandung` would become `endang`.
 MIN_SIMILARITY = 0.7
@@ -138,10 +139,9 @@ class _Vocabulary:
         """Words with similar letters, the most similar first."""
         similar: list[str] = []
         others = [other for other in self._spellings if other != word]
-        for at in range(0, len(others), COMPARED_WORDS):
+        for compared in slices(others, COMPARED_WORDS):
             if time.monotonic() > self._deadline:
                 break
-            compared = others[at : at + COMPARED_WORDS]
             similar += get_close_matches(word, compared, 3, MIN_SIMILARITY)
 
         ratios = ((SequenceMatcher(None, other, word).ratio(), other) for other in similar)

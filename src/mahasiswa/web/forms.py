@@ -18,7 +18,7 @@ from mahasiswa.sheets.limits import MAX_SHEETS
 from mahasiswa.sheets.public import MAX_CONFIRMED_BYTES, UPLOAD_MAX_BYTES, is_utf8
 from mahasiswa.web.request import BareRequest, Form
 from mahasiswa.wording import ProblemName
-from mahasiswa.work import RECORD
+from mahasiswa.work import RECORD, slices
 
 FORM_MAX_BYTES = 64 * 1024
 INLINE_FORM_MAX_BYTES = 8 * 1024  # a longer form is decoded in a thread
@@ -131,8 +131,8 @@ def parse_upload(body: bytes, boundary: str) -> Upload:
 
 def _parsed(headers: Headers, body: bytes) -> FormData:
     async def stream() -> AsyncGenerator[bytes]:
-        for at in range(0, len(body), DECODE_BYTES):
-            yield body[at : at + DECODE_BYTES]
+        for piece in slices(body, DECODE_BYTES):
+            yield piece
 
     parser = MultiPartParser(
         headers, stream(), max_files=1, max_fields=MAX_TEXTS, max_part_size=UPLOAD_MAX_BYTES

@@ -23,6 +23,7 @@ from mahasiswa.web.pages import Pages
 from mahasiswa.web.preview_page import Alert, PreviewPage, shown_missing
 from mahasiswa.web.request import PageTooLong
 from mahasiswa.web.responses import compressed
+from mahasiswa.work import groups, slices
 
 REST_NAME = "baris-yang-dilewati.xlsx"
 ALL_LOST_ZEROS = "nol"  # the value of the button that restores the zeros of all NIMs
@@ -57,9 +58,9 @@ class Task:
     def find(self, nims: Sequence[str]) -> dict[str, Mahasiswa]:
         """The stored records with these NIMs, by NIM."""
         found: dict[str, Mahasiswa] = {}
-        for at in range(0, len(nims), ASKED_NIMS):
-            rows = self.ask("find", nims[at : at + ASKED_NIMS])
-            found |= {row[0]: Mahasiswa._make(row) for row in rows}
+        for asked in slices(nims, ASKED_NIMS):
+            for row in self.ask("find", asked):
+                found[row[0]] = Mahasiswa._make(row)
         return found
 
     def records(self) -> Iterator[Mahasiswa]:
@@ -70,17 +71,9 @@ class Task:
     def near(self, nims: Iterable[str]) -> list[Mahasiswa]:
         """Stored records with nearly these NIMs."""
         found: list[str] = []
-        keys: list[str] = []
-        size = 0
-        for key in sorted({near_key(nim) for nim in nims} - {""}):
-            keys.append(key)
-            size += len(key)
-            if size > ASKED_KEYS_MAX_CHARACTERS:
-                found += [nim for (nim,) in self.ask("near", keys)]
-                keys = []
-                size = 0
-        if keys:
-            found += [nim for (nim,) in self.ask("near", keys)]
+        keys = sorted({near_key(nim) for nim in nims} - {""})
+        for asked in groups(keys, len, ASKED_KEYS_MAX_CHARACTERS):
+            found += [nim for (nim,) in self.ask("near", asked)]
         return list(self.find(found).values())
 
     def absentees(self, in_file: Collection[str], most: int) -> list[str]:
@@ -107,8 +100,8 @@ class Task:
         done = compressed(response, self.head["number"], takes_gzip=self.head["takes_gzip"])
         headers = [(name.decode(), value.decode()) for name, value in done.raw_headers]
         body = bytes(done.body)
-        parts = (body[at : at + PIECE_BYTES] for at in range(0, len(body), PIECE_BYTES))
-        return {"kind": "page", "status": done.status_code, "headers": headers}, parts
+        head = {"kind": "page", "status": done.status_code, "headers": headers}
+        return head, slices(body, PIECE_BYTES)
 
 
 class Pressed(NamedTuple):

@@ -37,6 +37,7 @@ from mahasiswa.sheets.sheet_errors import TooBig
 from mahasiswa.web.forms import BodyRefused
 from mahasiswa.web.request import BareRequest
 from mahasiswa.web.responses import takes_gzip
+from mahasiswa.work import groups
 
 PIECE_BYTES = 64 * 1024
 PIECE_CHARACTERS = 16 * 1024  # of the texts of several records that one message holds
@@ -267,13 +268,9 @@ def in_pieces(kind: bytes, message: bytes) -> Iterator[bytes]:
 
 def in_messages(rows: Iterable[Sequence[str | None]]) -> Iterator[bytes]:
     """Rows of texts as JSON, in messages that are short unless a single row is long."""
-    group: list[Sequence[str | None]] = []
-    size = 0
-    for row in rows:
-        group.append(row)
-        size += sum(len(text) for text in row if text)
-        if size > PIECE_CHARACTERS:
-            yield json.dumps(group, ensure_ascii=False).encode()
-            group = []
-            size = 0
-    yield json.dumps(group, ensure_ascii=False).encode()
+    for group in groups(rows, _characters, PIECE_CHARACTERS):
+        yield json.dumps(group, ensure_ascii=False).encode()
+
+
+def _characters(row: Sequence[str | None]) -> int:
+    return sum(len(text) for text in row if text)

@@ -30,7 +30,7 @@ from mahasiswa.web.helpers import (
 from mahasiswa.web.list_query import ListQuery, query_of
 from mahasiswa.web.pages import Pages
 from mahasiswa.web.service import Request
-from mahasiswa.work import EXPORT, IMPORT, PREVIEW
+from mahasiswa.work import EXPORT, IMPORT, PREVIEW, slices
 
 # Stored records that are compared with unknown NIMs because their NIM looks the same.
 NEAR_MAX_RECORDS = 20_000
@@ -107,8 +107,7 @@ async def export_selected(request: Request, store: Store, pages: Pages) -> Respo
 
 async def _selected(reader: Reader, nims: Sequence[str]) -> AsyncGenerator[Sequence[Mahasiswa]]:
     """The records with these nims, without those that were removed since."""
-    for at in range(0, len(nims), CHUNK_RECORDS):
-        asked = nims[at : at + CHUNK_RECORDS]
+    for asked in slices(nims, CHUNK_RECORDS):
         stored = await reader.find(asked)
         if found := [stored[nim] for nim in asked if nim in stored]:
             yield found
@@ -136,7 +135,7 @@ async def _converse(
     """
     key = await store.signing_key()
     if isinstance(given, bytearray):
-        given = _pieces(given)
+        given = map(bytes, slices(given, PIECE_BYTES))
     answer = partial(_answer, store, sheets.KeySigner(key))
     async with request.limits.slots.slot(PREVIEW, PREVIEW_SILENT_SECONDS):
         outcome = await request.service.helpers.converse(
@@ -144,11 +143,6 @@ async def _converse(
         )
     request.count_answer(outcome.rows_bytes)
     return outcome
-
-
-def _pieces(body: bytearray) -> Iterable[bytes]:
-    for at in range(0, len(body), PIECE_BYTES):
-        yield bytes(body[at : at + PIECE_BYTES])
 
 
 async def _answer(
