@@ -362,6 +362,7 @@ def _selected(
         "missing": shown_missing(found),
         "ticks": ticks,
         "query": query,
+        "sheet_rows": sheets.SHEET_ROWS,
     }
     pages = task.pages
     page = pages.page("selection.html", 200, pages.not_stored, alert=alert, **shown)

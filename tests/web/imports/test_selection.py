@@ -285,6 +285,15 @@ def test_another_name_in_the_file_needs_a_tick_before_a_deletion(people: Site) -
     assert people.list().nims == ["20/4"]
 
 
+def test_tables_beside_one_another_have_the_row_numbers_of_their_sheet(people: Site) -> None:
+    pasted = "NIM\tNama\t\tNIM\tNama\n001\tZed\t\t002\tEko\n77\tAni\t\t78\tBudi"
+    preview = preview_of(people, pasted)
+    assert counts(preview) == [2, 2, 2]
+    assert [text[:8] for text in preview.texts("#nama li")] == ["Baris 2:", "Baris 2:"]
+    assert missing(preview) == ["Baris 3: 77", "Baris 3: 78"]
+    assert preview.texts("#perbaiki .number") == ["3", "3"]
+
+
 LINES = {
     "numbers": "1. 001\n2) 20/4\n10. 999",
     "marks": "- 001\n• 20/4\n* 999",
