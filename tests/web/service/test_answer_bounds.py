@@ -78,19 +78,30 @@ def test_slow_uploads_do_not_keep_another_one_out(service: Service) -> None:
         assert slow[-1].recv(12) == b"HTTP/1.1 200"
 
 
-@pytest.mark.parametrize("attacker", ["127.0.0.1", "127.0.0.2"])
+@pytest.mark.parametrize(
+    ("attacker", "client"), [("127.0.0.1", ""), ("127.0.0.2", ""), ("127.0.0.1", "203.0.113.9")]
+)
 def test_an_upload_is_not_crowded_out_by_those_that_stand_still(
-    service: Service, attacker: str
+    tmp_path: Path, attacker: str, client: str
 ) -> None:
-    """Of one address, the upload that moves is kept. Another address loses its own uploads, not one that stands still."""
+    """Of one address, the upload that moves is kept. Another address loses its own uploads, not one that stands still.
+
+    Behind a trusted proxy the address is that of the `client`.
+    """
     body = upload(TABLE + b"1\tSiti\tSolo\n" * 1000)
-    head, moves = body.index(b"\r\n\r\n") + 4, attacker == "127.0.0.1"
-    with ExitStack() as stack, service.site() as site:
+    head, moves = body.index(b"\r\n\r\n") + 4, (attacker, client) == ("127.0.0.1", "")
+    named = HOST + b"X-Forwarded-For: %b\r\n" % client.encode()
+    stalled = body[:head].replace(HOST, named, 1)
+    with (
+        Service(tmp_path / "a.db", {"TRUSTED_PROXIES": "127.0.0.1"}) as service,
+        ExitStack() as stack,
+        service.site() as site,
+    ):
         honest = connected(service, stack, body[:head])
         for number in range(3 * MAX_LARGE_BODIES):
             if moves:
                 honest.sendall(body[head + number : head + number + 1])
-            connected(service, stack, body[:head], address=attacker)
+            connected(service, stack, stalled, address=attacker)
             assert site.get("/sehat").status_code == 200
         honest.sendall(body[head + number + 1 if moves else head :])
         assert honest.recv(12) == b"HTTP/1.1 200"
