@@ -48,7 +48,7 @@ trailers), and the input that a connection keeps. A connection that keeps more i
 HEAD_MAX_HEADERS = 100
 PATH_MAX_BYTES = 3200  # besides the prefix of BASE_URL; a nim of 255 characters takes at most 3,060
 # Of a body that are parsed at a time; in chunks of one byte, they take 2 ms.
-PIECE_BYTES = 16 * 1024
+PARSED_MAX_BYTES = 16 * 1024
 head_end = re.compile(rb"\n\r?\n")  # the parser refuses line feeds alone
 
 State = Literal["head", "body", "answer", "drain", "closed"]
@@ -232,7 +232,7 @@ class HttpProtocol(HttpToolsProtocol):
             else:
                 self.searched_bytes = len(self.kept)
         if self.wants_body and self.kept:
-            self.parse(int(min(len(self.kept), PIECE_BYTES, self.body_left)))
+            self.parse(int(min(len(self.kept), PARSED_MAX_BYTES, self.body_left)))
 
     def parse(self, count: int) -> None:
         """Feed the parser, whose callbacks begin a request or give it a part of its body."""

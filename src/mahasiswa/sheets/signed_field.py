@@ -30,8 +30,6 @@ class Signer(Protocol):
 
     def sign(self, purpose: Purpose, digest: bytes) -> bytes: ...
 
-    def has_signed(self, purpose: Purpose, digest: bytes, signature: bytes) -> bool: ...
-
 
 class KeySigner(NamedTuple):
     """A Signer with the key of the database."""
@@ -42,17 +40,12 @@ class KeySigner(NamedTuple):
         """The signature of a digest."""
         return hmac.digest(self.key, purpose.encode() + digest, hashlib.sha256)
 
-    def has_signed(self, purpose: Purpose, digest: bytes, signature: bytes) -> bool:
-        """Whether a signature is the one of a digest."""
-        return hmac.compare_digest(signature, self.sign(purpose, digest))
-
 
 def pack(value: object, purpose: Purpose, signer: Signer) -> str:
     """The field of a value. Raises SheetError if its form would be too large."""
     data = json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
     packed = bz2.compress(data, BZ2_LEVEL)
-    signature = signer.sign(purpose, hashlib.sha256(packed).digest())
-    field = base64.urlsafe_b64encode(signature + packed).decode()
+    field = base64.urlsafe_b64encode(_signature(packed, purpose, signer) + packed).decode()
     if max(len(data), len(field) + OTHER_FIELDS_BYTES) > MAX_CONFIRMED_BYTES:
         raise too_large()
     return field
@@ -65,9 +58,13 @@ def unpack(field: str, purpose: Purpose, signer: Signer) -> Any:  # noqa: ANN401
     except ValueError:
         signed = b""
     signature, packed = signed[:SIGNATURE_BYTES], signed[SIGNATURE_BYTES:]
-    if not signer.has_signed(purpose, hashlib.sha256(packed).digest(), signature):
+    if not hmac.compare_digest(signature, _signature(packed, purpose, signer)):
         raise SheetError(wording.CONFIRMATION_DAMAGED)
     return json.loads(bz2.decompress(packed))
+
+
+def _signature(packed: bytes, purpose: Purpose, signer: Signer) -> bytes:
+    return signer.sign(purpose, hashlib.sha256(packed).digest())
 
 
 def too_large() -> SheetError:

@@ -26,7 +26,7 @@ async def export_records(
 ) -> Response:
     """Answer with a file of these records, of the kind that the end of the path names.
 
-    Whoever reads them, or the caller, holds a slot of EXPORT.
+    The records, or the caller, hold a slot of EXPORT.
     """
     suffix = request.path[request.path.rindex(".") :]
     kind = sheets.EXPORTS[suffix]

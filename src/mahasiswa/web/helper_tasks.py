@@ -90,11 +90,6 @@ class Task:
         (signature,) = self.ask("sign", purpose, digest.hex())
         return bytes.fromhex(signature)
 
-    def has_signed(self, purpose: str, digest: bytes, signature: bytes) -> bool:
-        """Whether the worker has made a signature (`signed_field.Signer`)."""
-        (has_signed,) = self.ask("has_signed", purpose, digest.hex(), signature.hex())
-        return bool(has_signed)
-
     def shown(self, response: Response) -> Led:
         """The page as an outcome."""
         done = compressed(response, self.head["number"], takes_gzip=self.head["takes_gzip"])

@@ -35,7 +35,7 @@ from mahasiswa.web.list_query import (
 from mahasiswa.web.page_renderer import PageRenderer, joined
 from mahasiswa.web.preview_page import PreviewPage
 from mahasiswa.web.responses import CachedPage
-from mahasiswa.web.routes import Purpose
+from mahasiswa.web.routes import UploadPurpose
 
 PLACEHOLDERS = {name: Markup(f"<!--{name}-->") for name in ("total", "latest", "today", "rows")}  # noqa: S704 - these names
 """Comments in list.html that stand for what each rendering inserts. No record can hold one, because `<` is escaped."""
@@ -137,7 +137,7 @@ class Pages(PageRenderer):
         return Markup(self.render("warning.html", entry=item, list_query=list_query).decode())  # noqa: S704 - escaped
 
     @cache  # noqa: B019 - it lives as long as the process
-    def empty_form(self, name: Literal["add"] | Purpose) -> CachedPage:
+    def empty_form(self, name: Literal["add"] | UploadPurpose) -> CachedPage:
         """The form of specification 4.2, or of an upload, before anything is typed. No record is in it, so it is kept."""
         form = self.add_form({}) if name == "add" else self.upload_form(name)
         return CachedPage(bytes(form.body), self.headers)
@@ -208,7 +208,7 @@ class Pages(PageRenderer):
 
     def upload_form(
         self,
-        purpose: Purpose,
+        purpose: UploadPurpose,
         message: str = "",
         status: int = 400,
         pasted: str = "",

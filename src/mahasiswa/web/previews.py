@@ -148,7 +148,7 @@ async def _converse(
 async def _answer(
     store: Store, signer: sheets.KeySigner, question: str, arguments: Sequence[Any]
 ) -> Iterable[bytes]:
-    """Answer a question of a helper about stored records, or about a signature."""
+    """Answer a question of a helper about stored records, or sign a digest for it."""
     reader = store.reader(IMPORT)
     if question == "find":
         return in_messages((await reader.find(arguments[0])).values())
@@ -159,9 +159,6 @@ async def _answer(
         return in_messages(record[:1] for record in records)
     if question == "total":
         return [b"[%d]" % (await reader.search(Query(), 0, 0)).total]
-    purpose, digest, *signature = arguments
-    of_digest = bytes.fromhex(digest)
-    if question == "sign":
-        return [json.dumps([signer.sign(purpose, of_digest).hex()]).encode()]
-    is_ours = signer.has_signed(purpose, of_digest, bytes.fromhex(*signature))
-    return [json.dumps([is_ours]).encode()]
+    purpose, digest = arguments
+    signature = signer.sign(purpose, bytes.fromhex(digest))
+    return [json.dumps([signature.hex()]).encode()]

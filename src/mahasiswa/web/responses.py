@@ -28,7 +28,9 @@ except ImportError:  # isal has no wheel for this machine
 
     GZIP_LEVEL = 4
 
-PIECE_BYTES = 64 * 1024  # of a stream; the next piece is written when the client has taken this one
+STREAM_PIECE_BYTES = (
+    64 * 1024
+)  # of a stream; the next piece is written when the client has taken this one
 GZIP_MIN_BYTES = 1024  # a shorter page fits into one packet as it is
 
 
@@ -92,7 +94,7 @@ class Stream(StreamingResponse):
     async def _send_chunk(self, chunk: bytes, send: Send) -> None:
         with self._request.limits.answers.hold() as count:
             count(len(chunk))
-            for piece in slices(chunk, PIECE_BYTES):
+            for piece in slices(chunk, STREAM_PIECE_BYTES):
                 await send({"type": "http.response.body", "body": piece, "more_body": True})
                 await self._request.sent()
 
@@ -103,7 +105,7 @@ async def chunks_of(
     """A file that was filled, between two texts."""
     file.seek(0)
     yield before
-    while chunk := file.read(PIECE_BYTES):
+    while chunk := file.read(STREAM_PIECE_BYTES):
         yield chunk
     yield after
 
@@ -216,9 +218,9 @@ def compressed(response: Response, number: str, *, takes_gzip: bool) -> Response
 async def _gzipped_stream(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     packer = compressobj(GZIP_LEVEL, wbits=16 + MAX_WBITS)
     async for chunk in chunks:
-        for at in range(0, len(chunk), PIECE_BYTES):
+        for at in range(0, len(chunk), STREAM_PIECE_BYTES):
             if at:
                 await asyncio.sleep(0)
-            if packed := packer.compress(chunk[at : at + PIECE_BYTES]):
+            if packed := packer.compress(chunk[at : at + STREAM_PIECE_BYTES]):
                 yield packed
     yield packer.flush()

@@ -8,7 +8,7 @@ METRICS_PATH = "/metrics"
 
 Handler = TypeVar("Handler")
 
-Purpose = Literal["impor", "pilih"]  # of an upload, as in the path of its form
+UploadPurpose = Literal["impor", "pilih"]  # of an upload, as in the path of its form
 
 
 class Route(NamedTuple, Generic[Handler]):
@@ -26,7 +26,7 @@ class Route(NamedTuple, Generic[Handler]):
     writes: bool = False
     body: Literal["preview", "upload"] | tuple[str, ...] = ()
     abandons: Literal["nothing", "parts", "all"] = "nothing"
-    purpose: Purpose = "impor"
+    purpose: UploadPurpose = "impor"
     keeps_query: bool = False
     needs: Literal["history_days", "metrics"] | None = None
 

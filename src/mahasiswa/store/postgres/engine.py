@@ -26,6 +26,7 @@ from mahasiswa.store.engine import Engine
 from mahasiswa.store.postgres import postgres_schema
 from mahasiswa.store.postgres import postgres_sql as sql
 from mahasiswa.store.postgres.pool import (
+    SyncConnection,
     commit_checked,
     connect,
     do_steps,
@@ -194,7 +195,7 @@ class PostgresEngine(Engine):
 
 
 @contextmanager
-def _transaction(conninfo: str) -> Iterator[postgres_schema.Connection]:
+def _transaction(conninfo: str) -> Iterator[SyncConnection]:
     """Commit the changes of the block, or none; raise Refused, Unavailable or Uncertain."""
     try:
         with connect(conninfo) as db:
@@ -208,7 +209,7 @@ def _transaction(conninfo: str) -> Iterator[postgres_schema.Connection]:
         raise translate(error) from error
 
 
-def _rewrite(db: postgres_schema.Connection, transaction: str) -> None:
+def _rewrite(db: SyncConnection, transaction: str) -> None:
     """Remove the rows that a committed transaction has deleted from the tables' files; raise TextsRemain, psycopg.Error."""
     deadline = time.monotonic() + OLDER_TRANSACTIONS_TIMEOUT_SECONDS
     while older := db.execute(sql.FIND_OLDER_TRANSACTIONS, (transaction,)).fetchall():

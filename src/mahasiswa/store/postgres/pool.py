@@ -42,7 +42,9 @@ MAX_ATTEMPTS = 5
 # Defaults for parameters that the address does not set. They detect a host that disappeared, so that the next one is tried.
 DEFAULTS = "connect_timeout=2 keepalives_idle=30 keepalives_interval=5 keepalives_count=3 tcp_user_timeout=5000"
 
-Connection = psycopg.AsyncConnection[tuple[Any, ...]]
+# Of the service, on its event loop, and of a command.
+AsyncConnection = psycopg.AsyncConnection[tuple[Any, ...]]
+SyncConnection = psycopg.Connection[tuple[Any, ...]]
 T = TypeVar("T")
 
 log = logging.getLogger(__name__)
@@ -58,7 +60,7 @@ def connection_parameters(conninfo: str) -> Mapping[str, Any]:
     return conninfo_to_dict(DEFAULTS) | conninfo_to_dict(conninfo) | fixed
 
 
-def connect(conninfo: str) -> psycopg.Connection[tuple[Any, ...]]:
+def connect(conninfo: str) -> SyncConnection:
     """Open a connection for a command, whose transactions can write whatever the defaults of the role are."""
     db = psycopg.connect(**connection_parameters(conninfo))
     db.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
@@ -71,7 +73,7 @@ def first_line(error: BaseException) -> str:
     return (str(error).splitlines() or [type(error).__name__])[0]
 
 
-class _Connection(psycopg.AsyncConnection[tuple[Any, ...]]):
+class _PooledConnection(AsyncConnection):
     """A connection of the pool. The class keeps the reason of the last failure to connect, which the pool only logs."""
 
     failure = "all connections are in use"
@@ -96,7 +98,7 @@ class Pool:
         self._slots = slots
         self._pool = AsyncConnectionPool(
             kwargs=dict(connection_parameters(conninfo)),
-            connection_class=_Connection,
+            connection_class=_PooledConnection,
             min_size=0,
             max_size=DATABASE_CONNECTIONS,
             open=False,
@@ -115,7 +117,7 @@ class Pool:
         return time.monotonic() + REQUEST_TIMEOUT_SECONDS
 
     async def read(
-        self, kind: Kind, work: Callable[[Connection], Awaitable[T]], deadline: float
+        self, kind: Kind, work: Callable[[AsyncConnection], Awaitable[T]], deadline: float
     ) -> T:
         """Call `work`, which only reads; call it again if the connection breaks, until the deadline."""
         while True:
@@ -127,7 +129,7 @@ class Pool:
                 await _pause_or_raise(error, deadline)
 
     async def write(
-        self, kind: Kind, work: Callable[[Connection], Awaitable[T]], deadline: float
+        self, kind: Kind, work: Callable[[AsyncConnection], Awaitable[T]], deadline: float
     ) -> T:
         """Call `work`, which begins a transaction, then commit. Try again if nothing was done, as after a deadlock."""
         attempts = 0
@@ -157,7 +159,7 @@ class Pool:
                 await _pause_or_raise(error, deadline)
 
     @asynccontextmanager
-    async def connection(self, kind: Kind, deadline: float) -> AsyncIterator[Connection]:
+    async def connection(self, kind: Kind, deadline: float) -> AsyncIterator[AsyncConnection]:
         """Give a connection, which may have broken since its last use. At the end, roll back, or close it if broken."""
         async with self._slots.slot(kind, _seconds_left(deadline)):
             db = await self._take(deadline)
@@ -170,20 +172,22 @@ class Pool:
             finally:
                 await self._give_back(db)
 
-    async def _take(self, deadline: float) -> "_Connection":
+    async def _take(self, deadline: float) -> "_PooledConnection":
         try:
             db = await self._pool.getconn(_seconds_left(deadline))
         except (PoolTimeout, PoolClosed) as error:
             if self._is_reachable:
-                log.warning("the database cannot be reached: %s", _Connection.failure)
+                log.warning("the database cannot be reached: %s", _PooledConnection.failure)
             self._is_reachable = False
-            raise Unavailable(f"no connection to the database: {_Connection.failure}") from error
+            raise Unavailable(
+                f"no connection to the database: {_PooledConnection.failure}"
+            ) from error
         if not self._is_reachable:
             log.warning("the database is reachable again")
         self._is_reachable = True
         return db
 
-    async def _give_back(self, db: "_Connection") -> None:
+    async def _give_back(self, db: "_PooledConnection") -> None:
         try:
             if db.pgconn.transaction_status in (
                 TransactionStatus.INTRANS,
@@ -197,7 +201,7 @@ class Pool:
         finally:
             await self._pool.putconn(db)  # closes a connection that is not idle
 
-    async def _reconnect(self, pool: AsyncConnectionPool["_Connection"]) -> None:
+    async def _reconnect(self, pool: AsyncConnectionPool["_PooledConnection"]) -> None:
         """Keep trying while a request waits. The pool's own retries would double their pause each time."""
         await asyncio.sleep(0.1)
         if pool.get_stats()["requests_waiting"]:
@@ -210,7 +214,7 @@ def begin(statement: str, deadline: float) -> str:
 
 
 async def execute(
-    db: Connection, statements: str, parameters: Parameters | None = None
+    db: AsyncConnection, statements: str, parameters: Parameters | None = None
 ) -> Sequence[tuple[Any, ...]]:
     """Run several statements in one round trip; return the rows of the last one that has rows. Raise Unavailable."""
     # On the server's side, parameters are possible in a single statement only.
@@ -298,7 +302,7 @@ def _seconds_left(deadline: float) -> float:
 
 
 @contextmanager
-def time_limit(db: Connection, deadline: float) -> Iterator[None]:
+def time_limit(db: AsyncConnection, deadline: float) -> Iterator[None]:
     """Break the connection if the block is not over soon after the deadline, because the server does not answer."""
     timer = asyncio.get_running_loop().call_later(
         _seconds_left(deadline) + SERVER_DELAY_SECONDS, _break, db
@@ -309,7 +313,7 @@ def time_limit(db: Connection, deadline: float) -> Iterator[None]:
         timer.cancel()
 
 
-def _break(db: Connection) -> None:
+def _break(db: AsyncConnection) -> None:
     """Shut the socket down, so that the waiting call fails, without asking a server that may not answer."""
     if not db.closed:
         with suppress(OSError), socket.socket(fileno=socket.dup(db.fileno())) as shared:

@@ -15,7 +15,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from threading import Timer
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import psycopg
 from psycopg.errors import LockNotAvailable
@@ -26,6 +26,7 @@ from mahasiswa.store.commands import try_changes
 from mahasiswa.store.history_items import PURGE_ENTRIES, PURGE_SECONDS
 from mahasiswa.store.postgres import postgres_sql as sql
 from mahasiswa.store.postgres.pool import (
+    SyncConnection,
     commit_checked,
     connect,
     do_steps,
@@ -50,10 +51,8 @@ HISTORY_TRIGGERS = (
 
 log = logging.getLogger(__name__)
 
-Connection = psycopg.Connection[tuple[Any, ...]]
 
-
-class Table(NamedTuple):
+class StoredTable(NamedTuple):
     """The object that `mahasiswa` names, as sql.FIND_TABLE describes it, with its names quoted for SQL."""
 
     schema: str
@@ -82,12 +81,12 @@ def migrate(conninfo: str, history_days: int | None = None) -> None:
             time.sleep(0.2)
 
 
-def _check_encoding(db: Connection) -> None:
+def _check_encoding(db: SyncConnection) -> None:
     if (encoding := db.info.parameter_status("server_encoding")) != "UTF8":
         raise NeedsRepair(f"the database has the encoding {encoding}; it must be UTF8")
 
 
-def _make_ready(db: Connection, wanted_days: int | None) -> None:
+def _make_ready(db: SyncConnection, wanted_days: int | None) -> None:
     if _is_current(db, _find_table(db), wanted_days):
         return
     with db.transaction():
@@ -99,13 +98,13 @@ def _make_ready(db: Connection, wanted_days: int | None) -> None:
             _upgrade(db, table, wanted_days)
 
 
-def _find_table(db: Connection) -> Table:
-    return Table._make(
+def _find_table(db: SyncConnection) -> StoredTable:
+    return StoredTable._make(
         db.execute(sql.FIND_TABLE).fetchone() or db.execute(sql.NEW_TABLE).fetchall()[0]
     )
 
 
-def _version(table: Table) -> int:
+def _version(table: StoredTable) -> int:
     """Return the version of the schema, 0 if there is no table; raise Unusable if it is not of a release."""
     if table.comment is None:
         return 0
@@ -124,7 +123,7 @@ def _version(table: Table) -> int:
     return version
 
 
-def _is_current(db: Connection, table: Table, wanted_days: int | None) -> bool:
+def _is_current(db: SyncConnection, table: StoredTable, wanted_days: int | None) -> bool:
     """Return whether there is nothing to do. A standby cannot be changed, so its days may differ."""
     if _version(table) != len(UPGRADES):
         return False
@@ -133,7 +132,7 @@ def _is_current(db: Connection, table: Table, wanted_days: int | None) -> bool:
     return is_same or bool(db.execute(sql.IS_STANDBY).fetchone())
 
 
-def _history_days(db: Connection, table: Table) -> int | None:
+def _history_days(db: SyncConnection, table: StoredTable) -> int | None:
     """Return HISTORY_DAYS as the database has it, or None if it has none yet."""
     if not _version(table):
         return None
@@ -142,7 +141,7 @@ def _history_days(db: Connection, table: Table) -> int | None:
     return days
 
 
-def _check_rights(db: Connection, needed: str = "") -> None:
+def _check_rights(db: SyncConnection, needed: str = "") -> None:
     """Raise Unusable with all rights that this role lacks, if `needed` is one of them."""
     missing = db.execute(sql.MISSING_RIGHTS).fetchall()
     if any(needed in rights for _, rights in missing):
@@ -166,13 +165,13 @@ def _names(triggers: str) -> list[str]:
     return re.findall(r"CREATE TRIGGER (\w+)", triggers)
 
 
-def _is_complete(db: Connection, history_days: int | None) -> bool:
+def _is_complete(db: SyncConnection, history_days: int | None) -> bool:
     """Return whether the functions and triggers are those that these days need."""
     needed = _triggers(history_days)
     return {part for (part,) in db.execute(sql.PARTS)} == {_digest(needed), *_names(needed)}
 
 
-def _upgrade(db: Connection, table: Table, wanted_days: int | None) -> None:
+def _upgrade(db: SyncConnection, table: StoredTable, wanted_days: int | None) -> None:
     """Upgrade the table and set HISTORY_DAYS. If someone else owns the table, give them the SQL."""
     version = _version(table)
     stored = _history_days(db, table)
@@ -200,7 +199,7 @@ def _upgrade(db: Connection, table: Table, wanted_days: int | None) -> None:
     log.info("upgraded the table mahasiswa to schema version %d", len(UPGRADES))
 
 
-def _lacking(db: Connection, version: int, stored: int | None, days: int) -> list[str]:
+def _lacking(db: SyncConnection, version: int, stored: int | None, days: int) -> list[str]:
     """Return the statements that the owner of the table must run."""
     statements = [*UPGRADES[version:]]
     if statements:
@@ -242,7 +241,7 @@ def examine(conninfo: str, *, quick: bool) -> Iterator[Finding]:
         ) from error
 
 
-def _schema(db: Connection) -> Iterator[Finding]:
+def _schema(db: SyncConnection) -> Iterator[Finding]:
     _check_encoding(db)
     if _history_days(db, _find_table(db)) is None:
         raise Unusable(
@@ -257,7 +256,7 @@ def _schema(db: Connection) -> Iterator[Finding]:
         )
 
 
-def _changes(db: Connection) -> Iterator[Finding]:
+def _changes(db: SyncConnection) -> Iterator[Finding]:
     if db.execute(sql.IS_STANDBY).fetchone():
         yield wrong(
             "The server is a standby, which takes no changes. Promote it, or correct DATABASE_URL."
@@ -273,7 +272,7 @@ def _changes(db: Connection) -> Iterator[Finding]:
         yield finding
 
 
-def _durability(db: Connection) -> Iterator[Finding]:
+def _durability(db: SyncConnection) -> Iterator[Finding]:
     unsafe = [name for (name,) in db.execute(sql.UNSAFE_SETTINGS)]
     for name in unsafe:
         yield wrong(
@@ -283,7 +282,7 @@ def _durability(db: Connection) -> Iterator[Finding]:
         yield good("PostgreSQL writes each change to the disk before it acknowledges it (fsync).")
 
 
-def _commits(db: Connection) -> Iterator[Finding]:
+def _commits(db: SyncConnection) -> Iterator[Finding]:
     """A commit waits for the synchronous standbys. Nothing reads the message that this one writes."""
     if db.execute(sql.IS_STANDBY).fetchone():
         return
@@ -301,7 +300,7 @@ def _commits(db: Connection) -> Iterator[Finding]:
         timer.cancel()
 
 
-def _count(db: Connection) -> Iterator[Finding]:
+def _count(db: SyncConnection) -> Iterator[Finding]:
     (count,) = db.execute(shared_sql.COUNT).fetchall()[0]
     yield good(f"The table mahasiswa holds {count} records.")
 

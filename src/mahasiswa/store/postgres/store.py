@@ -19,7 +19,7 @@ from mahasiswa.store.history_items import NAMES_CHANGE, OLEH, ItemKey, key_of
 from mahasiswa.store.postgres import postgres_sql as sql
 from mahasiswa.store.postgres.pool import (
     REQUEST_TIMEOUT_SECONDS,
-    Connection,
+    AsyncConnection,
     Pool,
     begin,
     execute,
@@ -79,7 +79,7 @@ class PostgresStore(Store):
         # Ask before the transaction, because a server that cannot tell its version would abort it.
         is_known = await self.version() is not None
 
-        async def read(db: Connection) -> Snapshot:
+        async def read(db: AsyncConnection) -> Snapshot:
             last = await _do_steps(db, last_item(sql.SHARED), begin(sql.BEGIN_READING, deadline))
             ((version,),) = await execute(db, sql.VERSION) if is_known else ((None,),)
             limits = {"records": at_most, "bytes": SNAPSHOT_MAX_BYTES}
@@ -101,7 +101,7 @@ class PostgresStore(Store):
         deadline = self.pool.deadline()
         name = {"oleh": json.dumps(OLEH.get())}
 
-        def work(db: Connection) -> Awaitable[T]:
+        def work(db: AsyncConnection) -> Awaitable[T]:
             first = f"{begin(sql.BEGIN, deadline)}{sql.NAME}; "
             return _do_steps(db, steps(), first, name, in_thread=kind is IMPORT)
 
@@ -135,7 +135,7 @@ class PostgresStore(Store):
             return [Locked(str(error)) if is_late else error] * len(group)
 
 
-async def _version(db: Connection) -> str | None:
+async def _version(db: AsyncConnection) -> str | None:
     """Return the version, or None if this server cannot tell it. It takes no lock, so it needs no statement timeout."""
     try:
         ((version,),) = await execute(db, sql.VERSION)
@@ -145,7 +145,7 @@ async def _version(db: Connection) -> str | None:
 
 
 async def _add_each(
-    db: Connection, additions: Sequence[Addition], deadline: float
+    db: AsyncConnection, additions: Sequence[Addition], deadline: float
 ) -> Sequence[Outcome]:
     """Add the records in a new transaction. If the table refuses some, isolate them in savepoints."""
     try:
@@ -159,13 +159,13 @@ async def _add_each(
     return await _add_halves(db, additions)
 
 
-async def _add_halves(db: Connection, additions: Sequence[Addition]) -> Sequence[Outcome]:
+async def _add_halves(db: AsyncConnection, additions: Sequence[Addition]) -> Sequence[Outcome]:
     """Add both halves: a savepoint for each record would take much longer (docs/decisions.md, Measured)."""
     half = len(additions) // 2
     return [*await _add_part(db, additions[:half]), *await _add_part(db, additions[half:])]
 
 
-async def _add_part(db: Connection, additions: Sequence[Addition]) -> Sequence[Outcome]:
+async def _add_part(db: AsyncConnection, additions: Sequence[Addition]) -> Sequence[Outcome]:
     try:
         async with db.transaction():  # a savepoint, because a transaction has begun
             return await _add(db, additions)
@@ -176,7 +176,7 @@ async def _add_part(db: Connection, additions: Sequence[Addition]) -> Sequence[O
 
 
 async def _add(
-    db: Connection, additions: Sequence[Addition], *, first: str = ""
+    db: AsyncConnection, additions: Sequence[Addition], *, first: str = ""
 ) -> Sequence[Outcome]:
     """Add the records. Of several with the same nim, the first is added. `first` are statements for the same round trip."""
     names = {texts[0]: oleh for texts, oleh, _ in reversed(additions) if texts[0] is not None}
@@ -231,7 +231,7 @@ class PostgresReader(Reader):
         except psycopg.Error as error:
             raise translate(error) from error
 
-    async def _read(self, work: Callable[[Connection, str], Awaitable[T]]) -> T:
+    async def _read(self, work: Callable[[AsyncConnection, str], Awaitable[T]]) -> T:
         """Call `work` with the statements that begin its transaction."""
         deadline = self._pool.deadline()
         return await self._pool.read(
@@ -240,7 +240,7 @@ class PostgresReader(Reader):
 
 
 async def _do_steps(
-    db: Connection,
+    db: AsyncConnection,
     steps: Steps[T],
     first: str,
     first_parameters: Parameters | None = None,
@@ -270,7 +270,7 @@ def _next(steps: Steps[object], rows: Rows | None) -> tuple[str, Parameters] | S
         return end
 
 
-async def _all_records(db: Connection) -> list[Mahasiswa]:
+async def _all_records(db: AsyncConnection) -> list[Mahasiswa]:
     found: list[Mahasiswa] = []
     while True:
         last = found[-1].nim if found else None
@@ -281,7 +281,7 @@ async def _all_records(db: Connection) -> list[Mahasiswa]:
 
 
 async def _records(
-    db: Connection, statement: str, parameters: Parameters | None = None
+    db: AsyncConnection, statement: str, parameters: Parameters | None = None
 ) -> list[Mahasiswa]:
     cursor = await db.execute(statement, parameters)
     return list(map(Mahasiswa._make, await cursor.fetchall()))
