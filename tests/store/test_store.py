@@ -53,6 +53,15 @@ async def test_records_with_any_nims_are_found_and_removed_together(store: Store
     assert await read_all(store) == []
 
 
+async def test_records_of_long_texts_are_removed_together(store: Store, url: DatabaseURL) -> None:
+    """Their texts would take more memory than one read may: a flood of them is removed by one search."""
+    text = "🎓" + "a" * 60_000
+    nims = [f"{number:03}" for number in range(150)]
+    fill(url, [(nim, "Ani", text) for nim in nims])
+    await store.write_all("delete", removals=nims)
+    assert await read_all(store) == []
+
+
 REFUSED: dict[tuple[str, str], list[tuple[str | None, str | None, str | None]]] = {
     ("nim", "missing"): [(None, "Budi", "Solo")],
     ("nama", "missing"): [("1", None, "Solo")],

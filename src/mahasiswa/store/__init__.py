@@ -198,7 +198,9 @@ class Store(ABC):
                 elif current != record:
                     changed.append(record)
                 _refuse_changed(record, current, expected[record])
-        removed += yield from by_nim(self.sql, self.sql.find_locked, sorted(removals))
+        for nims in slices(sorted(removals), PART_RECORDS):
+            rows = yield self.sql.nims_locked, self.sql.of(*nims)
+            removed += [nim for (nim,) in rows]
         if added or changed or removed:
             yield from self._change_all(batch, added, changed, removed)
 
