@@ -4,6 +4,7 @@ A helper process reads what was sent, compares it with the stored records and ma
 handlers here send it the body, answer its questions, and make the changes of a confirmation.
 """
 
+import asyncio
 import json
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import aclosing
@@ -115,8 +116,13 @@ async def _selected(reader: Reader, nims: Sequence[str]) -> AsyncGenerator[Seque
 
 async def _write_all(store: Store, rows: Sequence[Sequence[str]]) -> ItemKey | None:
     """Write the records of an import, each with the digest that it expects, or remove records: their rows have a NIM only."""
-    removals = [row[0] for row in rows if len(row) == 1]
-    writes = [Write(Mahasiswa(*row[:3]), row[3]) for row in rows if len(row) > 1]
+    removals: list[str] = []
+    writes: list[Write] = []
+    for few in slices(rows, CHUNK_RECORDS):
+        removals += [row[0] for row in few if len(row) == 1]
+        writes += [Write(Mahasiswa(*row[:3]), row[3]) for row in few if len(row) > 1]
+        # Others are answered between the steps.
+        await asyncio.sleep(0)
     return await store.write_all("delete" if removals else "import", writes, removals)
 
 
