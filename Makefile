@@ -78,7 +78,7 @@ COMMANDS := mahasiswa-backup-folder mahasiswa-run
 
 # The user of the service reads the version, also if root has cloned it with umask 077. The folder .git may hold a password.
 install: may-install .venv/run.stamp
-	@chmod a+rX $(if $(filter /srv/mahasiswa/%,$(CURDIR)),/srv/mahasiswa) . && chmod -R a+rX .venv src packaging
+	@chmod a+rX $(if $(filter /srv/mahasiswa/%,$(CURDIR)),/srv/mahasiswa) . && chmod -R a+rX .venv src packaging docs
 	@$(foreach unit,$(UNITS),$(call place,644,packaging/systemd/$(unit),/etc/systemd/system/$(unit)) &&) true
 	@$(foreach command,$(COMMANDS),$(call place,755,packaging/systemd/$(command),/usr/local/bin/$(command)) &&) true
 	@$(call place,755,packaging/mahasiswa_upgrade.py,/usr/local/bin/mahasiswa-upgrade)

@@ -28,7 +28,7 @@ SWITCHES = "--disable-gpu --disable-background-networking --disable-component-up
 # No test may reach another machine, so no other name is resolved.
 ARGUMENTS = (*SWITCHES.split(), "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1")
 NPM = Path(__file__).parent / "npm"
-TIMEOUT_MILLISECONDS = 30_000
+TIMEOUT_MILLISECONDS = 120_000
 DESKTOP = (1280, 800)
 PHONE = (375, 667)
 LAPTOP, TALL_PHONE = (1366, 768), (390, 844)

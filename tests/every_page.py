@@ -211,6 +211,7 @@ PAGES: dict[str, Show] = {
     "wrong_method": show(f"/mahasiswa/delete/{UNKNOWN}", 405),
     "no_match": show(f"/?cari=tidak+{UNKNOWN}", 200, SITI),
     "import": show("/mahasiswa/impor", 200),
+    "guide": show("/mahasiswa/panduan", 200),
     "bulk_delete": show("/mahasiswa/pilih", 200),
     "export_refused": show("/mahasiswa/ekspor.xlsx", 422, ("40000", "x" * 40_000, "Klaten")),
     "empty_history": show(f"{HISTORY}?cari=tidak+{UNKNOWN}", 200),

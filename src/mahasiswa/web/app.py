@@ -7,7 +7,7 @@ from starlette.types import ASGIApp
 from mahasiswa.record import Mahasiswa
 from mahasiswa.settings import Settings
 from mahasiswa.store import Store
-from mahasiswa.web import checks, history, lists, monitoring, previews, students
+from mahasiswa.web import checks, guide, history, lists, monitoring, previews, students
 from mahasiswa.web.helpers import Helpers
 from mahasiswa.web.list_cache import ListCache
 from mahasiswa.web.metrics import Metrics
@@ -129,6 +129,8 @@ ROUTES: tuple[Route[Handler], ...] = (
         body=("versi", "sebagian"),
         needs="history_days",
     ),
+    Route("GET", "/mahasiswa/panduan", guide.show),
+    Route("GET", "/mahasiswa/panduan/:nama", guide.picture),
     Route("GET", HEALTH_PATH, monitoring.health),
     Route("GET", METRICS_PATH, monitoring.show, needs="metrics"),
 )

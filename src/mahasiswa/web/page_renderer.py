@@ -224,7 +224,7 @@ def _content_security_policy(styles: Iterable[str], cdn_url: str) -> str:
         f"style-src {' '.join(map(_hash, styles))} {cdn.scheme}://{cdn.netloc}",
         f"font-src {cdn.scheme}://{cdn.netloc}",
         f"script-src 'unsafe-hashes' {' '.join(map(_hash, HANDLERS))}",
-        "img-src data:",
+        "img-src 'self' data:",
         "form-action 'self'",
         "base-uri 'none'",
         "frame-ancestors 'none'",

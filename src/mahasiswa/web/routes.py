@@ -12,7 +12,7 @@ UploadPurpose = Literal["impor", "pilih"]  # of an upload, as in the path of its
 
 
 class Route(NamedTuple, Generic[Handler]):
-    """A method and a path, which is also the label of the route in metrics. `:nim` and `:id` stand for one segment.
+    """A method and a path, which is also the label of the route in metrics. `:nim`, `:id` and `:nama` stand for one segment.
 
     `body` says what forms.py reads before the handler runs: the fields of a form. An upload or the form of a preview is
     read by its handler, for a helper. `abandons` says which work ends if the client sends no more: of `parts`, the handler says it itself. `purpose`

@@ -25,6 +25,7 @@ PAGES: Mapping[str, str] = {
     "/mahasiswa/rekap": "/mahasiswa/pilih?cari=20&amp;di=nim", "/mahasiswa/periksa": "Panjang NIM berbeda",
     "/mahasiswa/cetak": "Siti Aminah",
     "/mahasiswa/cetak?judul=Kelas+7A&kolom=2&tanpa=alamat&cari=20&di=nim": "<h1>Kelas 7A</h1>", "/sehat": "",
+    "/mahasiswa/panduan": "Panduan untuk staf", "/mahasiswa/panduan/daftar.png": "PNG",
     "/metrics": "mahasiswa_", "/mahasiswa/riwayat": "Siti Aminah", "/mahasiswa/riwayat?cari=siti": "Siti Aminah",
     "/mahasiswa/riwayat/kelompok/BATCH": "Nama 15",
 }  # fmt: skip

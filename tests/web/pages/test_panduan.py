@@ -365,3 +365,25 @@ def test_the_guide_shows_each_picture_and_every_picture_is_small() -> None:
         picture = (PICTURES / name).read_bytes()
         assert len(picture) < PICTURE_MAX_BYTES, name
         assert picture[25] == 3, f"the colour type of {name} is not that of a palette"
+
+
+def test_the_guide_is_a_page_whose_links_and_pictures_lead_somewhere(service: Service) -> None:
+    """The footer and the form of an import lead to it. Its text is that of docs/panduan.md."""
+    with service.site() as site:
+        page = site.page(site.list().target("Panduan"))
+        links = [node.attributes["href"] or "" for node in page.tree.css("main a")]
+        links += [link.href for link in site.page("/mahasiswa/impor").links if "#" in link.href]
+
+        for image in page.tree.css("main img"):
+            source = str(image.attributes["src"])
+            answer = site.get(f"/mahasiswa/{source}")
+            assert answer.headers["content-type"] == "image/png"
+            assert answer.content == (PICTURES / source.removeprefix("panduan/")).read_bytes()
+        for name in ("lain.png", "..%2Fguide.py"):
+            assert site.get(f"/mahasiswa/panduan/{name}").status_code == 404
+
+    assert page.headings == re.findall("^#+ (.+)", GUIDE.read_text("utf-8"), flags=re.MULTILINE)
+    assert len(page.tree.css("main img")) == len(list(PICTURES.iterdir()))
+    assert len(links) > len(SECTIONS)
+    ids = {str(node.attributes["id"]) for node in page.tree.css("[id]")}
+    assert {link.partition("#")[2] for link in links} <= ids
