@@ -1,6 +1,6 @@
 """Handlers of the guide for the staff: docs/panduan.md as a page, and its pictures.
 
-panduan.md and panduan beside this module are links to the text and to the pictures in docs.
+panduan.txt and panduan beside this module are links to the text and to the pictures in docs.
 """
 
 from functools import cache
@@ -41,7 +41,7 @@ def _rendered() -> Markup:
     from markdown_it import MarkdownIt  # noqa: PLC0415
 
     markdown = MarkdownIt(options_update={"xhtmlOut": False}).enable("table")
-    tokens = markdown.parse((resources.files(__package__) / "panduan.md").read_text("utf-8"))
+    tokens = markdown.parse((resources.files(__package__) / "panduan.txt").read_text("utf-8"))
 
     for token, content in pairwise(tokens):
         if token.type == "heading_open":
