@@ -2,22 +2,25 @@
 
 Everything is measured in processor time, so a busy machine fails no test. The clock reports two things:
 
-- `loop`: the event loop's thread computed for long in one callback. A timer of 2 ms and the steps of each connection
-  (STEPS) tell where a callback begins or ends. One turn of the loop may serve a thousand connections.
+- `loop`: the event loop's thread computed for long in one callback. A timer of 2 ms, the steps of each connection (STEPS)
+  and those of each task tell where a callback begins or ends. One turn of the loop may serve a thousand connections.
 - `lock`: a thread that wakes every 2 ms was late, because another thread computed and kept the interpreter's lock.
 """
 
 import asyncio
 import gc
 import json
+import math
 import os
 import signal
 import sys
 import threading
 import time
 import traceback
+from collections.abc import Callable, Coroutine, Generator
 from functools import wraps
 from types import FrameType
+from typing import Any
 
 SAMPLE_SECONDS = 0.002
 REPORTED_SECONDS = 0.01
@@ -97,28 +100,44 @@ class _Ticks:
     def __init__(self, report: int, loop: asyncio.AbstractEventLoop) -> None:
         self._report = report
         self._loop = loop
-        self._ticked: float | None = None  # the clock of the event loop's thread at the last tick
+        self._ticked = math.inf  # the clock of the event loop's thread at the last tick
         self._stack: list[str] = []
+        # Outside of any callback: uvloop sends what the connections of a turn have written, without the lock.
+        self._is_sending = False
         if module := sys.modules.get("mahasiswa.server.http_protocol"):
             for name in STEPS:
                 self._tick_around(module.HttpProtocol, name)
+        loop.set_task_factory(self._new_task)  # type: ignore[arg-type]
         loop.call_soon_threadsafe(self._tick_again)
 
     def look(self, clock: float, frame: FrameType) -> None:
         """Note what the event loop does, if it has not ticked for long."""
-        is_late = self._ticked is not None and clock - self._ticked > REPORTED_SECONDS
-        if is_late and frame.f_code not in (self._tick.__code__, asyncio.Runner.run.__code__):
+        is_late = clock - self._ticked > REPORTED_SECONDS
+        if is_late and frame.f_code is asyncio.Runner.run.__code__:
+            self._is_sending = True
+        elif is_late and frame.f_code is not self._tick.__code__:
             self._stack = _stack(frame)
 
     def _tick(self) -> None:
         now = time.thread_time()
-        if self._ticked is not None and now - self._ticked > REPORTED_SECONDS:
+        is_late = now - self._ticked > REPORTED_SECONDS
+        if is_late and (self._stack or not self._is_sending):
             _write(self._report, "loop", now - self._ticked, self._stack)
-        self._ticked, self._stack = now, []
+        self._ticked = now
+        self._stack = []
+        self._is_sending = False
 
     def _tick_again(self) -> None:
         self._tick()
         self._loop.call_later(SAMPLE_SECONDS, self._tick_again)
+
+    def _new_task(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        work: Coroutine[Any, Any, Any],
+        **options: Any,  # noqa: ANN401 - those of asyncio.Task
+    ) -> asyncio.Task[Any]:
+        return asyncio.Task(_Steps(work, self._tick), loop=loop, **options)
 
     def _tick_around(self, protocol: type, name: str) -> None:
         step = getattr(protocol, name)
@@ -132,6 +151,33 @@ class _Ticks:
                 self._tick()
 
         setattr(protocol, name, ticking)
+
+
+class _Steps(Coroutine[object, object, object]):
+    """The work of a task, with a tick before and after each step of it."""
+
+    def __init__(self, work: Coroutine[Any, Any, Any], tick: Callable[[], None]) -> None:
+        self._work, self._tick = work, tick
+
+    def send(self, value: object) -> object:
+        self._tick()
+        try:
+            return self._work.send(value)
+        finally:
+            self._tick()
+
+    def throw(self, *error: Any) -> object:  # noqa: ANN401 - those of the coroutine
+        self._tick()
+        try:
+            return self._work.throw(*error)
+        finally:
+            self._tick()
+
+    def close(self) -> None:
+        self._work.close()
+
+    def __await__(self) -> Generator[object, None, object]:
+        return self._work.__await__()
 
 
 def _running_loop(main: int) -> asyncio.AbstractEventLoop:
