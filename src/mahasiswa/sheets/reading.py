@@ -59,7 +59,8 @@ def table_of(
         all_sheets: Iterator[OpenSheet | Sheet] = chain(kept, sheets)
         for sheet in islice(all_sheets, len(names)):
             name, cells, asked = _answered(sheet, len(reader.places), choice.repairs)
-            whole, resplit = rejoined(cells)
+            # A list of NIMs has lines, too, but no address that would need a boundary.
+            whole, resplit = (cells, ()) if choice.nim_only else rejoined(cells)
             questions.extend([*asked, *resplit])
             yield from reader.rows(name, whole)
         if not reader.tables:

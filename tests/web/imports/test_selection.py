@@ -318,6 +318,15 @@ def test_lines_of_a_list_are_read_in_any_form(people: Site, other: Database, pas
     assert counts(exchanged) == [2, 0, 1]
 
 
+@pytest.mark.parametrize("line", ["{} {}", "{1} 7A ({0})"])
+def test_names_beside_long_nims_need_no_separator(people: Site, other: Database, line: str) -> None:
+    """A selection has no addresses, so that no boundary between a name and an address is missing."""
+    students = [("2300018101", "Siti Nur Aini", "Solo"), ("2300018102", "Budi Eko", "Solo")]
+    other.fill(students)
+    preview = preview_of(people, "\n".join(line.format(*record) for record in students))
+    assert (counts(preview), found(preview)) == ([2, 0], students)
+
+
 def test_a_stored_nim_is_more_than_the_parts_of_a_line(people: Site, other: Database) -> None:
     """A line that is a NIM is that NIM, also with spaces. A line with two of them is asked about."""
     other.fill(
