@@ -2,6 +2,7 @@
 
 import io
 import os
+import re
 import signal
 import sys
 import time
@@ -220,7 +221,7 @@ def exporting(worker: int) -> list[int]:
 
 def test_workbooks_of_selections_wait_for_their_turn(tmp_path: Path) -> None:
     """They have the slots of other downloads. If the client leaves, its helper ends at once."""
-    with Service(tmp_path / "a.db") as service:
+    with Service(tmp_path / "a.db", {"METRICS": "1"}) as service:
         (worker,) = children(service.pid)
         with Database(tmp_path / "a.db") as other:
             other.fill([(f"{n:08}", f"Nama {n}", "Alamat " * 120) for n in range(3_000)])
@@ -229,12 +230,18 @@ def test_workbooks_of_selections_wait_for_their_turn(tmp_path: Path) -> None:
         body = urlencode({"data": form.values["data"]}).encode()
         request = post("/mahasiswa/pilih/ekspor.xlsx", body, CLOSE)
 
-        counts: list[int] = []
-        with ThreadPoolExecutor(4) as threads:
+        waits = re.compile(r'_work_waiting\{[^}]*kind="exports"\} 2\b')
+        with ThreadPoolExecutor(4) as threads, service.site() as site:
             answers = [threads.submit(service.raw, request, 60) for _ in range(4)]
-            while not all(answer.done() for answer in answers):
-                counts.append(len(exporting(worker)))
-        assert max(counts) == EXPORT.running
+            stopped: list[int] = []
+            while not waits.search(site.get("/metrics").text):
+                for helper in {*exporting(worker)} - {*stopped}:
+                    os.kill(helper, signal.SIGSTOP)
+                    stopped.append(helper)
+                assert len(stopped) <= EXPORT.running
+            assert len(exporting(worker)) == len(stopped) == EXPORT.running
+            for helper in stopped:
+                os.kill(helper, signal.SIGCONT)
         assert statuses(b"".join(answer.result() for answer in answers)) == [200] * 4
 
         with Line(service.port) as line:
