@@ -24,10 +24,10 @@ from mahasiswa.sheets.cells import (
 )
 from mahasiswa.sheets.csv_form import unguarded
 from mahasiswa.sheets.file_kind import encoding_of
-from mahasiswa.sheets.lines import NIM_MIN_DIGITS, TEXT_MAX_CHARACTERS, rows_in_lines
+from mahasiswa.sheets.lines import TEXT_MAX_CHARACTERS, rows_in_lines
 from mahasiswa.sheets.questions import Question
 from mahasiswa.sheets.sheet_errors import SheetError, TooBig
-from mahasiswa.sheets.titles import HEADER_WITHIN_ROWS, is_header
+from mahasiswa.sheets.titles import HEADER_WITHIN_ROWS, NIM_MIN_DIGITS, is_header
 
 SAMPLE_ROWS, SAMPLE_CHARACTERS = 100, 1 << 16
 ROW_MAX_CHARACTERS = 1 << 20  # of CSV

@@ -10,9 +10,8 @@ from mahasiswa import wording
 from mahasiswa.sheets.cells import SheetRow, has_digit
 from mahasiswa.sheets.limits import MAX_TITLES
 from mahasiswa.sheets.sheet_errors import SheetError
-from mahasiswa.sheets.titles import fields_in
+from mahasiswa.sheets.titles import NIM_MIN_DIGITS, fields_in
 
-NIM_MIN_DIGITS = 5
 # Digits that a NIM may have less or more than the others: one that was typed wrong stays the NIM of its line.
 NIM_MAX_DIFFERENCE = 2
 TEXT_MAX_CHARACTERS, LINE_MAX_CHARACTERS = 4 << 20, 2000
@@ -28,7 +27,12 @@ _is_rule = re.compile(r"[\s|+=:\u2500-\u257f_-]+").fullmatch
 _numbers = re.compile(
     r"(?<![\w+])[A-Z]{0,4}\d[\dA-Z]{0,40}(?:[./-]\d{1,20}){0,6}(?![^\W_])"
 ).finditer
-_is_date_or_phone = re.compile(r"\d{1,4}([-/.])\d{1,2}\1\d{1,4}|(?:62|0)8\d{7,12}").fullmatch
+# A date, a telephone number or a year.
+is_no_nim = re.compile(
+    r"\d{1,4}([-/.])\d{1,2}\1\d{1,4}"
+    r"|(?:\+?62|0)8[\d-]{7,14}|8\d\d-\d{3,4}-\d{3,5}"
+    r"|(?:19|20)\d\d(?:/(?:19|20)?\d\d)?"
+).fullmatch
 # A number of the line, a mark of a list, and the title of the NIM.
 _list_mark = re.compile(r"\W*(?:\d{1,4}(?:\s*[.)]|\s+(?=\D|\Z)))?\W*").match
 _nim_title = re.compile(r"\b(?:nim|npm|nrp|nis|nisn|nipd)\b\W*\Z", re.IGNORECASE).sub
@@ -65,7 +69,7 @@ def rows_in_lines(text: str) -> list[SheetRow] | None:
     if len(text) > TEXT_MAX_CHARACTERS:
         return None
     lines = [
-        (number, line[stamp.end() :] if (stamp := _stamp(line)) else line)
+        (number, without_stamp(line))
         for number, line in enumerate(text.splitlines(), 1)
         if line.strip() and not _is_rule(line)
     ]
@@ -82,13 +86,13 @@ def rows_in_lines(text: str) -> list[SheetRow] | None:
 def _with_nims(lines: Sequence[Line]) -> dict[int, Found]:
     """The lines with a number that most of them have in common, by the number of digits; by the number of the line."""
     candidates = {
-        number: [match for match in _numbers(text) if _digits(match[0]) >= NIM_MIN_DIGITS]
+        number: [match for match in _numbers(text) if digits_in(match[0]) >= NIM_MIN_DIGITS]
         for number, text in lines
     }
     lengths = Counter(
         digits
         for matches in candidates.values()
-        for digits in {_digits(match[0]) for match in matches if not _is_date_or_phone(match[0])}
+        for digits in {digits_in(match[0]) for match in matches if not is_no_nim(match[0])}
     )
     if not lengths:
         return {}
@@ -98,17 +102,22 @@ def _with_nims(lines: Sequence[Line]) -> dict[int, Found]:
         matches = [
             match
             for match in candidates[number]
-            if abs(_digits(match[0]) - usual) <= NIM_MAX_DIFFERENCE
-            and not _is_date_or_phone(match[0])
+            if abs(digits_in(match[0]) - usual) <= NIM_MAX_DIFFERENCE and not is_no_nim(match[0])
         ]
         if matches:
-            nim = min(matches, key=lambda match: abs(_digits(match[0]) - usual))
+            nim = min(matches, key=lambda match: abs(digits_in(match[0]) - usual))
             before = _nim_title("", text[: nim.start()])
             found[number] = Found(number, before, nim[0], text[nim.end() :])
     return found
 
 
-def _digits(text: str) -> int:
+def without_stamp(line: str) -> str:
+    """A line without the time and the sender of a message."""
+    stamp = _stamp(line)
+    return line[stamp.end() :] if stamp else line
+
+
+def digits_in(text: str) -> int:
     return sum(map(str.isdigit, text))
 
 

@@ -9,20 +9,25 @@ from mahasiswa import wording
 from mahasiswa.record import Mahasiswa
 from mahasiswa.sheets.cell_rules import clean_nim
 from mahasiswa.sheets.cells import Cell, Sheet, SheetRow, cell_text, has_digit, in_input, is_blank
-from mahasiswa.sheets.columns import NIM_MIN_DIGITS
+from mahasiswa.sheets.lines import NIM_MAX_DIFFERENCE, digits_in, is_no_nim, without_stamp
 from mahasiswa.sheets.plan import Neighbours
 from mahasiswa.sheets.questions import Question
 from mahasiswa.sheets.sheet_errors import SheetError
 from mahasiswa.sheets.signed_field import Signer, pack, unpack
+from mahasiswa.sheets.titles import NIM_MIN_DIGITS, fields_in
 
 NAMA_MAX_CHARACTERS = 60  # of a name in a notice about another record
 FORMS_MAX = 8  # parts of a line that are looked for as NIMs
 
 # The number or the mark of a line in a list, as in `1. 2300018101` and `- 2300018101`.
 _mark = re.compile(r"(?:[0-9]{1,3}[.)]|[-*•])\s+")
-# Of another part of the line, which may be a second NIM.
+_fields = re.compile("[,;|]").split
+_words = re.compile(r"[\s:=()\[\]]+").split
+_around_word = " .-–*_•'\""
+# The number before a NIM as in `1.2300018101`, and the name behind it as in `2300018101-Siti`.
+_without_attached = re.compile(r"^[0-9]{1,3}\.|[-–_][^\W\d].*").sub
 _is_number = re.compile("[0-9./-]{3,}").fullmatch
-_around_part = " .,;:()[]-–"
+_sexes = ("l", "p")  # laki-laki, perempuan
 
 
 class NimRow(NamedTuple):
@@ -33,17 +38,42 @@ class NimRow(NamedTuple):
     problem: str = ""
     nama: str = ""  # blank if the file has no names
 
-    def forms(self) -> Iterator[tuple[str, str]]:
-        """The NIM, then the parts of a line such as `1. 2300018101 Siti` that may be the NIM, each with the name."""
-        yield self.nim, self.nama
-        mark = _mark.match(self.nim)
-        parts = self.nim[mark.end() if mark else 0 :].split()
-        for at, part in enumerate(parts[:FORMS_MAX]):
-            nim = part.strip(_around_part)
-            others = parts[:at] + parts[at + 1 :]
-            if nim != self.nim and has_digit(nim) and not any(map(_is_number, others)):
-                words = [word for word in others if not has_digit(word)]
-                yield nim, self.nama or " ".join(words).strip(_around_part)
+    def parts(self) -> Iterator[tuple[str, str]]:
+        """The parts of a line such as `1. 2300018101 Siti` that may be the NIM: as written, and without what is attached."""
+        words = [word for words in self._words() for word in words][:FORMS_MAX]
+        for at, word in enumerate(words):
+            others = words[:at] + words[at + 1 :]
+            if has_digit(word) and not any(_may_be_second_nim(other, word) for other in others):
+                yield word, _without_attached("", word)
+
+    def with_part(self, nim: str) -> "NimRow":
+        """The row with this part as its NIM, and with the name in the line: the first words that are no titles."""
+        names = (" ".join(filter(_is_of_name, words)) for words in self._words())
+        return self._replace(nim=nim, nama=self.nama or next(filter(None, names), ""))
+
+    def forms(self) -> Iterator[str]:
+        """Each text that may be the NIM."""
+        yield self.nim
+        yield from chain.from_iterable(self.parts())
+
+    def _words(self) -> Iterator[list[str]]:
+        """The words of each field of the line."""
+        line = without_stamp(self.nim)
+        mark = _mark.match(line)
+        for field in _fields(line[mark.end() if mark else 0 :]):
+            words = (word.strip(_around_word) for word in _words(field))
+            yield list(filter(None, words))
+
+
+def _may_be_second_nim(other: str, nim: str) -> bool:
+    if not _is_number(other) or is_no_nim(other):
+        return False
+    return abs(digits_in(other) - digits_in(nim)) <= NIM_MAX_DIFFERENCE
+
+
+def _is_of_name(word: str) -> bool:
+    is_title = word.casefold() in _sexes or fields_in([word])
+    return not (is_title or has_digit(word))
 
 
 class Selection(NamedTuple):
@@ -85,7 +115,7 @@ def lines_of(sheets: Iterable[Sheet]) -> list[NimRow]:
 
 def nims_in(rows: Iterable[NimRow]) -> list[str]:
     """Each text of these rows that may be a stored NIM."""
-    return list({nim: None for row in rows if not row.problem for nim, _ in row.forms()})
+    return list(dict.fromkeys(nim for row in rows if not row.problem for nim in row.forms()))
 
 
 def select(
@@ -99,19 +129,15 @@ def select(
     selection = Selection([], [])
     selected: set[str] = set()
     for row in rows:
-        if row.problem:
-            selection.missing.append((row, row.problem))
+        named = _with_stored_nim(row, existing)
+        record = existing.get(named.nim)
+        if named.nim in selected:
             continue
-        stored = {nim: nama for nim, nama in row.forms() if nim in existing}
-        if row.nim in stored or len(stored) == 1:
-            nim = row.nim if row.nim in stored else next(iter(stored))
-            record = existing[nim]
-            if nim not in selected:
-                selection.found.append((_with_other_name(row, stored[nim], record), record))
-            selected.add(nim)
+        selected.add(named.nim)
+        if record and not row.problem:
+            selection.found.append((_with_other_name(named, record), record))
         else:
-            guessed = _guessed(row)
-            selection.missing.append((guessed, _reason(guessed, neighbours)))
+            selection.missing.append((named, row.problem or _reason(named, neighbours)))
     return selection
 
 
@@ -157,18 +183,23 @@ def _each_once(rows: Iterable[NimRow]) -> list[NimRow]:
     return list(first.values())
 
 
-def _with_other_name(row: NimRow, nama: str, record: Mahasiswa) -> NimRow:
+def _with_stored_nim(row: NimRow, existing: Collection[str]) -> NimRow:
+    """The row with its only part that is stored, or else with its only part that looks like a NIM."""
+    if row.problem or row.nim in existing:
+        return row
+    stored = {nim for nim in row.forms() if nim in existing}
+    likely = [nim for _, nim in row.parts() if len(nim) >= NIM_MIN_DIGITS and not is_no_nim(nim)]
+    meant = stored or likely
+    return row.with_part(*meant) if len(meant) == 1 else row
+
+
+def _with_other_name(row: NimRow, record: Mahasiswa) -> NimRow:
     """The row with its name if that is not the name of the record, or a part of it."""
-    words, stored = ({*filter(None, map(_letters, name.split()))} for name in (nama, record.nama))
-    is_same = words <= stored or _letters(nama) == _letters(record.nama)
-    return row._replace(nama="" if is_same else nama[:NAMA_MAX_CHARACTERS])
-
-
-def _guessed(row: NimRow) -> NimRow:
-    """The row of a line that no record has, with the only part that looks like a NIM."""
-    _, *parts = row.forms()
-    likely = [part for part in parts if len(part[0]) >= NIM_MIN_DIGITS]
-    return row._replace(nim=likely[0][0], nama=likely[0][1]) if len(likely) == 1 else row
+    words, stored = (
+        {*filter(None, map(_letters, name.split()))} for name in (row.nama, record.nama)
+    )
+    is_same = words <= stored or _letters(row.nama) == _letters(record.nama)
+    return row._replace(nama="" if is_same else row.nama[:NAMA_MAX_CHARACTERS])
 
 
 def _reason(row: NimRow, neighbours: Neighbours) -> str:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import pairwise, zip_longest
+from itertools import zip_longest
 from operator import itemgetter
 from typing import Literal, NamedTuple
 
@@ -13,6 +13,7 @@ from mahasiswa.sheets.limits import MAX_TITLES
 HEADER_WITHIN_ROWS = 25  # that are not blank: school files often begin with titles and a date
 # Of a cell that can be a header; looking for names in a huge cell would only cost time.
 HEADER_MAX_CHARACTERS = 100
+NIM_MIN_DIGITS = 5  # that show that a cell has a NIM
 
 # Titles that say their field and nothing else. Only letters count: `No. Mahasiswa *` is `nomahasiswa`.
 _SURE: Mapping[Field, str] = {
@@ -121,13 +122,14 @@ def _heading(column: int, cell: str) -> Heading | None:
 
 def find_titles(top: Sequence[Sequence[Cell]], *, nim_only: bool) -> tuple[int, Sequence[Cell]]:
     """The index of the first row below the titles, and the titles, of up to two rows; (0, ()) without any in `top`."""
+    rows = [() if nim_only and _has_nim(row) else row for row in top]
     pairs = [
         (index, _combined_titles(upper, lower))
-        for index, (upper, lower) in enumerate(pairwise(top), 2)
+        for index, (upper, lower) in enumerate(zip(rows, top[1:], strict=False), 2)
         # A student's row has one in the NIM.
         if not any(has_digit(cell_text(cell)) for cell in lower)
     ]
-    candidates = sorted([*enumerate(top, 1), *pairs], key=itemgetter(0))
+    candidates = sorted([*enumerate(rows, 1), *pairs], key=itemgetter(0))
     headers = [candidate for candidate in candidates if is_header(candidate[1], nim_only=nim_only)]
     if headers:
         near = [header for header in headers if header[0] <= headers[0][0] + 1]
@@ -138,6 +140,11 @@ def find_titles(top: Sequence[Sequence[Cell]], *, nim_only: bool) -> tuple[int, 
         if len(fields_in(row)) > 1 or any(heading.kind != "word" for heading in headings(row)):
             return index, row  # probably titles
     return 0, ()
+
+
+def _has_nim(row: Sequence[Cell]) -> bool:
+    """Whether a cell has the digits of a NIM, as `NIM: 2300018101`: then it is no title, whatever its word says."""
+    return any(sum(map(str.isdigit, cell_text(cell))) >= NIM_MIN_DIGITS for cell in row)
 
 
 def _combined_titles(upper: Sequence[Cell], lower: Sequence[Cell]) -> list[Cell]:

@@ -1,6 +1,7 @@
 """A selection: NIMs are pasted or come from a file; their records are printed, downloaded, or removed at once."""
 
 import re
+from itertools import cycle
 from urllib.parse import quote
 
 import httpx
@@ -318,13 +319,39 @@ def test_lines_of_a_list_are_read_in_any_form(people: Site, other: Database, pas
     assert counts(exchanged) == [2, 0, 1]
 
 
-@pytest.mark.parametrize("line", ["{} {}", "{1} 7A ({0})"])
-def test_names_beside_long_nims_need_no_separator(people: Site, other: Database, line: str) -> None:
-    """A selection has no addresses, so that no boundary between a name and an address is missing."""
+BESIDE_LONG_NIMS = [
+    *("{} {}", "{1} 7A ({0})", "{},{}", "{};{}", "{}-{}", "1.{} {}", "*{}* {}", "•{}", "{} {} L"),
+    *("NIM: {} {}", "NIM {}", "NPM {} {}", "NIM:{}", "NIM: {}\n{}", "Nama {1} NIM {0}"),
+    *("{} {} 081234567890", "{} {} +62 812-3456-7890", "{} {} 2023", "{} {} 21/11/2023"),
+    *("{}, {}, Jl. Mawar 123, Bantul", "21/11/23 10.32 - Bu Ani: {}"),
+    "[21/11, 10.32] Bu Ani: {} {}",
+]
+
+
+@pytest.mark.parametrize("lines", BESIDE_LONG_NIMS)
+def test_long_nims_are_found_whatever_stands_beside_them(
+    people: Site, other: Database, lines: str
+) -> None:
+    """No line vanishes as a title, and a telephone number, a date or a year is no second NIM. Each name is the stored one."""
     students = [("2300018101", "Siti Nur Aini", "Solo"), ("2300018102", "Budi Eko", "Solo")]
     other.fill(students)
-    preview = preview_of(people, "\n".join(line.format(*record) for record in students))
+    pasted = (
+        line.format(*student)
+        for line, student in zip(cycle(lines.split("\n")), students, strict=False)
+    )
+    preview = preview_of(people, "\n".join(pasted))
     assert (counts(preview), found(preview)) == ([2, 0], students)
+
+
+def test_a_nim_on_two_lines_that_was_not_found_is_asked_about_once(
+    people: Site, other: Database
+) -> None:
+    """The lines have other numbers. Nothing was repaired, so the button acts at once."""
+    other.fill([*LIST, ("2300018101", "Siti", "Solo")])
+    preview = preview_of(people, "1. 2300018101 Siti\n2. 2300018199 Budi\n3. 2300018199 Budi")
+    assert (counts(preview), missing(preview)) == ([1, 1], ["Baris 2: 2300018199"])
+    confirm(preview, people)
+    assert people.list().nims == NIMS
 
 
 def test_a_stored_nim_is_more_than_the_parts_of_a_line(people: Site, other: Database) -> None:
