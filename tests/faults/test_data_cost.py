@@ -27,6 +27,8 @@ TEXT = {
     "postgresql": "repeat('a', 32000) || repeat('aéB ', 7500)",
 }
 QUOTES = {"sqlite": "replace(hex(zeroblob(30000)), '0', '\"')", "postgresql": "repeat('\"', 60000)"}
+# 252 letters of three bytes.
+THAI = {"sqlite": "replace(hex(zeroblob(126)), '0', 'ก')", "postgresql": "repeat('ก', 252)"}
 ROWS = (
     "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {count}) INSERT INTO"
 )
@@ -37,6 +39,8 @@ DATA = {
     "long texts": f"{ROWS.format(count=150)} mahasiswa SELECT 'x' || i, {{text}} || i, {{text}} FROM n",
     # They stay dear after an attack: nobody can tidy a NIM, and quotes grow to five letters.
     "untidy NIMs and quotes": f"{ROWS.format(count=480)} mahasiswa SELECT i || '  x', 'Siti', {{quotes}} FROM n",
+    # They are percent-encoded byte by byte. With the additions of the bystander, a page of all has fewer than 64 K characters.
+    "long Thai NIMs": f"{ROWS.format(count=200)} mahasiswa SELECT (100 + i) || {{thai}}, 'Siti', 'Solo' FROM n",
     "equal names": f"{ROWS.format(count=10_000)} mahasiswa SELECT 'x' || i, 'Budi', 'Solo' FROM n",
     "nearly equal NIMs": "",
     "a million entries": f"{ROWS.format(count=1_000_000)} {ENTRY} 'x' || i, 'a', 'b', 'c', 'd' FROM n",
@@ -79,6 +83,7 @@ SAMPLE = [
     ("a batch of 10,000", 13),
     ("untidy NIMs and quotes", 1),
     ("untidy NIMs and quotes", 12),
+    ("long Thai NIMs", 1),
 ]
 
 
@@ -89,9 +94,9 @@ def prepare(data: str, database: str) -> None:
     scheme = "sqlite" if isinstance(url, SQLiteURL) else "postgresql"
     run_elsewhere(url, "INSERT INTO mahasiswa VALUES ('0', 'Siti', 'Solo')")
     if DATA[data]:
-        run_elsewhere(
-            url, DATA[data].format(text=TEXT[scheme], quotes=QUOTES[scheme], moment=MOMENT[scheme])
-        )
+        texts = {"text": TEXT, "quotes": QUOTES, "thai": THAI, "moment": MOMENT}
+        values = {name: by_scheme[scheme] for name, by_scheme in texts.items()}
+        run_elsewhere(url, DATA[data].format(**values))
     elif data == "nearly equal NIMs":
         fill(
             url, [("1" + "".join(letters), "Siti", "Solo") for letters in product("0O", repeat=13)]

@@ -11,7 +11,7 @@ from starlette.types import Scope
 from mahasiswa.shared_task import SharedTask
 from mahasiswa.store import Store, Version
 from mahasiswa.store.history_items import Batch, Entry
-from mahasiswa.web.list_html import INLINE_MAX_CHARACTERS, INLINE_MAX_ROWS, format_bodies
+from mahasiswa.web.list_html import INLINE_MAX_BYTES, INLINE_MAX_ROWS, format_bodies
 from mahasiswa.web.page_renderer import joined
 from mahasiswa.web.pages import Pages
 from mahasiswa.web.request import PageTooLong
@@ -68,7 +68,7 @@ class ListCache:
         today = self._pages.today()
         if snapshot.packed is not None:
             is_short = (
-                len(snapshot.packed) <= INLINE_MAX_CHARACTERS and snapshot.total <= INLINE_MAX_ROWS
+                len(snapshot.packed) <= INLINE_MAX_BYTES and snapshot.total <= INLINE_MAX_ROWS
             )
             with suppress(PageTooLong):
                 render = partial(

@@ -79,15 +79,14 @@ async def _page(request: Request, page: ListQuery, store: Store, pages: Pages) -
     at_end = page.with_total(found.total)
     if at_end.halaman != page.halaman:  # past the end: show the last page
         return await _page(request, at_end, store, pages)
-    size = list_html.size_of(found.records)
-    request.count_answer(size)
+    request.count_answer(list_html.size_of(found.records))
     # To count other spellings takes as long as the search itself.
     is_quick = time.monotonic() - began < SAME_SOUND_TIMEOUT_SECONDS
     shown = await _with_spellings(at_end, store, is_quick=is_quick)
     render = partial(pages.list_page, shown, found)
-    if size > list_html.INLINE_MAX_CHARACTERS:
-        return await rendered_in_thread(request, kind, render)
-    return render()
+    if list_html.is_short(found.records):
+        return render()
+    return await rendered_in_thread(request, kind, render)
 
 
 async def _with_spellings(page: ListQuery, store: Store, *, is_quick: bool = False) -> ListQuery:
