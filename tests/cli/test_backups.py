@@ -223,6 +223,36 @@ def test_a_list_that_has_shrunk_is_an_alarm_until_its_number_is_accepted(kept: O
     assert line == f"mahasiswa: {kept.database} cannot be read, so no number is accepted"
 
 
+def test_a_list_that_was_unchanged_for_months_is_compared_with_its_old_backup(
+    kept: Operator,
+) -> None:
+    """As after a semester break: the name of its one back-up is old, and the file's time says when it was found last.
+
+    A number that was accepted before the break stays accepted, and a later loss is another alarm.
+    """
+    kept.environment |= {"HOST": "127.0.0.1", "PORT": str(free_port())}
+    kept.fill([(f"{number:03}", "A", "B") for number in range(300)])
+    kept.done("backup")
+    (file,) = backups(kept)
+    file = renamed(file, 40)
+    os.utime(file, (time.time() - DAY,) * 2)
+    assert "ok     The list" not in kept.done("doctor")
+    run_script(kept.database, "DELETE FROM mahasiswa WHERE nim >= '200'")
+    assert SHRUNK.format(100) in kept.run("doctor").stdout
+    kept.done("doctor", "--accept")
+    last = read_outcome(kept.database)
+    write_outcome(kept.database, last._replace(accepted=time.time() - 35 * DAY))
+    assert SHRUNK.format(100) not in kept.done("doctor")
+    run_script(kept.database, "DELETE FROM mahasiswa")
+    assert SHRUNK.format(200) in kept.run("doctor").stdout
+    # The old one was replaced long ago: its file is as new as if the folder was copied.
+    run_script(kept.database, "INSERT INTO mahasiswa VALUES ('1', 'A', 'B')")
+    kept.done("backup")
+    (newer,) = {*backups(kept)} - {file}
+    os.utime(renamed(newer, 36), (time.time() - DAY,) * 2)
+    assert SHRUNK.format(199) not in kept.done("doctor")
+
+
 def test_a_lost_database_is_not_begun_anew_beside_its_copies(kept: Operator) -> None:
     """The start, an import and a copy refuse, with the command that restores it and the one that begins an empty list."""
     kept.done("backup")

@@ -5,7 +5,8 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from hashlib import sha256
 from itertools import count, islice
@@ -143,16 +144,30 @@ def _kept(newest_first: Sequence[Backup]) -> set[Backup]:
 def missing_records(
     now: int, own: Sequence[Backup], records: Callable[[Path], int | None], last: Outcome
 ) -> int:
-    """How many records a list lacks that a back-up of the last 30 days has; 0 if they are too few for an alarm."""
-    since = time.time() - RECENT_SECONDS
+    """How many records a list lacks that a back-up of the last 30 days has; 0 if they are too few for an alarm.
+
+    A back-up from before `accepted` counts as having at most the accepted number.
+    """
     most = 0
-    if last.accepted > since:
-        since = last.accepted
-        most = last.accepted_records
-    recent = [one.file for one in own if one.moment > moment_of(since)]
-    most = max([most, *(records(file) or 0 for file in recent)])
+    for one in _recent(own):
+        held = records(one.file) or 0
+        if one.moment <= moment_of(last.accepted):
+            held = min(held, last.accepted_records)
+        most = max(most, held)
     lost = most - now
     return lost if lost >= MISSING_MIN and 10 * now < 9 * most else 0
+
+
+def _recent(newest_first: Sequence[Backup]) -> Iterator[Backup]:
+    """The back-ups that were made or found unchanged within the last 30 days."""
+    since = moment_of(time.time() - RECENT_SECONDS)
+    replaced = moment_of(time.time())
+    for one in newest_first:
+        with suppress(OSError):  # another program has just removed it
+            # The file's time may be that of a copy of the folder.
+            if min(moment_of(one.found_at()), replaced) > since:
+                yield one
+        replaced = one.moment
 
 
 def doubt_about(missing: int) -> str:
