@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from threading import Event
@@ -20,6 +20,7 @@ from processes import children, needs_namespaces, started, until, working
 from stores import ask, run_script
 
 from mahasiswa.store.backup_folder import read_outcome, write_outcome
+from mahasiswa.store.sqlite.connection import folder_lock
 
 NAME = re.compile(r"mahasiswa-[0-9a-f]{8}-\d{8}T\d{6}Z(-2)?\.db")
 KEY = "SELECT signing_key FROM mahasiswa_history_state"
@@ -518,6 +519,42 @@ def test_an_outcome_that_cannot_be_read_counts_as_empty_and_an_unknown_field_is_
             assert ("could write to the folder" in answer.stdout) == is_known
             assert site.get("/metrics").status_code == 200
         assert "Traceback" not in service.stderr()
+
+
+def test_an_outcome_that_the_service_may_not_read_stops_no_backup(
+    kept: Operator, unprivileged: list[str]
+) -> None:
+    """As after a command of root. The log and `doctor` blame it."""
+    noted = kept.folder / kept.write(NOTED, b"{}")
+    noted.chmod(0)
+    environment = {"BACKUP_DIR": kept.environment["BACKUP_DIR"]}
+    command = [*unprivileged, *COMMAND]
+    with Service(kept.database, environment, command=command) as service:
+        until(lambda: " ERROR the outcome of the back-up could not be noted" in service.stderr())
+        assert [path.suffix for path in backups(kept)] == [".db"]
+        assert "Traceback" not in service.stderr()
+    said = kept.run("doctor", before=unprivileged).stdout
+    assert "WRONG  The outcome of the service's last back-up" in said
+
+
+def test_a_number_that_is_accepted_during_a_backup_stays_accepted(kept: Operator) -> None:
+    """The service notes how its back-up ended in the same file."""
+    folder = kept.folder / "cadangan"
+    folder.mkdir(0o700)
+    with ExitStack() as lock:
+        lock.enter_context(folder_lock(folder))
+        with Service(kept.database, {"BACKUP_DIR": str(folder)}) as service:
+            until(lambda: any(is_open(folder, by=child) for child in children(service.pid)))
+            assert "2 records are accepted" in kept.run("doctor", "--accept").stdout
+            lock.close()
+            until(lambda: read_outcome(kept.database).succeeded)
+    assert read_outcome(kept.database).accepted_records == 2
+
+
+def is_open(folder: Path, by: int) -> bool:
+    with suppress(OSError):  # it has closed a file meanwhile
+        return any(file.samefile(folder) for file in Path(f"/proc/{by}/fd").iterdir())
+    return False
 
 
 def test_the_outcome_of_a_folder_with_any_name_is_noted(kept: Operator) -> None:

@@ -3,6 +3,7 @@
 import logging
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from mahasiswa.store.backup_folder import (
@@ -31,14 +32,25 @@ log = logging.getLogger(__name__)
 
 def keep_backups(path: Path, folder: Path, max_age_seconds: float) -> None:
     """Do what is due. Each failure is logged, and noted for `mahasiswa doctor` and the metrics; raise OSError."""
-    last = read_outcome(path)
+    last = _noted(path)
     now = time.time()
     problem = _problem_of(lambda: _make(path, folder, max_age_seconds))
     failures = last.failures + bool(problem)
     outcome = last._replace(moment=now, problem=problem, failures=failures)
     if not problem:
         outcome = _examined(path, folder, outcome._replace(succeeded=now))
+    now_noted = _noted(path)
+    if now_noted.accepted != last.accepted:  # meanwhile, by an administrator
+        records = now_noted.accepted_records
+        outcome = outcome._replace(missing=0, accepted=now_noted.accepted, accepted_records=records)
     write_outcome(path, outcome)
+
+
+def _noted(path: Path) -> Outcome:
+    """The outcome until now. One that cannot be read counts as empty, because no back-up may wait for it."""
+    with suppress(OSError):
+        return read_outcome(path)
+    return Outcome()
 
 
 def _make(path: Path, folder: Path, max_age_seconds: float) -> None:
