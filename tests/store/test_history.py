@@ -231,6 +231,8 @@ async def test_a_very_long_import_is_one_item_without_entries(
     (item,) = await items(store)
     assert item[2:5] == ("import", UNDOABLE_ROWS_MAX + 1, True)
     assert await items(store, batch=item.id) == []
+    about = await store.reader(SEARCH).biography("1")
+    assert [(batch.id, batch.moment) for batch in about.silent] == [item[:2]]
     with pytest.raises(NotInHistory):
         await store.undo(item.id, is_batch=True)
     engine_of(url).merge([(1, "1", "Ani", "Solo")], update=True, dry_run=False)

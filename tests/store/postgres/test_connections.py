@@ -17,6 +17,7 @@ from postgres import QUICK, Server, at_port, execute, start_as_server_user, unti
 from proxy import Proxy
 from stores import BUDI, SITI, age_history, attempt, opened, read_all
 
+from mahasiswa.commands.bulk import show_person
 from mahasiswa.record import Mahasiswa, Write, digest
 from mahasiswa.settings import PostgresURL
 from mahasiswa.store import Query, Store
@@ -212,6 +213,11 @@ def test_the_service_depends_on_no_setting_of_the_role(address: str) -> None:
         assert engine_of(url).merge([(1, *SITI)], update=True, dry_run=False).new == 1
         ((batch,),) = execute(address, "SELECT id FROM mahasiswa_history WHERE kind = 'import'")
         assert engine_of(url).undo(cast("int", batch), only_unchanged=False) == 1
+        columns = "(moment, kind, rows, is_silent)"
+        silent = "VALUES ('2026-02-03Z', 'import', 9, true)"
+        execute(address, f"INSERT INTO mahasiswa_history {columns} {silent}")
+        told = "\n".join(show_person(url, "9", UTC))
+        assert "\n2026-02-03 00:00:00 UTC (2026-02-03 00:00:00 UTC)\n  perhaps changed" in told
         assert engine_of(url).forget("1\\")
         said = " ".join(finding.text for finding in engine_of(url).examine(None))
         assert "The table mahasiswa takes changes." in said

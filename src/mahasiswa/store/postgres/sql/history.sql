@@ -157,7 +157,8 @@ ORDER BY id DESC LIMIT 1
 
 -- name: silent
 -- The batches of imports and restores that keep no entries.
-SELECT i.id, i.moment, i.kind, i.rows, true, true, i.oleh, NULL, NULL
+SELECT i.id, to_char(i.moment AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'), i.kind, i.rows,
+  true, true, i.oleh, NULL, NULL
 FROM mahasiswa_history AS i
 WHERE i.kind IN ('import', 'restore')
   AND i.is_silent ORDER BY i.id
