@@ -8,7 +8,7 @@ from pathlib import Path
 
 import psutil  # type: ignore[import-untyped]
 import pytest
-from operators import COMMAND, TWO, Operator, records_of
+from operators import COMMAND, MANY, TWO, Operator, records_of
 from processes import started, until
 from stores import other_program, run_script
 
@@ -115,6 +115,24 @@ def test_ctrl_c_at_the_question_ends_the_command(copied: tuple[Operator, list[Pa
         process.send_signal(signal.SIGINT)
         assert process.wait(30) == 1
     assert [path for path in copies if path.exists()] == copies
+
+
+def test_ctrl_c_after_the_record_is_removed_says_that_the_copies_remain(filled: Operator) -> None:
+    """It comes during the new back-up, of which no file is left."""
+    folder = filled.folder / "cadangan"
+    filled.environment["BACKUP_DIR"] = str(folder)
+    filled.done("backup")
+    (copy,) = folder.iterdir()
+    answer = filled.folder / filled.write("jawaban", b"y\n")
+    command = [*COMMAND, "forget", "0000001", "--delete-copies"]
+    with answer.open() as typed, started(*command, stdin=typed, env=filled.environment) as process:
+        until(lambda: any(folder.glob(".mahasiswa-*/*.db")))
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate()
+    said = b"mahasiswa: interrupted; the record is not in the list any more, and copies remain\n"
+    assert (process.returncode, errors.endswith(said)) == (130, True), errors
+    assert len(filled.records()) == MANY - 1
+    assert [*folder.iterdir()] == [copy]
 
 
 def test_no_copy_is_removed_if_the_list_is_empty(copied: tuple[Operator, list[Path]]) -> None:
