@@ -215,6 +215,7 @@ def test_show_finds_a_person_by_name_and_changes_by_their_time(
 ) -> None:
     """Persons with the same name are listed, also those who were deleted. The log's command has the zone of its times."""
     operator, site = beside
+    operator.environment["MAHASISWA_COMMAND"] = "mahasiswa-run"
     for nim, nama in (("70", "Zubaidah Hanum"), ("71", "Zubaidah Ratri"), ("72", "Zubaidah Ratri")):
         site.add(nim, nama, "Solo")
     site.delete("72")
@@ -222,7 +223,7 @@ def test_show_finds_a_person_by_name_and_changes_by_their_time(
         "70: 70 | Zubaidah Hanum | Solo",
         "71: 71 | Zubaidah Ratri | Solo",
         "72: no record",
-        "Show one of them: mahasiswa show NIM",
+        "Show one of them: mahasiswa-run show NIM",
     ]
     shown = operator.done("show", "hanum zubaidah")
     assert shown.startswith("now: 70 | Zubaidah Hanum | Solo\n")
@@ -271,9 +272,9 @@ def test_an_import_that_cannot_be_undone_says_so_before_it_writes(operator: Oper
     rows = [(f"{number:06}", "Siti", "Solo") for number in range(UNDOABLE_ROWS_MAX + 1)]
     name = operator.write("a.csv", csv(HEADER, *rows))
     for arguments in (["--dry-run"], []):
-        ended = operator.run("import", name, *arguments)
+        ended = operator.run("import", name, *arguments, MAHASISWA_COMMAND="mahasiswa-run")
         assert ended.returncode == 0
-        assert re.fullmatch(".*cannot be undone.*mahasiswa backup FILE.*\n", ended.stderr)
+        assert re.fullmatch(".*cannot be undone.*: mahasiswa-run backup FILE.*\n", ended.stderr)
     assert ask(operator.database, "SELECT kind, rows FROM mahasiswa_history") == [
         ("import", len(rows))
     ]
@@ -325,7 +326,9 @@ def test_forget_names_the_other_nims_of_a_person(beside: tuple[Operator, Site]) 
     assert site.post("/mahasiswa/nim/1", {"nim": "2"}).status_code == 302
     assert "before: 1 | Rahasia | Solo" in operator.done("show", "2")
     removed = "the record and its history are removed"
-    named = "1: the same person had this NIM. See mahasiswa show, and run the command for it too."
+    operator.environment["MAHASISWA_COMMAND"] = "mahasiswa-run"
+    see = "See mahasiswa-run show NIM, and run the command for it too."
+    named = f"1: the same person had this NIM. {see}"
     for nim, said in (
         ("2", [named, f"2: {removed}"]),
         ("1", [f"1: {removed}"]),

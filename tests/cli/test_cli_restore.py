@@ -20,7 +20,7 @@ from mahasiswa.system.administrator import command_name
 
 NOW: list[Record] = [("1", "Ani", "Solo"), ("3", "Citra", "Bantul")]
 RESTART = "Start or restart the service now: systemctl restart mahasiswa"
-REMARK = "If a person was forgotten after that back-up, forget them again: mahasiswa forget NIM"
+REMARK = "If a person was forgotten after that back-up, forget them again: {} forget NIM"
 
 # A table that another program keeps by triggers, as a search does.
 SIDE_TABLE = """
@@ -50,12 +50,13 @@ def history_of(path: Path) -> list[tuple[object, ...]]:
 
 def test_a_restore_brings_every_record_back(changed: Operator) -> None:
     """It says how many records differ, names the back-up of the replaced list, and says that a forgotten person is back."""
+    changed.environment["MAHASISWA_COMMAND"] = "mahasiswa-run"
     first, second, third, fourth = changed.done("restore", "cadangan.db").splitlines()
     (saved,) = changed.folder.glob("mahasiswa.db.before-*")
     assert first == "2 records restored from cadangan.db: 1 added, 0 changed, 1 removed"
     assert second == f"the list as it was before: {saved}"
     assert re.fullmatch(r"the list could not be changed for \d+\.\d s", third)
-    assert fourth == REMARK
+    assert fourth == REMARK.format("mahasiswa-run")
     assert changed.records() == TWO
     assert records_of(saved) == NOW
     assert changed.names() == {"cadangan.db", saved.name}
@@ -252,7 +253,7 @@ def test_a_restore_replaces_a_file_that_cannot_be_repaired_while_the_service_run
         LOSSES[loss](changed)
         said = changed.done("restore", "cadangan.db")
         assert "2 records restored from cadangan.db: 2 added, 0 changed, 0 removed" in said
-        assert said.endswith(f"{RESTART}\n{REMARK}\n")
+        assert said.endswith(f"{RESTART}\n{REMARK.format('mahasiswa')}\n")
         assert (site.get("/").status_code, site.add("5", "Ina", "Solo").status_code) == (503, 503)
         service.restart()
         assert site.list().records == TWO

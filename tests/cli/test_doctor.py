@@ -383,8 +383,8 @@ def test_a_sound_list_that_looks_unusual_is_no_fault(kept: Operator) -> None:
 def test_a_backup_of_the_other_engine_is_named_as_such(owner: Operator) -> None:
     """PostgreSQL without a dump gets its own command. A torn dump is found without its programs too."""
     owner.database.write_bytes(b"SQLite format 3\0")
-    (line,) = owner.failed("restore", str(owner.database))
-    assert line.endswith(f": mahasiswa copy --from sqlite:///{owner.database}")
+    (line,) = owner.failed("restore", str(owner.database), MAHASISWA_COMMAND="mahasiswa-run")
+    assert line.endswith(f": mahasiswa-run copy --from sqlite:///{owner.database}")
     (owner.folder / "a.dump").write_bytes(b"PGDMP\1")
     (line,) = owner.failed("restore", "a.dump", DATABASE_URL=f"sqlite:///{owner.folder}/a.db")
     dump = "it is a dump of PostgreSQL: restore it there with pg_restore"

@@ -27,7 +27,7 @@ CREATE TABLE mahasiswa (
     CONSTRAINT alamat_nul CHECK (instr(alamat, char(0)) = 0)
 ) STRICT, WITHOUT ROWID"""
 
-FOREIGN = "mahasiswa that no release made; export it as CSV with its own program, then run: mahasiswa import"
+FOREIGN = "mahasiswa that no release made; export it as CSV with its own program, then run: mahasiswa-run import FILE"
 
 # How another program makes the file, or changes that of the service, and the end of the line that refuses it.
 MISSING = " has schema version 1, but its table"
@@ -144,8 +144,11 @@ def test_two_services_that_start_at_once_create_the_tables_once(path: Path) -> N
 
 
 @pytest.mark.parametrize(("script", "said"), REFUSED.values(), ids=REFUSED)
-def test_a_file_that_is_not_of_this_release_is_refused(path: Path, script: str, said: str) -> None:
+def test_a_file_that_is_not_of_this_release_is_refused(
+    path: Path, script: str, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """One line says how to go on, and no byte changes."""
+    monkeypatch.setenv("MAHASISWA_COMMAND", "mahasiswa-run")
     if "CREATE" not in script:
         engine_of(SQLiteURL(path)).migrate()
     run_script(path, f"{script}; PRAGMA wal_checkpoint(TRUNCATE)")

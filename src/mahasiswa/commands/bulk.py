@@ -29,6 +29,7 @@ from mahasiswa.store.results import Merged
 from mahasiswa.store.store_errors import Refused, Unusable
 from mahasiswa.store.threads import in_thread
 from mahasiswa.system import interrupt
+from mahasiswa.system.administrator import typed
 from mahasiswa.system.unfinished import unfinished
 from mahasiswa.work import EXPORT, Slots
 
@@ -38,7 +39,7 @@ MAX_LISTED_ROWS = 100  # rows whose problems are listed one by one, changes, and
 SHOWN_TIME = "%Y-%m-%d %H:%M:%S"
 TOO_LONG_TO_UNDO = (
     f"This import has more than {UNDOABLE_ROWS_MAX} rows, so it cannot be undone. To be able to go back, press Ctrl-C,"
-    " then make a back-up: mahasiswa backup FILE (PostgreSQL: pg_dump)"
+    " then make a back-up: {backup} (PostgreSQL: pg_dump)"
 )
 
 
@@ -102,7 +103,7 @@ def show_person(url: DatabaseURL, who: str, timezone: tzinfo) -> Sequence[str]:
         if len(nims) > 1:
             stored = _read(url, lambda reader: reader.find(nims))
             listed = [f"{_printable([nim])}: {_state(stored.get(nim))}" for nim in nims]
-            return [*listed, "Show one of them: mahasiswa show NIM"]
+            return [*listed, f"Show one of them: {typed('show NIM')}"]
         who = nims[0] if nims else who
         about = _read(url, lambda reader: reader.biography(who))
     changed = [*map(_told, about.entries), *_silent_changes(about, who)]
@@ -206,7 +207,7 @@ def _incoming(
         else:
             count += 1
             if count == UNDOABLE_ROWS_MAX + 1:
-                click.echo(TOO_LONG_TO_UNDO, err=True)
+                click.echo(TOO_LONG_TO_UNDO.format(backup=typed("backup FILE")), err=True)
             if not invalid:
                 yield row.number, row.nim, row.nama, row.alamat
     if invalid:

@@ -28,7 +28,7 @@ from mahasiswa.store.copies import copies_that_hold, list_id, remove_copy
 from mahasiswa.store.engines import engine_of
 from mahasiswa.store.store_errors import NotInHistory, StoreError, UndoConflict
 from mahasiswa.system import interrupt
-from mahasiswa.system.administrator import note, process_user
+from mahasiswa.system.administrator import note, process_user, typed
 
 MOMENT = click.DateTime(["%Y-%m-%d %H:%M", "%Y-%m-%d %H:%M:%S", "%Y-%m-%d"])
 STANDARD_STREAM = Path("-")
@@ -225,9 +225,8 @@ def restore(file: Path) -> None:
     if restored.must_start:
         click.echo("Start or restart the service now: systemctl restart mahasiswa")
     _say_locked(restored.seconds)
-    click.echo(
-        "If a person was forgotten after that back-up, forget them again: mahasiswa forget NIM"
-    )
+    again = typed("forget NIM")
+    click.echo(f"If a person was forgotten after that back-up, forget them again: {again}")
 
 
 @main.command()
@@ -350,9 +349,8 @@ def forget(nim: str, *, delete_copies: bool) -> None:
     """  # noqa: D301 - as above
     settings = _settings_and_database()
     for other in bulk.other_nims(settings.database_url, nim):
-        click.echo(
-            f"{other}: the same person had this NIM. See mahasiswa show, and run the command for it too."
-        )
+        see = f"See {typed('show NIM')}, and run the command for it too."
+        click.echo(f"{other}: the same person had this NIM. {see}")
     was_known = engine_of(settings.database_url).forget(nim)
     if was_known:
         note(f"forget: a record and its history were removed from {settings.database_url}")

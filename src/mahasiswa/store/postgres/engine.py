@@ -38,7 +38,7 @@ from mahasiswa.store.results import Finding, Merged, Restored, good, shrunk, wro
 from mahasiswa.store.shared_sql import COUNT, SIGNING_KEY
 from mahasiswa.store.store_errors import TextsRemain, Unusable
 from mahasiswa.system import interrupt
-from mahasiswa.system.administrator import command_name
+from mahasiswa.system.administrator import command_name, typed
 from mahasiswa.work import Slots
 
 OLDER_TRANSACTIONS_TIMEOUT_SECONDS = 10.0
@@ -123,7 +123,8 @@ class PostgresEngine(Engine):
         with file.open("rb") as opened:
             is_of_sqlite = opened.read(16) == b"SQLite format 3\0"
         if is_of_sqlite:
-            remedy = f"To bring its records into an empty database: mahasiswa copy --from sqlite:///{file.absolute()}"
+            copy = typed(f"copy --from sqlite:///{file.absolute()}")
+            remedy = f"To bring its records into an empty database: {copy}"
             raise Unusable(f"{file} is a back-up of SQLite, and this is PostgreSQL. {remedy}")
         command = "pg_restore --clean --if-exists --single-transaction --dbname=URL mahasiswa.dump"
         raise Unusable(f"this is PostgreSQL: stop the service, then run {command}")

@@ -35,6 +35,7 @@ from mahasiswa.store.postgres.pool import (
 )
 from mahasiswa.store.results import Finding, good, wrong
 from mahasiswa.store.store_errors import NeedsRepair, Uncertain, Unusable
+from mahasiswa.system.administrator import typed
 
 # Maximum time to wait for a server that does not answer, because it may be starting too.
 START_TIMEOUT_SECONDS = 10.0
@@ -110,7 +111,9 @@ def _version(table: StoredTable) -> int:
         return 0
     stored = re.fullmatch(r"schema (\d{1,9}) of mahasiswa", table.comment)
     if not (stored and table.is_released):
-        remedy = "export it as CSV with its own program, rename it, then run: mahasiswa import"
+        remedy = (
+            f"export it as CSV with its own program, rename it, then run: {typed('import FILE')}"
+        )
         raise NeedsRepair(f"no release made the table mahasiswa; {remedy}")
     version = int(stored[1])
     if version > len(UPGRADES):

@@ -20,6 +20,7 @@ from mahasiswa.store.sqlite import sqlite_sql as sql
 from mahasiswa.store.sqlite.connection import LOCK_TIMEOUT_SECONDS, SECURE_DELETE, folder_lock
 from mahasiswa.store.sqlite.sqlite_errors import access_problem, usable
 from mahasiswa.store.store_errors import NeedsRepair, Unusable
+from mahasiswa.system.administrator import typed
 from mahasiswa.system.unfinished import remove_leftovers
 
 log = logging.getLogger(__name__)
@@ -55,7 +56,7 @@ def known_version(db: apsw.Connection, path: Path) -> int:
         version = _dumped_version(stored)
     if stored and not (version and db.execute(sql.IS_RELEASED).get):
         name, kind, _ = stored[0]
-        remedy = "export it as CSV with its own program, then run: mahasiswa import"
+        remedy = f"export it as CSV with its own program, then run: {typed('import FILE')}"
         raise NeedsRepair(f"{path} holds a {kind} {name} that no release made; {remedy}")
     if version and (missing := {"mahasiswa", "mahasiswa_history"} - {name for name, *_ in stored}):
         raise NeedsRepair(f"{has}, but its table {min(missing)} is missing")
