@@ -1,5 +1,6 @@
 """`mahasiswa forget` names each copy that still holds the person, and removes the copies if it is asked to."""
 
+import gzip
 import os
 import shutil
 import signal
@@ -9,8 +10,12 @@ from pathlib import Path
 import psutil  # type: ignore[import-untyped]
 import pytest
 from operators import COMMAND, MANY, TWO, Operator, records_of
-from processes import started, until
+from postgres import own_schema, programs
+from processes import run, started, until
 from stores import other_program, run_script
+
+from mahasiswa.settings import parse_database_url
+from mahasiswa.store.engines import engine_of
 
 HINT = "To remove these copies, add --delete-copies."
 
@@ -30,12 +35,14 @@ def operator_with_copies(operator: Operator) -> tuple[Operator, list[Path]]:
     for path in (
         *(folder / "litestream-1.db", folder / "kampus-20260101T000000Z.db"),
         *(operator.folder / "lama.db", unit / "mahasiswa.db"),
+        folder / "mahasiswa-29991231T000000Z.db.kept",
     ):
         shutil.copy(operator.database, path)
         copies.append(path)
     for path in (unit / "before-1.csv", operator.folder / "a.xlsx"):
         operator.done("export", str(path))
         copies.append(path)
+    copies.append(compressed(unit / "before-1.csv", operator.folder / "mahasiswa.csv.gz"))
     for path in (
         operator.folder / "mahasiswa.db.missing-20260101T000000Z-wal",
         folder / "mahasiswa-20260101T000000Z.dump",
@@ -45,7 +52,13 @@ def operator_with_copies(operator: Operator) -> tuple[Operator, list[Path]]:
     # No copies, or copies without the record.
     operator.write("mahasiswa.service", b"1")
     operator.write("lain.csv", b"NIM;Nama;Alamat\r\n11;Ani 1;Jalan 1 A\r\n")
+    compressed(operator.folder / "lain.csv", operator.folder / "lain.csv.gz")
     return operator, sorted(copies)
+
+
+def compressed(file: Path, target: Path) -> Path:
+    target.write_bytes(gzip.compress(file.read_bytes()))
+    return target
 
 
 def answered(operator: Operator, answer: str) -> subprocess.CompletedProcess[str]:
@@ -79,21 +92,25 @@ def test_forget_names_each_copy_that_the_documents_make(
 def test_copies_are_removed_after_a_question_and_a_new_backup(
     copied: tuple[Operator, list[Path]],
 ) -> None:
-    """Another answer removes none, and so does a database that another program uses."""
+    """Another answer removes none, and so does a database that another program uses.
+
+    Those that cannot be read may be of another list, so they need a second answer.
+    """
     operator, copies = copied
     for answer in ("", "n\n"):
         asked = answered(operator, answer)
         assert asked.returncode == 1
-        assert f"Remove these {len(copies)} copies for ever? [y/N]: " in asked.stderr
+        assert f"Remove these {len(copies) - 2} copies for ever? [y/N]: " in asked.stderr
         assert [path for path in copies if path.exists()] == copies
     used = operator.folder / "lama.db"
     with other_program(used) as other:
         other("SELECT * FROM mahasiswa")
-        refused = answered(operator, "y\n")
+        refused = answered(operator, "y\ny\n")
     assert refused.returncode == 1
     assert refused.stderr.endswith(f"{used}: Device or resource busy. Copies remain\n")
     assert used.exists()
-    done = answered(operator, "y\n")
+    done = answered(operator, "y\ny\n")
+    assert "1 are of another list, or cannot be read. Those too? [y/N]: " in done.stderr
     assert (done.returncode, [path for path in copies if path.exists()]) == (0, []), done.stderr
     (left,) = (operator.folder / "cadangan").iterdir()
     assert records_of(left) == operator.records() == [TWO[1]]
@@ -147,17 +164,39 @@ def test_no_copy_is_removed_if_the_list_is_empty(copied: tuple[Operator, list[Pa
 
 
 def test_backups_of_another_list_need_a_second_answer(
-    copied: tuple[Operator, list[Path]],
+    copied: tuple[Operator, list[Path]], tmp_path: Path
 ) -> None:
-    """Its person may still be in that list, which shares the folder."""
+    """Its person may still be in that list, which shares the folder. An old name has no id, so it is read in the file."""
     operator, _ = copied
-    foreign = operator.folder / "cadangan" / "mahasiswa-0a1b2c3d-20260101T000000Z.db"
-    shutil.copy(operator.database, foreign)
+    (tmp_path / "lain").mkdir()
+    other = Operator(tmp_path / "lain")
+    other.fill(TWO)
+    named, old_name = (
+        operator.folder / "cadangan" / f"mahasiswa-{name}.db"
+        for name in ("0a1b2c3d-20260101T000000Z", "20260101T000000Z")
+    )
+    shutil.copy(operator.database, named)
+    shutil.copy(other.database, old_name)
     done = answered(operator, "y\nn\n")
-    assert "1 are of another list. Those too? [y/N]: " in done.stderr
-    assert (done.returncode, foreign.exists()) == (0, True)
+    assert "4 are of another list, or cannot be read. Those too? [y/N]: " in done.stderr
+    assert (done.returncode, named.exists(), old_name.exists()) == (0, True, True)
     assert answered(operator, "y\n").returncode == 0
-    assert not foreign.exists()
+    assert [named.exists(), old_name.exists()] == [False, False]
+
+
+def test_a_nim_with_a_backslash_is_found_in_a_dump(operator: Operator, postgres: str) -> None:
+    """pg_dump writes this character twice, and a tab as two others."""
+    operator.environment["PATH"] = f"{programs()}:{operator.environment['PATH']}"
+    nim = 'a\\b\t"c"'
+    dump = operator.folder / "mahasiswa.dump"
+    operator.fill([])
+    with own_schema(postgres) as url:
+        engine_of(parse_database_url(url)).migrate()
+        row = (1, nim, "Ani", "Solo")
+        engine_of(parse_database_url(url)).merge([row], update=False, dry_run=False)
+        run(programs() / "pg_dump", "--format=custom", f"--file={dump}", f"--dbname={url}")
+    assert f"{dump} still holds the texts." in operator.done("forget", nim)
+    assert "still holds" not in operator.done("forget", "a\\b")
 
 
 def test_no_copy_is_removed_if_no_backup_can_be_made(copied: tuple[Operator, list[Path]]) -> None:

@@ -24,7 +24,7 @@ from mahasiswa.settings import (
     parse_database_url,
 )
 from mahasiswa.sheets import public as sheets
-from mahasiswa.store.copies import copies_that_hold, list_id, remove_copy
+from mahasiswa.store.copies import copies_that_hold, is_of_another, remove_copy
 from mahasiswa.store.engines import engine_of
 from mahasiswa.store.store_errors import NotInHistory, StoreError, UndoConflict
 from mahasiswa.system import interrupt
@@ -386,22 +386,14 @@ def _remove(settings: Settings, copies: Sequence[Path]) -> None:
     """Remove copies after a question, and after a back-up if none is left without the texts."""
     engine = engine_of(settings.database_url)
     folder = settings.backup_dir
-    own: list[Path] = []
+    newest: Path | None = None
     try:
         with suppress(FileNotFoundError):
             engine.check_removal(folder)
-            own += [one.file for one in (engine.backup_files(folder) if folder else ())]
-        foreign = [copy for copy in copies if list_id(copy) not in (None, *map(list_id, own))]
-        chosen = [copy for copy in copies if copy not in foreign]
-        with interrupt.at_once():
-            if chosen:
-                click.confirm(f"Remove these {len(copies)} copies for ever?", abort=True, err=True)
-            # Of a list that shares the folder, or of the database before a move.
-            if foreign and click.confirm(
-                f"{len(foreign)} are of another list. Those too?", err=True
-            ):
-                chosen += foreign
-        if not own or own[0] in copies:
+            own = engine.backup_files(folder) if folder else ()
+            newest = own[0].file if own else None
+        chosen = _chosen(copies, engine.list_id())
+        if newest in (None, *copies):
             click.echo(f"{engine.backup_into(folder)}: a new back-up, verified")
         for copy in chosen:
             remove_copy(copy)
@@ -409,6 +401,19 @@ def _remove(settings: Settings, copies: Sequence[Path]) -> None:
     except OSError as error:
         _fail(f"mahasiswa: {error.filename}: {error.strerror}. Copies remain")
     note(f"forget: {len(chosen)} copies were removed")
+
+
+def _chosen(copies: Sequence[Path], own_id: str | None) -> Sequence[Path]:
+    """Ask which copies to remove. Those of another list need an answer of their own, as after a move."""
+    foreign = [copy for copy in copies if is_of_another(copy, own_id)]
+    chosen = [copy for copy in copies if copy not in foreign]
+    with interrupt.at_once():
+        if chosen:
+            click.confirm(f"Remove these {len(chosen)} copies for ever?", abort=True, err=True)
+        asked = f"{len(foreign)} are of another list, or cannot be read. Those too?"
+        if foreign and click.confirm(asked, err=True):
+            return copies
+    return chosen
 
 
 @main.command()

@@ -1,11 +1,13 @@
 """Finds the files that still hold a person who was forgotten: back-ups of both engines, exports and other databases."""
 
 import errno
+import gzip
 import os
 import re
 import shutil
 import subprocess
 import zipfile
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
@@ -14,22 +16,29 @@ from xml.sax.saxutils import escape
 import apsw
 
 from mahasiswa.store.sqlite import sqlite_sql as sql
-from mahasiswa.store.sqlite.backup import open_to_read
+from mahasiswa.store.sqlite.backup import id_in, open_to_read
 from mahasiswa.system.lookout import listed
 from mahasiswa.system.unfinished import leftovers
 
 # What the program and its documents call a copy. A restore leaves `mahasiswa.db.before-20261120T101700Z`, for example,
 # and the log of a file that was missing.
-NAME = re.compile(r".+(\.(db|dump|csv|xlsx)|\.[a-z]+-\d{8}T\d{6}Z(-\d+)?(-wal)?)")
+NAME = re.compile(
+    r".+\.(?:(db|dump|csv|csv\.gz|xlsx)(?:\.kept)?|[a-z]+-\d{8}T\d{6}Z(?:-\d+)?(?:-wal)?)"
+)
 
 # As `backup_folder.find_backups` reads it.
 LIST_ID = re.compile(r"-([0-9a-f]{8})-\d{8}T\d{6}Z")
 
+# How COPY, which fills a dump, writes these characters.
+COPIED = str.maketrans({"\\": r"\\", "\t": r"\t", "\n": r"\n", "\r": r"\r"})
 
-def list_id(copy: Path) -> str | None:
-    """Which list a copy is of, if its name says so."""
-    found = LIST_ID.search(copy.name)
-    return found[1] if found else None
+
+def is_of_another(copy: Path, own_id: str | None) -> bool:
+    """Whether a copy is not of the list with that id, or perhaps not. An export says nothing about its list."""
+    if copy.is_dir() or _kind(copy) in ("csv", "csv.gz", "xlsx"):
+        return False
+    named = LIST_ID.search(copy.name)
+    return (named[1] if named else id_in(copy)) != own_id
 
 
 def copies_that_hold(places: Iterable[Path], own: Path | None, nim: str) -> Sequence[Path]:
@@ -58,29 +67,49 @@ def remove_copy(copy: Path) -> None:
             Path(f"{copy}{suffix}").unlink(missing_ok=True)
 
 
+def _kind(file: Path) -> str | None:
+    """How the name of a copy ends, None for a file that a restore has left."""
+    named = NAME.fullmatch(file.name)
+    return named[1] if named else None
+
+
 def _may_hold(file: Path, nim: str) -> bool:
     """Whether a file holds a nim as a whole cell, or cannot be read."""
-    # As it is in a dump or in CSV, where a quote is doubled, and in the XML of a workbook.
-    written = b"|".join(re.escape(text.encode()) for text in (nim.replace('"', '""'), escape(nim)))
-    is_cell = re.compile(rb"(?<![^;,\t\r\n\"'>])(%b)(?![^;,\t\r\n\"<])" % written)
     try:
-        if file.suffix in (".csv", ".dump", ".xlsx"):
-            return any(map(is_cell.search, _texts(file)))
+        if _kind(file) not in (None, "db"):
+            return any(map(_cell(nim).search, _texts(file)))
         with closing(open_to_read(file)) as db:
             return bool(db.execute(sql.SHARED.is_known, sql.SHARED.of(nim)).get)
-    except (OSError, apsw.Error, zipfile.BadZipFile, subprocess.CalledProcessError):
+    except (
+        OSError,
+        EOFError,
+        apsw.Error,
+        zlib.error,
+        zipfile.BadZipFile,
+        subprocess.CalledProcessError,
+    ):
         return True
 
 
+def _cell(nim: str) -> re.Pattern[bytes]:
+    """A nim as it is in CSV, where a quote is doubled, in the XML of a workbook, or in a dump."""
+    forms = (nim.replace('"', '""'), escape(nim), nim.translate(COPIED))
+    written = b"|".join(re.escape(text.encode()) for text in forms)
+    return re.compile(rb"(?<![^;,\t\r\n\"'>])(%b)(?![^;,\t\r\n\"<])" % written)
+
+
 def _texts(file: Path) -> Iterator[bytes]:
-    if file.suffix == ".csv":
-        yield file.read_bytes()
-    elif file.suffix == ".xlsx":
-        with zipfile.ZipFile(file) as workbook:
-            yield from map(workbook.read, workbook.namelist())
-    else:
-        command = ["pg_restore", "--data-only", "--file=-", str(file)]
-        yield subprocess.check_output(command, stderr=subprocess.DEVNULL)  # noqa: S603 - all of it is ours
+    match _kind(file):
+        case "csv":
+            yield file.read_bytes()
+        case "csv.gz":
+            yield gzip.decompress(file.read_bytes())
+        case "xlsx":
+            with zipfile.ZipFile(file) as workbook:
+                yield from map(workbook.read, workbook.namelist())
+        case _:
+            command = ["pg_restore", "--data-only", "--file=-", str(file)]
+            yield subprocess.check_output(command, stderr=subprocess.DEVNULL)  # noqa: S603 - all of it is ours
 
 
 def _is_in_use(file: Path) -> bool:

@@ -107,6 +107,10 @@ class Engine(ABC):
         """
 
     @abstractmethod
+    def list_id(self) -> str | None:
+        """See `id_of_list`; None if the database cannot tell it."""
+
+    @abstractmethod
     def lack_of_room(self, folder: Path) -> str:
         """Why a folder has no room for the next back-up, or nothing; raise OSError."""
 

@@ -132,7 +132,7 @@ class PostgresEngine(Engine):
     def accept(self, folder: Path | None) -> int:
         if folder is None:
             raise Unusable("set BACKUP_DIR to the folder of the dumps")
-        return accepted(beside_dumps(folder, self._id() or ""), self._count())
+        return accepted(beside_dumps(folder, self.list_id() or ""), self._count())
 
     def check_removal(self, folder: Path | None) -> None:
         doubt = "" if self._count() else "the list is empty"
@@ -144,7 +144,7 @@ class PostgresEngine(Engine):
     def _doubt(self, folder: Path) -> str:
         """See doubt_about. The comparison is that of the last dump, because it takes long to read dumps."""
         try:
-            return doubt_about(read_outcome(beside_dumps(folder, self._id() or "")).missing)
+            return doubt_about(read_outcome(beside_dumps(folder, self.list_id() or "")).missing)
         except OSError:  # `mahasiswa doctor` blames the folder itself
             return ""
 
@@ -159,10 +159,10 @@ class PostgresEngine(Engine):
     def backup_files(self, folder: Path, *, from_future: bool = False) -> Sequence[Backup]:
         """See Engine. A dump whose name has no id counts, too: the unit of the next dump reads the id in it."""
         found = find_backups(folder, "mahasiswa-", ".dump", from_future=from_future)
-        own = self._id()
+        own = self.list_id()
         return own_backups(found, own, lambda _: own)
 
-    def _id(self) -> str | None:
+    def list_id(self) -> str | None:
         try:
             with connect(self._conninfo) as db:
                 ((key,),) = db.execute(SIGNING_KEY).fetchall()

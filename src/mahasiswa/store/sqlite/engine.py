@@ -135,8 +135,10 @@ class SQLiteEngine(Engine):
             raise Unusable(f"no copy is removed, because {doubt}")
 
     def backup_files(self, folder: Path, *, from_future: bool = False) -> Sequence[Backup]:
-        own = backup.id_in(self._path)
-        return backup.backup_files(self._path, folder, own, from_future=from_future)
+        return backup.backup_files(self._path, folder, self.list_id(), from_future=from_future)
+
+    def list_id(self) -> str | None:
+        return backup.id_in(self._path)
 
     def lack_of_room(self, folder: Path) -> str:
         return lack_of_room(folder, self._path.stat().st_size if self._path.exists() else 0)
