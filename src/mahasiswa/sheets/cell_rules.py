@@ -46,6 +46,14 @@ _is_date = re.compile(
 _SPACES = "".join(filter(str.isspace, map(chr, range(0x3001)))) + INVISIBLE
 _APOSTROPHES = "'’‘`´"
 
+# Of a text that stands for nothing, such as `belum ada`.
+NOTHING_MAX_CHARACTERS = 20
+_is_nothing = re.compile(
+    r"\W*(?:0+|null|none|n\W?a\W*|#[a-z0-9/]+[!?]|idem|s\W?d\W?a\W*|(?:belum|tidak|tdk|blm) (?:ada|diketahui)"
+    r"|kosong|nihil|sama)?\W*",
+    re.IGNORECASE,
+).fullmatch
+
 _PROBLEMS = {
     "date": wording.DATE,
     "error": wording.ERROR,
@@ -166,6 +174,16 @@ def _is_written_with_letters(nim: str) -> bool:
     """Whether the letters O, o, l and I of a NIM are probably digits."""
     digits = sum(map(str.isdecimal, nim))
     return digits >= LETTER_FOR_DIGIT_MIN_DIGITS and bool(_has_letter_for_digit(nim))
+
+
+def stands_for_nothing(cell: Cell) -> bool:
+    """Whether a cell has a text that is neither a name nor an address, such as `NULL`, 0 or the error #N/A."""
+    if isinstance(cell, BadCell):
+        return cell.kind == "error"
+    if not isinstance(cell, str):
+        return cell is not None and cell == 0
+    is_short = 0 < len(cell) <= NOTHING_MAX_CHARACTERS and not cell.isspace()
+    return is_short and bool(_is_nothing(cell.strip()))
 
 
 def clean_text(field: Field, cell: Cell) -> tuple[str | None, str]:

@@ -8,11 +8,12 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice, pairwise, zip_longest
 from operator import attrgetter
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from mahasiswa import wording
 from mahasiswa.record import FIELDS, Field
 from mahasiswa.sheets import titles as of_titles
+from mahasiswa.sheets.cell_rules import stands_for_nothing
 from mahasiswa.sheets.cells import (
     SHEET_ROWS,
     BadCell,
@@ -41,7 +42,10 @@ _is_name = re.compile(r"[^\W\d_][^\d@:/]+").fullmatch
 # Three letters, and no e-mail address.
 _is_place = re.compile(r"(?=.*[^\W\d_]{3})[^@]{4,}").fullmatch
 
-Texts = Sequence[Sequence[str]]
+Titled: TypeAlias = Sequence[Sequence[Cell]]
+"""The titles of a table, and below them its first rows."""
+
+Texts: TypeAlias = Sequence[Sequence[str]]
 """The texts of each column in the first rows of a table."""
 
 
@@ -109,27 +113,39 @@ class TableReader:
         if self._choice.nim_only and len(top) == 1:
             top = _one_below_another(top[0])
 
+        titles_within = of_titles.HEADER_WITHIN_ROWS
         while top:
             cells = [cells for _, cells in top]
-            below, header = of_titles.find_titles(cells, nim_only=self._choice.nim_only)
+            below, header = of_titles.find_titles(
+                cells[:titles_within], nim_only=self._choice.nim_only
+            )
             filled = chain(top[below:], filled)
             following: list[SheetRow] = []
-            own: Iterable[SheetRow] = _until_titles(filled, header, following)
-
-            starts = _starts_of_tables(_titles_of(header))
-            if len(starts) > 1:
-                own = list(own)
-            for start, end in zip_longest(starts, starts[1:]):
-                if len(starts) > 1:
-                    place = self._beside(place, start, sheet)
-                part = [_only(row, slice(start, end)) for row in (header, *cells[below:])]
-                offset = place * SHEET_ROWS
-                columns = self._add(part, offset + top[0][0], sheet)
-                width = _width(part) if len(starts) == 1 else 0
-                for number, row in _selected(own, columns, width):
-                    yield offset + number, row
+            own = _until_titles(filled, header, following)
+            first_rows = _until_titles(iter(top[below:]), header, [])
+            table = [header, *(cells for _, cells in first_rows)]
+            yield from self._tables_beside(own, table, (place, top[0][0]), sheet)
 
             top = [*following, *islice(filled, of_titles.HEADER_WITHIN_ROWS - len(following))]
+            titles_within = 2  # The titles of another table stand at its top.
+
+    def _tables_beside(
+        self, rows: Iterable[SheetRow], table: Titled, first: tuple[int, int], sheet: str
+    ) -> Iterator[SheetRow]:
+        """The rows of a table, or of several beside one another. `first` are the place and the number of its first row."""
+        place, number_of_first = first
+        starts = _starts_of_tables(_titles_of(table[0]))
+        is_single = len(starts) == 1
+        rows = rows if is_single else list(rows)
+        for start, end in zip_longest(starts, starts[1:]):
+            if not is_single:
+                place = self._beside(place, start, sheet)
+            part = [_only(row, slice(start, end)) for row in table]
+            offset = place * SHEET_ROWS
+            columns = self._add(part, offset + number_of_first, sheet)
+            width = _width(part) if is_single else 0
+            for number, row in _selected(rows, columns, width, len(table[0])):
+                yield offset + number, row
 
     def _new_place(self, name: str) -> int:
         self.places.append(name)
@@ -144,7 +160,7 @@ class TableReader:
         self.places[place] = name
         return place
 
-    def _add(self, table: Sequence[Sequence[Cell]], first: int, sheet: str) -> Columns:
+    def _add(self, table: Titled, first: int, sheet: str) -> Columns:
         """Find the columns of a table by its titles, which stand first, or else by its first rows."""
         header, *body = table
         if len(self.tables) == MAX_TABLES:
@@ -180,9 +196,9 @@ class TableReader:
     def _guessed(self, header: Sequence[Cell], texts: Texts) -> _Found:
         if named := headings(header):
             return _by_titles(named, texts)
-        for before in reversed(self.tables):
-            if before.is_readable and _fit(before, texts):
-                return _Found(before.roles)
+        before = self.tables[-1] if self.tables else None
+        if before and before.is_readable and _fit(before, texts):
+            return _Found(before.roles)
         return _by_cells(texts, nim_only=self._choice.nim_only)
 
 
@@ -213,22 +229,34 @@ def _until_titles(
     rows: Iterator[SheetRow], header: Sequence[Cell], following: list[SheetRow]
 ) -> Iterator[SheetRow]:
     """The rows above other titles, whose row is put into `following`."""
-    own = _sure_columns(header)
-    nim = next((column for column, field in own if field == "nim"), 0)
+    own = headings(header)
+    nim = next((title.column for title in own if title.field == "nim"), 0)
     for row in rows:
         cells = row[1]
         # The title of any column has no digit.
-        if nim >= len(cells) or not has_digit(cell_text(cells[nim])):
-            titles = cells[:MAX_TITLES]
-            found = _sure_columns(titles)
-            if found != own and sure_fields(titles) > {"nim"}:
-                following.append(row)
-                return
+        is_student = nim < len(cells) and has_digit(cell_text(cells[nim]))
+        if not is_student and _begins_table(cells[:MAX_TITLES], own, nim):
+            following.append(row)
+            return
         yield row
 
 
-def _sure_columns(titles: Sequence[Cell]) -> list[tuple[int, Field]]:
-    return [(title.column, title.field) for title in headings(titles) if title.kind != "word"]
+def _begins_table(cells: Sequence[Cell], own: Sequence[Heading], nim: int) -> bool:
+    """Whether a row has other sure titles than the table, or else titles of two fields in other columns."""
+    found = headings(cells)
+    if sure_fields(cells) > {"nim"} and _sure_columns(found) != _sure_columns(own):
+        return True
+    columns = {(title.column, title.field) for title in own}
+    others = {title.field for title in found if (title.column, title.field) not in columns}
+    # A second row of titles has nothing below NIM.
+    is_row_of_titles = not is_blank(cells[nim : nim + 1]) and not any(
+        map(has_digit, map(cell_text, cells))
+    )
+    return len(others) > 1 and is_row_of_titles
+
+
+def _sure_columns(titles: Iterable[Heading]) -> list[tuple[int, Field]]:
+    return [(title.column, title.field) for title in titles if title.kind != "word"]
 
 
 def _starts_of_tables(titles: Sequence[str]) -> list[int]:
@@ -273,7 +301,7 @@ def _texts_of(rows: Sequence[Sequence[Cell]]) -> list[list[str]]:
     return [list(filter(None, column)) for column in zip_longest(*lists, fillvalue="")]
 
 
-def _width(table: Sequence[Sequence[Cell]]) -> int:
+def _width(table: Titled) -> int:
     """The number of columns below the titles, which stand first; 0 without titles."""
     header, *body = table
     rows = [header]
@@ -318,7 +346,14 @@ def _with_nim(roles: dict[int, Field], texts: Texts) -> str:
         free = [column for column in nims if column not in roles]
         roles |= dict.fromkeys(free[:1], "nim")
         return _unsure("nim", free[0]) if free else wording.NO_NIM_COLUMN
-    if len(nims) == 1 and roles.get(nims[0], "nim") != "nim" and _are_names(texts[nim]):
+    if len(nims) != 1 or roles.get(nims[0], "nim") == "nim":
+        return ""
+    if _counts(texts[nim]):
+        del roles[nim]
+        roles[nims[0]] = "nim"
+        counting, right = map(wording.column_letter, (nim, nims[0]))
+        return wording.ROW_NUMBERS.format(counting=counting, nim=right)
+    if _are_names(texts[nim]):
         roles[nim], roles[nims[0]] = roles[nims[0]], "nim"
         return wording.SWAPPED
     return ""
@@ -377,11 +412,12 @@ def _by_cells(texts: Texts, *, nim_only: bool) -> _Found:
 
 
 def _fit(before: Columns, texts: Texts) -> bool:
-    """Whether the texts of a table without titles are like those of the table before it."""
-    return all(
+    """Whether the texts of a table without titles are like those of the table before it, and none is in a new column."""
+    known = zip_longest(before.titles, before.examples, texts, fillvalue="")
+    has_new_column = any(of and not title and not examples for title, examples, of in known)
+    return not has_new_column and all(
         column < len(texts) and _FITS[field](texts[column])
         for column, field in before.roles.items()
-        if field != "alamat"
     )
 
 
@@ -431,8 +467,13 @@ def _counts(texts: Sequence[str]) -> bool:
     return 0 < len(numbers) == len(matches) and steps
 
 
-def _selected(rows: Iterable[SheetRow], columns: Columns, width: int) -> Iterator[SheetRow]:
-    """NIM, Nama and Alamat of each row, and a notice if it has more cells than the `width` of its titles."""
+def _selected(
+    rows: Iterable[SheetRow], columns: Columns, width: int, length: int
+) -> Iterator[SheetRow]:
+    """NIM, Nama and Alamat of each row, and a notice if it has cells beyond the `width` of its titles, or a blank one.
+
+    `length` is that of the row of the titles, with its blank cells.
+    """
     nims, nama_columns, alamat_columns = map(columns.of, FIELDS)
     labels = {heading.column: heading.label for heading in headings(columns.titles)}
     ends_with_alamat = alamat_columns[-1:] == [width - 1]
@@ -445,11 +486,12 @@ def _selected(rows: Iterable[SheetRow], columns: Columns, width: int) -> Iterato
         if nim is not None and not (nama or alamat):
             # The word may stand in another column, such as that of the row numbers.
             nim = next(filter(is_total, map(cell_text, row)), nim)
-        if width and len(row) > width and not is_blank(row[width : width + 1]):
-            if ends_with_alamat:
-                alamat = _joined(row, [*alamat_columns, *range(width, len(row))], labels)
-            notice = wording.JOINED_CELLS if ends_with_alamat else wording.MORE_CELLS
-            yield number, (nim, nama, alamat, notice)
+        beyond = row[width:] if width else ()
+        if ends_with_alamat and not is_blank(beyond[:1]):
+            alamat = _joined(row, [*alamat_columns, *range(width, len(row))], labels)
+            yield number, (nim, nama, alamat, wording.JOINED_CELLS)
+        elif not is_blank(beyond) or (beyond and len(row) > length and not ends_with_alamat):
+            yield number, (nim, nama, alamat, wording.MORE_CELLS)
         elif nim or not is_blank((nim, nama, alamat)):
             yield number, (nim, nama, alamat)
 
@@ -468,7 +510,8 @@ def _joined(
         text = cell_text(cell).strip()
         if isinstance(cell, BadCell):
             return cell
-        if not text:
+        # Dapodik writes 0 or `-` for a part that is missing.
+        if not text or stands_for_nothing(cell):
             continue
         label = labels.get(column, "") if labels is not None else ""
         if label and not of_titles.is_labelled(text):

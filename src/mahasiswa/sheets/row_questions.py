@@ -9,21 +9,15 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 from mahasiswa import wording
-from mahasiswa.sheets.cell_rules import bare_nim
+from mahasiswa.sheets.cell_rules import bare_nim, stands_for_nothing
 from mahasiswa.sheets.cells import Cell, SheetRow, cell_text, has_digit, is_blank
 from mahasiswa.sheets.questions import Question
 
 EXAMPLE_MAX_CHARACTERS = 60  # of a text in a question
-# Of a text that stands for nothing, such as `belum ada`.
-NOTHING_MAX_CHARACTERS = 20
 
 # The cells of each row that a repair changes, by its number. A row of blank cells is left out.
 Changes: TypeAlias = dict[int, Sequence[Cell]]
 
-_is_nothing = re.compile(
-    r"\W*|0|null|none|n/a|#n/a|#[a-z0-9/]+[!?]|idem|s\W?d\W?a\W*|(?:belum|tidak|tdk|blm) ada|kosong|sama",
-    re.IGNORECASE,
-).fullmatch
 _is_address = re.compile(
     r"\b(?:jl|jln|jalan|gg|gang|rt|rw|dusun|dsn|desa|kel|kelurahan|kec|kecamatan|perum|perumahan|komplek|kompleks|blok|kab"
     r"|kabupaten|no\W{0,2}[0-9])\b",
@@ -196,17 +190,9 @@ def _with_bare_nim(cells: Sequence[Cell]) -> Sequence[Cell] | None:
 def _without_nothing(cells: Sequence[Cell]) -> Sequence[Cell] | None:
     """Texts that stand for nothing, such as `NULL` or `idem`."""
     nim, *texts = cells
-    if not any(map(_stands_for_nothing, texts)):
+    if not any(map(stands_for_nothing, texts)):
         return None
-    return nim, *(None if _stands_for_nothing(cell) else cell for cell in texts)
-
-
-def _stands_for_nothing(cell: Cell) -> bool:
-    if not isinstance(cell, str):
-        return cell is not None and cell == 0
-    if len(cell) > NOTHING_MAX_CHARACTERS or is_blank((cell,)):
-        return False
-    return bool(_is_nothing(cell.strip()))
+    return nim, *(None if stands_for_nothing(cell) else cell for cell in texts)
 
 
 def _with_degree(cells: Sequence[Cell]) -> Sequence[Cell] | None:

@@ -232,6 +232,26 @@ def test_sheets_with_other_titles_are_saved_as_their_preview_shows_them(
     assert importer.records() == [ANI, BUDI_A]
 
 
+UNTITLED = {
+    "phones in the place of addresses": (("5000000002", "Budi", "0812345678"), "-"),
+    "another column before the address": (("5000000002", "Budi", "L", "Jl. Wates 2"), "D"),
+    "another column behind a place": (("5000000002", "Budi", "Bantul", "Jl. Wates 2"), "C"),
+}
+
+
+@pytest.mark.parametrize(("row", "alamat"), UNTITLED.values(), ids=UNTITLED)
+def test_a_sheet_without_titles_whose_cells_are_others_is_a_question(
+    importer: Importer, row: tuple[str, ...], alamat: str
+) -> None:
+    """It takes the columns of the sheet before only if all of its cells fit them."""
+    preview = importer.upload(by_openpyxl(several={"A": [HEADER, ANI], "B": [row]}), "a.xlsx")
+    fields = [*repaired(preview, periksa=[]), ("semua", "1")]
+    every = importer.shown(importer.site.post(SAVE, fields))
+    assert every.letters == f"ABCAB{alamat}"
+    (question,) = every.questions
+    assert question.startswith("Judul kolom tidak ditemukan.")
+
+
 def test_columns_that_were_chosen_belong_to_the_sheets_with_the_same_titles(
     importer: Importer,
 ) -> None:
