@@ -52,7 +52,7 @@ LIMITS = [
         ("{WRITE_TIMEOUT_SECONDS} without a byte, of which Linux tells in steps of 32 KB; except for the list page also"
         " {WRITE_TIMEOUT_SECONDS}, and 1 s more for each {MIN_BYTES_PER_SECOND} taken, of which the kernel holds up to"
         " {UNSENT_MAX_BYTES}"),
-        "at most 2 s later the connection is reset, and all that was held for it is free",
+        "within {mahasiswa.server.http_protocol.CHECK_SECONDS} the connection is reset, and all that was held for it is free",
     ),
     (
         "input that a client sends before it has the answer to the last request",
@@ -133,11 +133,12 @@ LIMITS = [
     ),
     (
         "time in which a change waits for a lock",
-        "{STEP_TIMEOUT_SECONDS}; for a command 10 s on SQLite and 4 s on PostgreSQL",
+        ("{STEP_TIMEOUT_SECONDS}; for a command {mahasiswa.store.sqlite.connection.LOCK_TIMEOUT_SECONDS} on SQLite"
+        " and {mahasiswa.store.postgres.postgres_sql.LOCK_TIMEOUT_SECONDS} on PostgreSQL"),
         "503, nothing is saved",
     ),
     ("time in which the event loop of a worker does not run", "{SILENT_SECONDS}", "the worker is killed and replaced"),
-    ("time from SIGTERM to the end", "5 s", "requests in flight are cut off"),
+    ("time from SIGTERM to the end of the workers", "{SHUTDOWN_SECONDS}", "requests in flight are cut off"),
     ("request bodies in the memory of a worker; the part for forms alone", "{BODIES_MAX_BYTES}; {FORMS_RESERVED_BYTES}", "503"),
     ("uploads and confirmations that arrive at the same time", "{MAX_LARGE_BODIES}", "of the address that has most, the one that has stood for longest is refused"),
     (

@@ -20,7 +20,7 @@ from processes import children, needs_namespaces, started, until, working
 from stores import ask, run_script
 
 from mahasiswa.store.backup_folder import read_outcome, write_outcome
-from mahasiswa.store.sqlite.connection import folder_lock
+from mahasiswa.store.sqlite.connection import LOCK_TIMEOUT_SECONDS, folder_lock
 
 NAME = re.compile(r"mahasiswa-[0-9a-f]{8}-\d{8}T\d{6}Z(-2)?\.db")
 KEY = "SELECT signing_key FROM mahasiswa_history_state"
@@ -455,7 +455,8 @@ def test_a_service_does_not_wait_for_ever_for_a_locked_folder(tmp_path: Path) ->
     environment = {"PORT": str(free_port()), "DATABASE_URL": f"sqlite:///{tmp_path}/a.db"}
     ended = run_to_the_end(environment, tmp_path)
     assert ended.returncode == 1
-    assert ended.stderr == f"mahasiswa: another program has locked the folder {tmp_path} for 10 s\n"
+    said = f"mahasiswa: another program has locked the folder {tmp_path} for {LOCK_TIMEOUT_SECONDS:g} s\n"
+    assert ended.stderr == said
 
 
 def test_folders_of_other_programs_that_vanish_meanwhile_are_no_fault(kept: Operator) -> None:

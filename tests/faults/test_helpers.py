@@ -33,7 +33,7 @@ from spreadsheets import (
 )
 
 from mahasiswa import wording
-from mahasiswa.server.helper import PREVIEW_MEMORY_BYTES
+from mahasiswa.server.helper import PREVIEW_MEMORY_BYTES, PREVIEW_PROCESSOR_SECONDS
 from mahasiswa.web.helpers import PREVIEW_SILENT_SECONDS
 from mahasiswa.work import EXPORT, SENT_FILES_MAX_BYTES
 
@@ -177,6 +177,8 @@ def test_a_helper_has_no_password_and_few_rights(service: Service, worker: int) 
         until(lambda: Path(f"/proc/{helper}/oom_score_adj").read_text() == "1000\n")
         assert psutil.Process(helper).rlimit(psutil.RLIMIT_FSIZE) == (0, 0)
         assert limits[0] in (PREVIEW_MEMORY_BYTES, psutil.RLIM_INFINITY)
+        limits = psutil.Process(helper).rlimit(psutil.RLIMIT_CPU)
+        assert limits[0] in (PREVIEW_PROCESSOR_SECONDS, psutil.RLIM_INFINITY)
         answer.result()
 
 

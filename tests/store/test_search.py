@@ -11,6 +11,7 @@ from stores import fill, opened, run_script
 from mahasiswa.record import Mahasiswa
 from mahasiswa.settings import DatabaseURL, SQLiteURL
 from mahasiswa.store import Query, Store, folding
+from mahasiswa.store.folding import SEARCHED_CHARACTERS
 from mahasiswa.store.history_items import Entry
 from mahasiswa.work import EXPORT, SEARCH
 
@@ -244,9 +245,8 @@ async def test_every_letter_is_folded_as_in_python(url: DatabaseURL) -> None:
 async def test_the_first_1000_characters_of_a_text_are_searched(store: Store) -> None:
     """Also of texts beyond ASCII, and in the history."""
     for number, letter in enumerate("aé"):
-        await store.add(
-            f"{number}", letter * 995 + " depan belakang", letter * 995 + " muka belakang"
-        )
+        long = letter * (SEARCHED_CHARACTERS - 5)
+        await store.add(f"{number}", long + " depan belakang", long + " muka belakang")
     for cari, found in (("depan", 0), ("muka", 2), ("depa", 2), ("bela", 0)):
         history = await store.reader(SEARCH).history(cari, 0, 10)
         assert len(await nims(store, cari)) == history.total == found, cari

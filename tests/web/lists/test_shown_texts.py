@@ -8,6 +8,8 @@ from harness import Page, Service, Site
 from web.history.test_history import HISTORY
 from web.history.test_undo import buttons, nevertheless
 
+from mahasiswa.record import SHOWN_MAX_CHARACTERS
+
 # 60,000 letters, most of which take five bytes in HTML.
 LONG = "\"'&é" * 15_000
 MADE = {
@@ -47,7 +49,7 @@ def test_a_page_shows_the_beginning_of_a_long_text(site: Site, target: str) -> N
     texts = long_texts(site.page(target))
     assert texts
     # The check shows several spaces as one sign.
-    assert {len(text) for text in texts} <= {999, 1000}
+    assert {len(text) for text in texts} <= {SHOWN_MAX_CHARACTERS - 1, SHOWN_MAX_CHARACTERS}
     assert all(text.endswith("…") for text in texts)
 
 
@@ -60,7 +62,7 @@ def test_a_selection_on_paper_shows_the_beginning_and_its_file_has_all_of_a_text
     paper = site.post("/mahasiswa/pilih/cetak", fields)
     assert paper.status_code == 200
     texts = long_texts(Page(paper.text, str(paper.url)))
-    assert [len(text) for text in texts] == [1000] * 2 * ROWS
+    assert [len(text) for text in texts] == [SHOWN_MAX_CHARACTERS] * 2 * ROWS
     assert len(site.post("/mahasiswa/pilih/ekspor.csv", fields).text) > 2 * ROWS * len(LONG)
 
 
@@ -77,7 +79,7 @@ def test_a_preview_shows_the_beginning_of_the_names_of_other_records(
     answer = site.client.post(target, files=given)
     assert answer.status_code == 200
     shown = Page(answer.text, str(answer.url)).texts(names)
-    assert [len(text) for text in shown if '"' in text] == [1000] * (ROWS - 10)
+    assert [len(text) for text in shown if '"' in text] == [SHOWN_MAX_CHARACTERS] * (ROWS - 10)
 
 
 def test_a_form_and_the_whole_list_show_all_of_a_text(site: Site) -> None:
@@ -93,7 +95,7 @@ def test_a_conflict_shows_the_beginning_and_restores_all_of_a_text(site: Site) -
     answer = site.submit(undo)
     assert answer.status_code == 409
     page = Page(answer.text, str(answer.url))
-    assert {len(text) for text in long_texts(page)} == {1000}
+    assert {len(text) for text in long_texts(page)} == {SHOWN_MAX_CHARACTERS}
     assert nevertheless(page, site).status_code == 302
     assert site.page("/mahasiswa/edit/007").record_form.values["nama"] == LONG
 
@@ -103,5 +105,5 @@ def test_a_conflict_of_an_edit_shows_the_beginning_and_its_form_all_of_a_text(si
     answer = site.post("/mahasiswa/edit/009", {"nama": nama, "alamat": "Solo", "versi": "0"})
     assert answer.status_code == 409
     page = Page(answer.text, str(answer.url))
-    assert {len(text) for text in long_texts(page)} == {1000}
+    assert {len(text) for text in long_texts(page)} == {SHOWN_MAX_CHARACTERS}
     assert page.record_form.values["nama"] == nama

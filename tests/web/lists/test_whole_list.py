@@ -6,6 +6,9 @@ from harness import Form, Page, Service, Site
 from web.history.test_history import import_all
 from web.lists.test_find import follow
 
+from mahasiswa.store.folding import SEARCHED_CHARACTERS
+from mahasiswa.web.checks import TIDIED_MAX
+
 STUDENTS = [
     ("2300180001", "Siti Aminah", "Jl. Kaliurang No. 5, Sleman"),
     ("23.00190002", "Nuraini", "Jalan Parangtritis, Bantul"),
@@ -251,9 +254,9 @@ def test_stray_spaces_are_tidied_as_one_batch_that_can_be_taken_back(site: Site)
 def test_a_text_is_tidied_however_many_nims_have_spaces(service: Service, site: Site) -> None:
     """Another program stored them. A single space is not needless, also as the last character that a check looks at."""
     rows = [
-        *((f" {n}", "Ani", "Solo") for n in range(1000)),
+        *((f" {n}", "Ani", "Solo") for n in range(TIDIED_MAX)),
         ("x", "Budi ", "Solo"),
-        ("y", "y" * 999 + " z", "Solo"),
+        ("y", "y" * (SEARCHED_CHARACTERS - 1) + " z", "Solo"),
     ]
     run_elsewhere(service.database, f"INSERT INTO mahasiswa VALUES {', '.join(map(str, rows))}")
     (form,) = [

@@ -24,7 +24,6 @@ __all__ = ["two_records"]
 
 EDIT, BUDI = "/mahasiswa/edit/0001", "/mahasiswa/edit/20%2F2"
 BODY = b"nim=3&nama=Ani&alamat=Klaten"
-LIMIT = 64 * 1024
 TOO_LARGE = "Data yang dikirim terlalu besar (maksimal 64 KB)."
 NO_FORM = "tidak dikirim sebagai formulir"
 REST = "&nama=Ani+%26+<Co>&alamat=+%22Klaten%22+"
@@ -215,27 +214,6 @@ def head(target: str, *headers: str, host: str = "a") -> bytes:
         f"Content-Type: {URL_ENCODED}",
     ]
     return "".join(f"{line}\r\n" for line in lines).encode()
-
-
-@pytest.mark.parametrize("target", [ADD, EDIT])
-def test_a_body_over_64_kib_is_refused(site: Site, service: Service, target: str) -> None:
-    """65,536 bytes are stored. One more is answered with a 413 page, with a Content-Length as well as in chunks."""
-    body = b"nama=Siti&alamat="
-    assert post_raw(site, EDIT, body.ljust(LIMIT, b"a")).status_code == 302
-    assert len(site.page(EDIT).record_form.values["alamat"]) == LIMIT - len(body)
-    site.edit(*KEPT[0])
-    body = BODY.ljust(LIMIT + 1, b"a")
-    chunks = b"".join(
-        b"3e8\r\n%s\r\n" % body[start : start + 1000] for start in range(0, LIMIT - 1000, 1000)
-    )
-    chunks += b"%x\r\n%s\r\n0\r\n\r\n" % (len(body) % 1000, body[-(len(body) % 1000) :])
-    for framed in (
-        b"Content-Length: %d\r\n\r\n" % len(body) + body,
-        b"Transfer-Encoding: chunked\r\n\r\n" + chunks,
-    ):
-        answer = parsed(service.raw(head(target) + framed))
-        assert answer.status_code == 413
-        assert_error(answer, site, TOO_LARGE)
 
 
 @pytest.mark.parametrize(

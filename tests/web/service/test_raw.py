@@ -1,4 +1,7 @@
-"""Malformed and ambiguous HTTP: each request gets one answer, never 5xx, and no request can be smuggled."""
+"""Malformed and ambiguous HTTP: each request gets one answer, never 5xx, and no request can be smuggled.
+
+test_limits.py has the requests at each limit.
+"""
 
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -9,6 +12,8 @@ from attack import assert_log_is_sound, holds
 from harness import URL_ENCODED, Service
 from processes import children, until
 from sockets import CLOSE, Line, post, statuses, upload
+
+from mahasiswa.web.forms import FORM_MAX_BYTES
 
 Row = tuple[str, list[int]]
 INNER = post("/mahasiswa/add", b"nim=selundupan&nama=Siti&alamat=Solo", CLOSE).decode()
@@ -32,11 +37,6 @@ def wire(text: str) -> bytes:
     for word, line in LINES.items():
         text = text.replace(word, line)
     return text.replace("|", "\r\n").encode("latin-1")
-
-
-def ticks(count: int) -> str:
-    body = "&".join(["nim[]=1"] * count)
-    return f"POST /mahasiswa/pilih/centang HTTP/1.1|HOST|FORM|Content-Length: {len(body)}|CLOSE||{body}"
 
 
 # The bytes that are sent, and the status of each answer until the service closes the connection. The database refuses
@@ -74,7 +74,6 @@ TEXTS: Mapping[str, Row] = {
     "two Hosts in HTTP/1.0": ("GET / HTTP/1.0|HOST|HOST||", [400]),
     "no Host in HTTP/1.0": ("GET / HTTP/1.0||", [200]),
     "the greatest length": ("POST /mahasiswa/add HTTP/1.1|HOST|FORM|Content-Length: 18446744073709551615|CLOSE||nim=r", [413]),
-    "a length past the limit": ("POST /mahasiswa/add HTTP/1.1|HOST|FORM|Content-Length: 65537|CLOSE||nim=r", [413]),
     "a length and chunks": ("POST /mahasiswa/add HTTP/1.1|HOST|FORM|Content-Length: 5|CHUNKS|CLOSE||5|nim=r|0||", [400]),
     "chunks and a length": ("POST /mahasiswa/add HTTP/1.1|HOST|FORM|CHUNKS|Content-Length: 3|CLOSE||5|nim=r|0||", [400]),
     "a coding that is not known": ("POST /mahasiswa/add HTTP/1.1|HOST|FORM|Transfer-Encoding: xchunked|CLOSE||5|nim=r|0||", [400]),
@@ -90,12 +89,8 @@ TEXTS: Mapping[str, Row] = {
     "a chunk size that overflows": ("POST /mahasiswa/add HTTP/1.1|HOST|FORM|CHUNKS|CLOSE||ffffffffffffffffff|nim=r|0||", [400]),
     "a chunk longer than its size": ("POST /mahasiswa/add HTTP/1.1|HOST|FORM|CHUNKS|CLOSE||3|nim=r|0||", [400]),
     "chunks with bare LF": ("POST /mahasiswa/add HTTP/1.1|HOST|FORM|CHUNKS|CLOSE||5\nnim=r\n0\n\n", [400]),
-    "20 fields": ("POST /mahasiswa/edit/x HTTP/1.1|HOST|FORM|Content-Length: 56|CLOSE||nama=Ani&alamat=Solo&x&x&x&x&x&x&x&x&x&x&x&x&x&x&x&x&x&x", [302]),
-    "21 fields": ("POST /mahasiswa/edit/x HTTP/1.1|HOST|FORM|Content-Length: 58|CLOSE||nama=Ani&alamat=Solo&x&x&x&x&x&x&x&x&x&x&x&x&x&x&x&x&x&x&x", [400]),
     "a query that is not UTF-8": ("GET /?cari=%ff HTTP/1.1|HOST|CLOSE||", [200]),
     "a malformed escape in a query": ("GET /?cari=%zz HTTP/1.1|HOST|CLOSE||", [400]),
-    "20 parameters": ("GET /?&a&a&a&a&a&a&a&a&a&a&a&a&a&a&a&a&a&a&a HTTP/1.1|HOST|CLOSE||", [200]),
-    "21 parameters": ("GET /?&a&a&a&a&a&a&a&a&a&a&a&a&a&a&a&a&a&a&a&a HTTP/1.1|HOST|CLOSE||", [400]),
     "absolute form": ("GET http://localhost/mahasiswa/add HTTP/1.1|HOST|CLOSE||", [200]),
     "asterisk form": ("OPTIONS * HTTP/1.1|HOST|CLOSE||", [404]),
     "dots": ("GET /../../etc/passwd HTTP/1.1|HOST|CLOSE||", [404]),
@@ -115,18 +110,8 @@ TEXTS: Mapping[str, Row] = {
     "a request after a chunked one": ("POST /mahasiswa/add HTTP/1.1|HOST|FORM|CHUNKS||5|nim=r|0||GET / HTTP/1.1|HOST|CLOSE||", [400]),
     "a pipeline": ("GET /mahasiswa/add HTTP/1.1|HOST||GET /mahasiswa/add HTTP/1.1|HOST||GET /mahasiswa/add HTTP/1.1|HOST||GET /mahasiswa/add HTTP/1.1|HOST||GET / HTTP/1.1|HOST|CLOSE||", [200, 200, 200, 200, 200]),
     "a pipeline with a fault in it": ("GET / HTTP/1.1|HOST||GET / HTTP/1.1|HOST||GET / HTTP/1.1|X : y||GET / HTTP/1.1|HOST|CLOSE||", [200, 200, 400]),
-    "chunks past the limit": (f"POST /mahasiswa/add HTTP/1.1|HOST|FORM|CHUNKS|CLOSE||{LONG_CHUNKS}0||", [413]),
-    "1,500 ticks": (ticks(1500), [200]),
-    "1,501 ticks": (ticks(1501), [400]),
-    "a path as long as a NIM needs": (f"GET /{'a' * 3199} HTTP/1.1|HOST|CLOSE||", [404]),
-    "a path that is longer": (f"GET /{'a' * 3200} HTTP/1.1|HOST|CLOSE||", [414]),
-    "a query of 8 KB": (f"GET /?{'a' * 8192} HTTP/1.1|HOST|CLOSE||", [200]),
-    "a longer query": (f"GET /?{'a' * 8193} HTTP/1.1|HOST|CLOSE||", [400]),
-    "a target of 60 KB": (f"GET /{'a' * 60_000} HTTP/1.1|HOST|CLOSE||", [414]),
     "a target of 70 KB": (f"GET /{'a' * 70_000} HTTP/1.1|HOST|CLOSE||", [414]),
-    "a header of 60 KB": (f"GET / HTTP/1.1|HOST|X: {'a' * 60_000}|CLOSE||", [200]),
     "a header of 1 MB": (f"GET / HTTP/1.1|HOST|X: {'a' * 1_000_000}|CLOSE||", [431]),
-    "200 headers": (f"GET / HTTP/1.1|HOST|{'X: a|' * 200}CLOSE||", [431]),
     "a header's name of 70 KB": (f"GET / HTTP/1.1|HOST|{'a' * 70_000}: a|CLOSE||", [431]),
     "a method of 70 KB": (f"{'A' * 70_000} / HTTP/1.1|HOST|CLOSE||", [414]),
 }  # fmt: skip
@@ -140,7 +125,7 @@ CORPUS: Mapping[str, tuple[bytes, list[int]]] = {
 # Each of them names the record UNTIDY, and must not change it. The body of a deletion is ignored, but read to its end.
 REFUSED: Mapping[str, Row] = {
     "a deletion with a broken chunk": ("POST /mahasiswa/delete/ada HTTP/1.1|HOST|CHUNKS||3|abc|ZZ|", [400]),
-    "a deletion with a body past the limit": ("POST /mahasiswa/delete/ada HTTP/1.1|HOST|Content-Length: 65537|CLOSE||", [413]),
+    "a deletion with a body past the limit": (f"POST /mahasiswa/delete/ada HTTP/1.1|HOST|Content-Length: {FORM_MAX_BYTES + 1}|CLOSE||", [413]),
     "a deletion with a body that never comes": ("POST /mahasiswa/delete/ada HTTP/1.1|HOST|Content-Length: 9||", [408]),
     "an edit with a broken chunk": ("POST /mahasiswa/edit/ada HTTP/1.1|HOST|FORM|CHUNKS||3|abc|ZZ|", [400]),
     "tidying with a broken chunk": ("POST /mahasiswa/periksa HTTP/1.1|HOST|CHUNKS||3|abc|ZZ|", [400]),

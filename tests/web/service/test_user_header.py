@@ -11,6 +11,8 @@ from operators import COMMAND
 from processes import run, started, until
 from visitor import client
 
+from mahasiswa.web.request_guard import NAME_MAX_CHARACTERS
+
 NGINX_CONF = Path(__file__).parents[3] / "packaging" / "nginx" / "mahasiswa.conf"
 HISTORY = "/mahasiswa/riwayat"
 ANI = {"nama": "Ani", "alamat": "Solo"}
@@ -28,7 +30,12 @@ def test_each_change_has_the_name_that_the_proxy_gives(tmp_path: Path, host: str
     """The history shows it and finds it, the log has it. A service on all addresses sees the proxy as ::ffff:127.0.0.1."""
     with Service(tmp_path / "a.db", NAMED | {"HOST": host}) as service, service.site() as site:
         person = site.client
-        names = {"1": "Siti Aminah", "2": "Bu\u00f1di \N{PEOPLE HUGGING}", "3": "x" * 300, "4": "."}
+        names = {
+            "1": "Siti Aminah",
+            "2": "Bu\u00f1di \N{PEOPLE HUGGING}",
+            "3": "x" * (NAME_MAX_CHARACTERS + 1),
+            "4": ".",
+        }
         for nim, name in names.items():
             headers = {b"X-Remote-User": name.encode()}
             assert (
@@ -43,7 +50,7 @@ def test_each_change_has_the_name_that_the_proxy_gives(tmp_path: Path, host: str
             ["3"],
             ["Wati", "2"],
             [".", "4"],
-            ["x" * 255, "3"],
+            ["x" * NAME_MAX_CHARACTERS, "3"],
             [names["2"], "2"],
             ["Siti Aminah", "1"],
         ]

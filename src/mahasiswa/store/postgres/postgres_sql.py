@@ -68,10 +68,10 @@ WHERE current_setting('synchronous_commit') IN ('off', 'local', 'remote_write')"
 # settings end with it, so they also work through a connection pooler. The lock timeout is shorter than
 # a request's, so the request can still say that nothing was done. If our host disappears, the idle
 # timeout releases its locks. A statement timeout of 0 is none. commit_checked needs the warnings.
-LOCK_TIMEOUT = "SET LOCAL lock_timeout = '4s'"
+LOCK_TIMEOUT_SECONDS = 4
 BEGIN = f"""
 BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; SET LOCAL statement_timeout = {{milliseconds}};
-{LOCK_TIMEOUT}; SET LOCAL client_min_messages = 'warning'; SET LOCAL idle_in_transaction_session_timeout = '20s'; {SYNCHRONOUS_COMMIT};"""
+SET LOCAL lock_timeout = '{LOCK_TIMEOUT_SECONDS}s'; SET LOCAL client_min_messages = 'warning'; SET LOCAL idle_in_transaction_session_timeout = '20s'; {SYNCHRONOUS_COMMIT};"""
 BEGIN_READING = """
 BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL statement_timeout = {milliseconds};
 SET LOCAL idle_in_transaction_session_timeout = '60s';"""

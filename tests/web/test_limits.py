@@ -1,0 +1,351 @@
+"""The limits of docs/reference.md: what is at a limit is accepted, and what is one beyond it is refused.
+
+Each maximum is taken from its constant. test_docs.py finds a constant that is neither here nor in a test that it names.
+"""
+
+import io
+import math
+import os
+import random
+import signal
+import string
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+from typing import NamedTuple
+
+import httpx
+import psutil  # type: ignore[import-untyped]
+import psycopg
+import pytest
+import xlsxwriter  # type: ignore[import-untyped]
+from engines import empty_database
+from harness import Service, Site
+from processes import children, helpers, until
+from sockets import CLOSE, HOST, Line, get, post, statuses, upload
+from spreadsheets import HEADER, Database, Importer, by_openpyxl, csv, reading
+
+from mahasiswa.record import NIM_MAX_CHARACTERS
+from mahasiswa.server.helper import EXPORT_MEMORY_BYTES, EXPORT_PROCESSOR_SECONDS
+from mahasiswa.server.http_protocol import HEAD_MAX_HEADERS, INPUT_MAX_BYTES, PATH_MAX_BYTES
+from mahasiswa.settings import parse_database_url
+from mahasiswa.sheets.carried_file import FIELD_MAX_CHARACTERS
+from mahasiswa.sheets.limits import MAX_SHEETS, UPLOAD_MAX_BYTES, UPLOAD_MAX_ROWS
+from mahasiswa.sheets.reading import KEPT_MAX_CELLS, KEPT_MAX_CHARACTERS
+from mahasiswa.sheets.signed_field import MAX_CONFIRMED_BYTES
+from mahasiswa.store.engines import engine_of
+from mahasiswa.store.postgres.postgres_sql import LOCK_TIMEOUT_SECONDS
+from mahasiswa.store.store_errors import Unavailable
+from mahasiswa.web.checks import PREFIXES_MAX, SUSPECTS_MAX
+from mahasiswa.web.forms import CONTENT_TYPE_MAX_BYTES, FORM_MAX_BYTES, MAX_FIELDS, MAX_REPAIRS
+from mahasiswa.web.list_query import INLINE_ROWS, MAX_ROWS_PER_PAGE, SEARCH_MAX_CHARACTERS
+from mahasiswa.web.request_guard import QUERY_MAX_BYTES, QUERY_MAX_PARAMETERS
+from mahasiswa.work import (
+    ANSWERS_MAX_BYTES,
+    BODIES_MAX_BYTES,
+    FORMS_RESERVED_BYTES,
+    MAX_LARGE_BODIES,
+    SENT_FILES_MAX,
+    SENT_FILES_MAX_BYTES,
+    SHARED_ANSWERS_MAX_BYTES,
+    SMALL_ANSWERS_RESERVED_BYTES,
+    SMALL_BYTES,
+    Budget,
+    Busy,
+    Limits,
+    SlowClients,
+    slices,
+)
+
+
+class Limit(NamedTuple):
+    """`request` makes a request of a size. The next two are the statuses of the answers, and `says` is in the refusal."""
+
+    maximum: int
+    request: Callable[[int], bytes]
+    accepted: int
+    refused: int
+    says: bytes = b""
+
+
+EDIT = "/mahasiswa/edit/x"
+"""The route of no record, so its forms are accepted and change nothing."""
+
+LINE_BYTES = 1 << 16
+TOO_LARGE = b"terlalu besar (maksimal 64 KB)"
+TOO_MANY_ROWS = b"Berkas ini berisi lebih dari 10.000 baris."
+FIELDS = b"nama=Ani&alamat=Solo"
+GET = b"GET /mahasiswa/add HTTP/1.1\r\n" + HOST + CLOSE
+
+
+def form(body: bytes, target: str = EDIT) -> bytes:
+    return post(target, body, CLOSE)
+
+
+def in_chunks(body: bytes) -> bytes:
+    plain = form(b"").replace(b"Content-Length: 0", b"Transfer-Encoding: chunked")
+    chunks = [b"%x\r\n%b\r\n" % (len(chunk), chunk) for chunk in slices(body, 1000)]
+    return b"".join([plain, *chunks, b"0\r\n\r\n"])
+
+
+def with_content_type(size: int) -> bytes:
+    """The boundary ends at `size` bytes of the header."""
+    pasted = csv(HEADER, ("1", "Ani", "Solo"), separator="\t")
+    start, end = b"multipart/form-data; a=", b"; boundary=x"
+    return upload(pasted).replace(start[:19] + end, start.ljust(size - len(end), b"a") + end, 1)
+
+
+def file_of(data: bytes, name: bytes = b"a.csv") -> bytes:
+    return upload(data, b"berkas", name)
+
+
+def file_of_size(size: int) -> bytes:
+    """A cell may have 131,072 characters, so the file has many."""
+    titles = csv((*HEADER, "Lain"))
+    count, rest = divmod(size - len(titles), LINE_BYTES)
+    lines = [(b"%d;Ani;Solo;" % number).ljust(LINE_BYTES - 1, b"x") for number in range(count)]
+    return file_of(titles + b"\n".join([*lines, b"999;Budi;Solo;".ljust(rest, b"y")]))
+
+
+def file_of_sheets(count: int) -> bytes:
+    file = io.BytesIO()
+    with xlsxwriter.Workbook(file) as workbook:
+        for _ in range(count):
+            workbook.add_worksheet().write_row(0, 0, HEADER)
+        workbook.worksheets()[0].write_row(1, 0, ("1", "Ani", "Solo"))
+    return file_of(file.getvalue(), b"a.xlsx")
+
+
+def rows(count: int) -> list[tuple[str, str, str]]:
+    return [(f"{number:05}", "Ani", f"Jalan {number}") for number in range(count)]
+
+
+def fields(count: int) -> bytes:
+    return form(FIELDS + b"&x" * (count - 2))
+
+
+def confirmation(size: int) -> bytes:
+    return form(b"data=".ljust(size, b"x"), "/mahasiswa/impor/simpan")
+
+
+# A confirmation that no preview has made is 400.
+REQUESTS: Mapping[str, Limit] = {
+    "FORM_MAX_BYTES": Limit(FORM_MAX_BYTES, lambda n: form(FIELDS.ljust(n, b"a")), 302, 413, TOO_LARGE),
+    "FORM_MAX_BYTES in chunks": Limit(FORM_MAX_BYTES, lambda n: in_chunks(FIELDS.ljust(n, b"a")), 302, 413, TOO_LARGE),
+    "MAX_FIELDS": Limit(MAX_FIELDS, fields, 302, 400),
+    "MAX_REPAIRS": Limit(MAX_REPAIRS, lambda n: form(b"&".join([b"nim[]=1"] * n), "/mahasiswa/pilih/centang"), 200, 400),
+    "PATH_MAX_BYTES": Limit(PATH_MAX_BYTES, lambda n: get("/".ljust(n, "a")), 404, 414),
+    "QUERY_MAX_BYTES": Limit(QUERY_MAX_BYTES, lambda n: get("/?", b"a" * n), 200, 400),
+    "QUERY_MAX_PARAMETERS": Limit(QUERY_MAX_PARAMETERS, lambda n: get("/?a", b"&a" * (n - 1)), 200, 400),
+    "HEAD_MAX_HEADERS": Limit(HEAD_MAX_HEADERS, lambda n: GET + b"X: a\r\n" * (n - 2) + b"\r\n", 200, 431),
+    "INPUT_MAX_BYTES": Limit(INPUT_MAX_BYTES, lambda n: (GET + b"X: ").ljust(n - 4, b"a") + b"\r\n\r\n", 200, 431),
+    "CONTENT_TYPE_MAX_BYTES": Limit(CONTENT_TYPE_MAX_BYTES, with_content_type, 200, 400),
+    "NIM_MAX_CHARACTERS": Limit(NIM_MAX_CHARACTERS, lambda n: form("nim={}&nama=A&alamat=B".format("🎓" * n).encode(), "/mahasiswa/add"), 302, 400),
+    "UPLOAD_MAX_BYTES": Limit(UPLOAD_MAX_BYTES, file_of_size, 200, 413, b"Ukuran berkas melebihi 16 MB"),
+    "UPLOAD_MAX_ROWS": Limit(UPLOAD_MAX_ROWS, lambda n: file_of(csv(HEADER, *rows(n))), 200, 413, TOO_MANY_ROWS),
+    "UPLOAD_MAX_ROWS of a workbook": Limit(UPLOAD_MAX_ROWS, lambda n: file_of(by_openpyxl(HEADER, *rows(n)), b"a.xlsx"), 200, 413, TOO_MANY_ROWS),
+    "MAX_SHEETS": Limit(MAX_SHEETS, file_of_sheets, 200, 413),
+    "MAX_CONFIRMED_BYTES": Limit(MAX_CONFIRMED_BYTES, confirmation, 400, 413, b"8 MB"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REQUESTS)
+def test_a_request_at_a_limit_is_accepted_and_one_beyond_it_is_refused(
+    service: Service, name: str
+) -> None:
+    limit = REQUESTS[name]
+    assert statuses(service.raw(limit.request(limit.maximum), 60)) == [limit.accepted]
+    answer = service.raw(limit.request(limit.maximum + 1), 60)
+    assert statuses(answer) == [limit.refused]
+    assert limit.says in answer
+
+
+def suspects(count: int) -> Sequence[tuple[str, str, str]]:
+    return [(nim, "Ani  Sari", alamat) for nim, _, alamat in rows(count)]
+
+
+# The maximum of the things that a page shows, the records, the address, and the element of a thing.
+PAGES: Mapping[str, tuple[int, Callable[[int], Sequence[Sequence[str]]], str, str]] = {
+    "MAX_ROWS_PER_PAGE": (MAX_ROWS_PER_PAGE, rows, "/?per=99999", "tbody tr"),
+    "MAX_ROWS_PER_PAGE on paper": (MAX_ROWS_PER_PAGE, rows, "/mahasiswa/cetak", "tbody tr"),
+    "SUSPECTS_MAX": (SUSPECTS_MAX, suspects, "/mahasiswa/periksa", "tbody tr"),
+    "PREFIXES_MAX": (PREFIXES_MAX, lambda n: [(chr(0x4E00 + k) + "1", "A", "B") for k in range(n)], "/mahasiswa/rekap", "section:last-of-type tbody tr"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_shows_all_things_up_to_its_limit_and_then_the_first_ones(
+    site: Site, other: Database, name: str
+) -> None:
+    maximum, records, target, thing = PAGES[name]
+    for count in (maximum, maximum + 1):
+        other.fill(records(count))
+        assert len(site.page(target).tree.css(thing)) == maximum
+
+
+def test_the_rest_of_a_long_search_does_not_count(site: Site, other: Database) -> None:
+    found = "a" * SEARCH_MAX_CHARACTERS
+    other.fill([("1", found, "Solo")])
+    for cari, count in ((found, 1), (found + "b", 1), (found[1:] + "b", 0)):
+        assert len(site.page(f"/?cari={cari}").nims) == count
+
+
+def test_a_page_up_to_a_limit_has_ticks(site: Site) -> None:
+    """A longer one is written to a file by a thread."""
+    site.add("1", "Ani", "Solo")
+    for per, count in ((INLINE_ROWS, 1), (INLINE_ROWS + 1, 0)):
+        assert len(site.page(f"/?per={per}").tree.css("td [type=checkbox]")) == count
+
+
+def service_with(folder: Path, constant: str, value: float) -> Service:
+    """Start a service in which a constant has another value, because its own one would take long to reach."""
+    module, _, name = constant.rpartition(".")
+    program = (
+        f"import {module} as m; m.{name} = {value}; from mahasiswa.commands.cli import main; main()"
+    )
+    return Service(folder / "a.db", command=(sys.executable, "-c", program))
+
+
+def test_a_page_that_would_be_too_long_is_503(tmp_path: Path) -> None:
+    maximum = 100_000
+    with (
+        service_with(tmp_path, "mahasiswa.web.page_renderer.PAGE_MAX_BYTES", maximum) as service,
+        service.site() as site,
+        Database(tmp_path / "a.db") as other,
+    ):
+
+        def answer(size: int) -> httpx.Response:
+            other.fill([("1", "Ani", "x" * size)])
+            return site.get("/mahasiswa/edit/1")
+
+        left = maximum - len(answer(0).content)
+        assert answer(left).status_code == 200
+        assert answer(left + 1).status_code == 503
+
+
+def test_a_worker_refuses_further_connections(tmp_path: Path) -> None:
+    maximum = 5
+    with (
+        service_with(tmp_path, "mahasiswa.server.worker.MAX_CONNECTIONS", maximum) as service,
+        ExitStack() as stack,
+    ):
+        answers = [
+            stack.enter_context(Line(service.port)).get("/sehat").status for _ in range(maximum)
+        ]
+        assert answers == [200] * (maximum - 1) + [503]
+
+
+def test_a_helper_of_a_workbook_has_limits(tmp_path: Path) -> None:
+    """Of memory, of the processor, and of the time in which it stands still."""
+    constant = "mahasiswa.web.helpers.EXPORT_SILENT_SECONDS"
+    with service_with(tmp_path, constant, 3.0) as service, ThreadPoolExecutor(1) as thread:
+        with Database(tmp_path / "a.db") as other:
+            other.fill([(f"{n:08}", f"Nama {n}", "Alamat " * 120) for n in range(3_000)])
+        (worker,) = children(service.pid)
+        answer = thread.submit(service.raw, get("/mahasiswa/ekspor.xlsx"), 60)
+        (helper,) = until(lambda: helpers(worker))
+        os.kill(helper, signal.SIGSTOP)
+        process = psutil.Process(helper)
+        unlimited = psutil.RLIM_INFINITY
+        assert process.rlimit(psutil.RLIMIT_AS)[0] in (EXPORT_MEMORY_BYTES, unlimited)
+        assert process.rlimit(psutil.RLIMIT_CPU)[0] in (EXPORT_PROCESSOR_SECONDS, unlimited)
+        assert statuses(answer.result()) == [503]
+
+
+def test_a_command_waits_for_a_lock_of_postgresql(
+    tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    """Then it writes nothing. test_backups.py has a lock of SQLite."""
+    with empty_database("postgres", tmp_path, request) as database:
+        engine = engine_of(parse_database_url(database))
+        engine.migrate()
+        with psycopg.connect(database) as other:
+            other.execute("LOCK TABLE mahasiswa IN ACCESS EXCLUSIVE MODE")
+            began = time.monotonic()
+            with pytest.raises(Unavailable):
+                engine.merge([(1, "1", "Ani", "Solo")], update=False, dry_run=False)
+            assert time.monotonic() - began > LOCK_TIMEOUT_SECONDS
+
+
+WIDE = [*HEADER, *"abcdefg"]
+KEPT: Mapping[str, tuple[int, Callable[[int], bytes]]] = {
+    "KEPT_MAX_CHARACTERS": (KEPT_MAX_CHARACTERS, lambda n: csv(("NIM", "Nama"), *[("1", "a" * 99_999)] * 5, ("1", "a" * (n - 500_008)))),
+    "KEPT_MAX_CELLS": (KEPT_MAX_CELLS, lambda n: csv(*[WIDE] * math.ceil(n / len(WIDE)))),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_a_preview_carries_whole_files_up_to_a_limit(name: str) -> None:
+    maximum, data = KEPT[name]
+    for size in (maximum, maximum + 1):
+        with reading(data(size)) as table:
+            assert bool(table.kept_sheets) == (size == maximum)
+
+
+@pytest.mark.parametrize(("share", "is_asked_for"), [(0.9, False), (1.1, True)])
+def test_a_preview_without_room_for_all_cells_asks_for_the_file_again(
+    importer: Importer, share: float, *, is_asked_for: bool
+) -> None:
+    """Random letters and digits take about as many characters in the field as in the file."""
+    chance = random.Random(1)
+    other = "".join(
+        chance.choices(string.ascii_letters + string.digits, k=int(FIELD_MAX_CHARACTERS * share))
+    )
+    cells = [(str(n), "Ani", "Solo", text) for n, text in enumerate(slices(other, 1000))]
+    preview = importer.upload(csv((*HEADER, "Lain"), *cells))
+    assert ("terlalu besar untuk disimpan di halaman ini" in preview.html) == is_asked_for
+    assert len(preview.data) <= FIELD_MAX_CHARACTERS
+
+
+class Stalled:
+    """A client that takes nothing."""
+
+    def address(self) -> str:
+        return ""
+
+    def moved_at(self) -> float:
+        return 0
+
+
+def first_cut_off(clients: SlowClients, size: int) -> int:
+    """Return how many things of this size are held before the first client is cut off."""
+    lost: list[bool] = []
+    count = 0
+    while not lost:
+        clients.hold(object(), size, Stalled(), lambda: lost.append(True))
+        count += 1
+    return count - 1
+
+
+def test_slow_clients_hold_things_up_to_their_limits() -> None:
+    """The one beyond it costs another client its connection."""
+    limits = Limits()
+    assert first_cut_off(limits.files, 0) == SENT_FILES_MAX
+    assert first_cut_off(Limits().files, SENT_FILES_MAX_BYTES // 4) == 4
+    assert first_cut_off(limits.shared_answers, SHARED_ANSWERS_MAX_BYTES // 4) == 4
+    assert first_cut_off(limits.uploads, 0) == MAX_LARGE_BODIES
+
+
+@pytest.mark.parametrize(
+    ("budget", "maximum", "reserved"),
+    [
+        (Limits().bodies, BODIES_MAX_BYTES, FORMS_RESERVED_BYTES),
+        (Limits().answers, ANSWERS_MAX_BYTES, SMALL_ANSWERS_RESERVED_BYTES),
+    ],
+)
+def test_a_budget_leaves_a_part_for_small_things(
+    budget: Budget, maximum: int, reserved: int
+) -> None:
+    """A thing of SMALL_BYTES is small. One byte more than the budget is refused."""
+    with budget.hold() as large, budget.hold() as small:
+        large(maximum - reserved)
+        for take, count in ((large, 1), (small, SMALL_BYTES + 1)):
+            with pytest.raises(Busy):
+                take(count)
+        small(SMALL_BYTES)
+        budget.keep(reserved - SMALL_BYTES, is_small=True)
+        with pytest.raises(Busy):
+            budget.keep(1, is_small=True)
