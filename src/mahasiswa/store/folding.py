@@ -3,8 +3,7 @@
 import json
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from mahasiswa.record import INVISIBLE
@@ -29,9 +28,29 @@ ABBREVIATIONS = (
     ("perum", "perumahan"),
 )
 _SAME = {word: words for words in ABBREVIATIONS for word in words}
-RT = ("rt", "rt ", "rt/rw", "rt/rw ")  # how people write it before its number
-RW = ("rw", "rw ")
-NUMBER_DIGITS = (1, 2, 3)  # of an RT or RW, which people write as 3, 03 or 003
+# In a folded text, so that each RT and RW stands as in `rt 3 rw 7`, or as in `rt 3 7` if the text has `RT/RW 03/07`.
+_RT_RW_STEPS = (
+    (":", " "),
+    (" /", "/"),
+    ("/ ", "/"),
+    ("rt/rw", "rt"),
+    ("rtrw", "rt"),
+    ("/", " "),
+    ("rt", "rt "),
+    ("rw", "rw "),
+    ("  ", " "),
+    ("  ", " "),
+    (" 00", " "),
+    (" 0", " "),
+)
+# The patterns of a number in it.
+RT = ("[^a-z]rt {}[^0-9]",)
+RW = (
+    "[^a-z]rw {}[^0-9]",
+    "[^a-z]rt [0-9] {}[^0-9]",
+    "[^a-z]rt [0-9][0-9] {}[^0-9]",
+    "[^a-z]rt [0-9][0-9][0-9] {}[^0-9]",
+)
 
 # Escapes, because these characters look alike or cannot be seen.
 APOSTROPHES = (
@@ -75,6 +94,9 @@ def _plain(letter: str) -> str:
 
 REPLACEMENTS = {letter: _plain(letter) for letter in map(chr, _CODES) if _plain(letter) != letter}
 REPLACEMENTS |= dict.fromkeys(APOSTROPHES + HYPHENS + INVISIBLE + COMBINING_MARKS, "")
+# A line break, a tab or another kind of space.
+ODD_SPACES = "".join(space for space in map(chr, range(0x3001)) if space.isspace() and space != " ")
+REPLACEMENTS |= {space: " " for space in ODD_SPACES if not space.isascii()}
 """Every character beyond ASCII that folding replaces."""
 
 REPLACEMENTS_JSON = json.dumps(REPLACEMENTS, ensure_ascii=False)
@@ -88,8 +110,6 @@ def fold(text: str) -> str:
     return text.translate(_TABLE)
 
 
-# A line break, a tab or another kind of space.
-ODD_SPACES = "".join(space for space in map(chr, range(0x3001)) if space.isspace() and space != " ")
 _SEEN = str.maketrans(dict.fromkeys(INVISIBLE, ""))
 
 
@@ -100,22 +120,25 @@ def tidy(text: str) -> str:
 
 # With straight quotes, or with those that phones write.
 quoted = re.compile(r"""(?<!\S)["“”„]([^"“”„]+)["“”„](?!\S)""")
+_NUMBER = "(0{0,2}[1-9][0-9]{0,2})"
 # Folded: `3/7`, `rt 3/7`, `rt 3/rw 7`, `rt/rw 3/7`, or one of both.
 rt_rw = re.compile(
-    r"(?:(?:(?<![a-z])(rt)[ :/]*(?:rw[ :]*)?|(?<![a-z0-9/]))([0-9]{1,3}) ?/ ?(?:rw[ :]*)?([0-9]{1,3})(?!/?[0-9])"
-    r"|(?<![a-z])rt[ :]*([0-9]{1,3})(?![0-9])"
-    r"|(?<![a-z])rw[ :]*([0-9]{1,3})(?![0-9]))/?"
+    rf"(?:(?:(?<![a-z])(rt)[ :/]*(?:rw[ :]*)?|(?<![a-z0-9/])){_NUMBER} ?/ ?(?:rw[ :]*)?{_NUMBER}(?!/?[0-9])"
+    rf"|(?<![a-z])rt[ :]*{_NUMBER}(?![0-9])"
+    rf"|(?<![a-z])rw[ :]*{_NUMBER}(?![0-9]))/?"
 )
 
 
 class Spelling(NamedTuple):
     """A text that a search looks for. If it has patterns, one of them must match too.
 
-    Patterns are literal, with classes such as `[^0-9]`, and with `*` for any text.
+    Patterns are literal, with classes such as `[^0-9]`, and with `*` for any text. Those of an RT or an RW are looked for
+    in the text as `with_plain_rt_rw` writes it.
     """
 
     text: str
     patterns: Sequence[str] = ()
+    is_rt_rw: bool = False
 
 
 Term = Sequence[Spelling]
@@ -161,27 +184,17 @@ def _of_rt_rw(
     both = f"{first}/{second}"
     # Two numbers alone may also be those of a house, or the beginning of a NIM.
     alone = [Spelling(both, [f"[^0-9]{both}"])] if first and not head else []
-    for number, spell in ((first or rt, _of_rt), (second or rw, _of_rw)):
+    for number, patterns in ((first or rt, RT), (second or rw, RW)):
         if number:
-            forms = [*_forms(number)]
+            plain = number.lstrip("0")
             # All spellings match this pattern, which finds most other records in a fifth of the time.
-            yield [Spelling(forms[0], [f"r[tw]*{forms[0]}[^0-9]"]), *alone]
-            yield [*chain.from_iterable(map(spell, forms)), *alone]
+            yield [Spelling(plain, [f"r*[^1-9]{plain}[^0-9]"]), *alone]
+            spelled = [pattern.format(plain) for pattern in patterns]
+            yield [Spelling(plain, spelled, is_rt_rw=True), *alone]
 
 
-def _of_rt(form: str) -> Iterator[Spelling]:
-    for head in RT:
-        yield Spelling(head + form, [f"[^a-z]{head}{form}[^0-9]"])
-
-
-def _of_rw(form: str) -> Iterator[Spelling]:
-    # In `rt/rw 3/7` the number of the RT comes first.
-    for head in RW:
-        befores = ("[^a-z/]", "[0-9]/")
-        yield Spelling(head + form, [f"{before}{head}{form}[^0-9]" for before in befores])
-    rts = [head + "[0-9]" * digits for head in RT for digits in NUMBER_DIGITS]
-    yield Spelling(f"/{form}", [f"{rt}/{form}[^0-9]" for rt in rts])
-
-
-def _forms(number: str) -> Iterable[str]:
-    return dict.fromkeys(number.lstrip("0").zfill(digits) for digits in NUMBER_DIGITS)
+def with_plain_rt_rw(folded_text: str) -> str:
+    """The SQL that writes each RT and RW of a folded text in the same way."""
+    for old, new in _RT_RW_STEPS:
+        folded_text = f"replace({folded_text}, '{old}', '{new}')"
+    return folded_text

@@ -68,6 +68,8 @@ class SharedSQL:
         self.__dict__ |= statements
         self._finds = finds
         self._matches = matches
+        plain = folding.with_plain_rt_rw("folded_text")
+        self._matches_rt_rw = matches.replace("folded_text", plain)
         self._as_array = as_array
         self.moment = moment  # a moment as a parameter
 
@@ -90,7 +92,8 @@ class SharedSQL:
         def finds(spelling: folding.Spelling) -> str:
             # The search for a text is the faster one.
             found = named(self._finds, spelling.text)
-            matches = [named(self._matches, pattern) for pattern in spelling.patterns]
+            match = self._matches_rt_rw if spelling.is_rt_rw else self._matches
+            matches = [named(match, pattern) for pattern in spelling.patterns]
             return f"{found} AND ({' OR '.join(matches)})" if matches else found
 
         conditions = []
