@@ -159,6 +159,96 @@ LIMITS = [
 ]  # fmt: skip
 
 
+# The tests of each module, in tests/, if there is none of its name or another one fits better.
+TESTS = {
+    "__main__": "cli/test_cli",
+    "digits": "cli/test_settings web/lists/test_find",
+    "logs": "web/service/test_health cli/test_supervisor",
+    "record": "store/test_one_field web/records/test_edit_conflicts",
+    "shared_task": "test_work",
+    "commands/bulk": "cli/test_cli_transfers cli/test_cli_interrupt",
+    "server/helper": "faults/test_helpers",
+    "server/pace": "faults/test_stalled faults/test_connections",
+    "server/worker": "cli/test_server cli/test_shutdown",
+    "sheets/carried_file": "sheets/test_form_field web/imports/test_import_preview",
+    "sheets/cell_marks": "web/imports/test_import_school_files sheets/test_workbooks",
+    "sheets/cell_rules": "sheets/test_cleaning",
+    "sheets/cells": "sheets/test_workbooks sheets/test_form_field",
+    "sheets/columns": "web/imports/test_import_school_files web/imports/test_import_preview",
+    "sheets/csv_form": "sheets/test_exports",
+    "sheets/file_kind": "web/imports/test_import_limits sheets/test_delimited",
+    "sheets/html_table": "web/imports/test_import_school_files",
+    "sheets/limits": "web/test_limits web/imports/test_import_limits",
+    "sheets/lines": "web/imports/test_import_school_files web/imports/test_selection",
+    "sheets/plan": "web/imports/test_import web/imports/test_import_preview",
+    "sheets/public": "sheets/test_workbooks",
+    "sheets/questions": "web/imports/test_import_preview",
+    "sheets/reading": "sheets/test_workbooks web/imports/test_import_preview",
+    "sheets/row_questions": "web/imports/test_import_preview",
+    "sheets/sheet_errors": "web/imports/test_import_limits",
+    "sheets/signed_field": "sheets/test_form_field",
+    "sheets/titles": "web/imports/test_import_school_files",
+    "sheets/workbook": "sheets/test_workbooks faults/test_helpers",
+    "sheets/xlsx_export": "sheets/test_exports",
+    "store/": "store/test_store store/test_differential",
+    "store/commands": "cli/test_cli_transfers cli/test_forget",
+    "store/copies": "cli/test_forget",
+    "store/engine": "store/test_store cli/test_cli_restore",
+    "store/engines": "store/test_store",
+    "store/folding": "store/test_search",
+    "store/group_commit": "store/test_store store/postgres/test_writes",
+    "store/history_items": "store/test_history",
+    "store/queries": "store/test_search web/lists/test_find",
+    "store/reader": "store/test_store store/test_search store/test_history",
+    "store/results": "cli/test_cli_transfers cli/test_cli_restore",
+    "store/shared_sql": "store/test_search store/test_history",
+    "store/spelling": "store/test_search",
+    "store/store_errors": "store/test_store web/records/test_forms",
+    "store/threads": "web/lists/test_export",
+    "store/postgres/engine": "store/postgres/test_schema cli/test_cli_transfers",
+    "store/postgres/pool": "store/postgres/test_connections store/postgres/test_reads",
+    "store/postgres/postgres_schema": "store/postgres/test_schema store/test_upgrade",
+    "store/postgres/postgres_sql": "store/postgres/test_connections",
+    "store/postgres/store": "store/postgres/test_writes store/test_store",
+    "store/sqlite/backup": "cli/test_backups",
+    "store/sqlite/connection": "store/test_sqlite",
+    "store/sqlite/engine": "store/test_sqlite cli/test_cli_transfers",
+    "store/sqlite/keeping": "cli/test_backups",
+    "store/sqlite/restore": "cli/test_cli_restore store/test_sqlite_restore",
+    "store/sqlite/sqlite_errors": "cli/test_doctor faults/test_file",
+    "store/sqlite/sqlite_reader": "store/test_sqlite_cost store/test_sqlite",
+    "store/sqlite/sqlite_sql": "store/test_sqlite cli/test_cli_restore",
+    "store/sqlite/store": "store/test_sqlite store/test_store",
+    "system/administrator": "store/test_oleh cli/test_cli",
+    "system/interrupt": "cli/test_cli_interrupt",
+    "system/lookout": "cli/test_backups cli/test_doctor",
+    "system/parent": "faults/test_helpers cli/test_shutdown",
+    "system/unfinished": "cli/test_cli_files cli/test_cli_interrupt",
+    "web/app": "web/pages/test_every_route web/service/test_routes",
+    "web/checks": "web/lists/test_whole_list",
+    "web/columns_page": "web/imports/test_import_preview",
+    "web/connection": "web/service/test_http_protocol",
+    "web/exports": "web/lists/test_export",
+    "web/guide": "web/pages/test_panduan web/pages/test_every_route",
+    "web/helper_tasks": "web/imports/test_import web/imports/test_selection",
+    "web/history": "web/history/test_history web/history/test_undo",
+    "web/list_html": "web/lists/test_pages web/lists/test_list_cache",
+    "web/list_query": "web/lists/test_find web/records/test_keep_place",
+    "web/lists": "web/lists/test_find web/lists/test_whole_list web/lists/test_print",
+    "web/middleware": "web/service/test_health web/lists/test_list_cache",
+    "web/monitoring": "web/service/test_health web/service/test_metrics",
+    "web/page_renderer": "web/pages/test_every_page web/lists/test_pages",
+    "web/preview_page": "web/imports/test_import_preview web/imports/test_import_limits",
+    "web/previews": "web/imports/test_import web/imports/test_selection",
+    "web/request": "web/service/test_routes web/records/test_forms",
+    "web/request_guard": "web/service/test_same_origin web/service/test_user_header",
+    "web/responses": "web/service/test_answer_bounds web/lists/test_list_cache",
+    "web/routes": "web/service/test_routes web/pages/test_every_route",
+    "web/service": "web/pages/test_every_route",
+    "web/students": "spec/test_4_routes web/records/test_one_record",
+}
+
+
 def settings(names: Callable[[str], bool]) -> Iterator[list[str]]:
     yield ["variable", "meaning", "default"]
     for variable, field in Settings.declared():
@@ -237,13 +327,20 @@ def kinds() -> Iterator[list[str]]:
 
 
 def modules() -> Iterator[list[str]]:
-    """The map: each module by its folder, with the first sentence of its docstring."""
+    """The map: each module by its folder, with the first sentence of its docstring, and its tests."""
     source = ROOT / "src" / "mahasiswa"
-    yield ["module", "what it does"]
+    tests = ROOT / "tests"
+    yield ["module", "what it does", "its tests"]
     for file in sorted(source.rglob("*.py"), key=lambda file: (file.parent, file.stem)):
-        docstring = ast.get_docstring(ast.parse(file.read_text("utf-8"))) or ""
+        tree = ast.parse(file.read_text("utf-8"))
+        docstring = ast.get_docstring(tree) or ""
         name = str(file.relative_to(source).with_suffix("")).replace("/__init__", "/")
-        yield [f"`{name}`", docstring.partition("\n")[0].replace("|", "\\|")]
+        named = (str(path.relative_to(tests)) for path in tests.rglob(f"test_{file.stem}.py"))
+        found = TESTS.get(name) or " ".join(named).replace(".py", "")
+        if len(tree.body) == 1:  # a package without code
+            found = ""
+        shown = ", ".join(f"`{test}.py`" for test in found.split())
+        yield [f"`{name}`", docstring.partition("\n")[0].replace("|", "\\|"), shown]
 
 
 TABLES: dict[str, Callable[[], Iterator[list[str]]]] = {

@@ -40,7 +40,7 @@ PAIRS: list[tuple[type[ast.AST], type[ast.AST]]] = [
 ]
 OPPOSITES = dict(PAIRS) | {second: first for first, second in PAIRS}
 
-# Changes of a condition: after one of the words that begin it, until one that ends it.
+# The words after which a condition stands, with the constant that replaces it. It reaches to one of ENDS.
 BEGINS = {"WHERE": "true", "AND": "true", "ON": "true", "WHEN": "false", "OR": "false"}
 SQL_TOKEN = re.compile(
     r"""BETWEEN\b.+?\bAND\b|'(?:[^']|'')*'|\b(?!ON (?!\S+ = ))[A-Z]+\b|[()";]""", re.DOTALL

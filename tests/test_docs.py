@@ -53,6 +53,17 @@ def test_the_tables_of_the_documents_are_those_of_the_code() -> None:
     assert {name for _, name, _ in found} == tables["TABLES"].keys()
 
 
+def test_the_map_names_the_tests_of_each_module() -> None:
+    """Each test module exists. Only a package without code has none."""
+    tables = runpy.run_path(str(ROOT / "docs" / "write_tables.py"))
+    _, *rows = tables["modules"]()
+    for module, _, tests in rows:
+        assert tests or module == "`__init__`" or module.endswith("/`"), module
+        for test in re.findall("`(.+?)`", tests):
+            assert (ROOT / "tests" / test).is_file(), f"{module}: {test}"
+    assert {f"`{module}`" for module in tables["TESTS"]} <= {module for module, *_ in rows}
+
+
 LIMITS = "web/test_limits.py"
 STALLED = "faults/test_stalled.py::test_a_thousand_stalled_clients_do_not_delay_others"
 SLOW = (
