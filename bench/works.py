@@ -117,7 +117,7 @@ def additions(rounds: int) -> list[Line]:
 
 def spreadsheet(rounds: int, number: int = 10_000) -> list[Line]:
     """Measure the import of a workbook by the browser's forms: preview and confirmation."""
-    goals = [Goal(2), Goal(30, DJANGO.name)]
+    goals = [Goal(2), Goal(20, DJANGO.name)]
     line = Line(
         f"import of {number:,} rows of xlsx by a browser: preview and confirmation", "s", goals
     )
@@ -255,7 +255,7 @@ def _run(words: list[str], database: Path) -> tuple[float, float]:
 
 WORKS: dict[str, Callable[[int], list[Line]]] = {
     "get-12": lambda rounds: list_page(
-        rounds, 12, 64, Goal(0.35, NGINX, by_processor=True), Goal(9, EXPRESS.name)
+        rounds, 12, 64, Goal(0.35, NGINX, by_processor=True), Goal(7.5, EXPRESS.name)
     ),
     "get-1000": lambda rounds: list_page(
         rounds, 1000, 32, Goal(0.55, NGINX), Goal(40, EXPRESS.name)
@@ -264,8 +264,8 @@ WORKS: dict[str, Callable[[int], list[Line]]] = {
         rounds, 10_000, 8, Goal(1.1, NGINX), Goal(40, EXPRESS.name)
     ),
     "after-write-12": lambda rounds: after_write(rounds, 12, 0.85),
-    "after-write-1000": lambda rounds: after_write(rounds, 1000, 2.5),
-    "after-write-10000": lambda rounds: after_write(rounds, 10_000, 2.5),
+    "after-write-1000": lambda rounds: after_write(rounds, 1000, 3.5),
+    "after-write-10000": lambda rounds: after_write(rounds, 10_000, 4),
     "add": additions,
     "xlsx": spreadsheet,
     "search": lambda rounds: search(rounds, 0.01, 300, 300),
