@@ -48,11 +48,14 @@ LIMITS = [
         "408, and the connection is closed",
     ),
     (
-        "time to take an answer",
-        ("{WRITE_TIMEOUT_SECONDS} without a byte, of which Linux tells in steps of 32 KB; except for the list page also"
-        " {WRITE_TIMEOUT_SECONDS}, and 1 s more for each {MIN_BYTES_PER_SECOND} taken, of which the kernel holds up to"
-        " {UNSENT_MAX_BYTES}"),
-        "within {mahasiswa.server.http_protocol.CHECK_SECONDS} the connection is reset, and all that was held for it is free",
+        "time in which a client takes no byte of an answer; Linux tells in steps of 32 KB",
+        "{WRITE_TIMEOUT_SECONDS}",
+        "within {mahasiswa.server.http_protocol.CHECK_SECONDS} the connection is reset, and its memory is free",
+    ),
+    (
+        "time to take an answer, except the list page; the kernel may hold {UNSENT_MAX_BYTES} more",
+        "{WRITE_TIMEOUT_SECONDS}, and 1 s more for each {MIN_BYTES_PER_SECOND} taken",
+        "the same",
     ),
     (
         "input that a client sends before it has the answer to the last request",

@@ -9,7 +9,7 @@ from mahasiswa import wording
 from mahasiswa.sheets.sheet_errors import SheetError
 
 SAMPLE_BYTES = 1 << 16
-PIECE_BYTES = 1 << 20
+DECODED_BYTES = 1 << 20
 BLANKS_MIN = 0.4  # of the bytes of a UTF-16 file without a mark are NUL, on one side of each pair
 
 _MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
@@ -111,7 +111,7 @@ def is_utf8(file: BinaryIO) -> bool:
     file.seek(0)
     decoder = codecs.getincrementaldecoder("utf-8")()
     try:
-        for piece in iter(partial(file.read, PIECE_BYTES), b""):
+        for piece in iter(partial(file.read, DECODED_BYTES), b""):
             decoder.decode(piece)
         decoder.decode(b"", final=True)
     except UnicodeDecodeError:
