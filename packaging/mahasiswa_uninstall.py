@@ -12,6 +12,7 @@ import fcntl
 import hashlib
 import os
 import re
+import shlex
 import shutil
 import signal
 import sqlite3
@@ -26,6 +27,7 @@ from urllib.parse import quote
 ROOT = Path(os.environ.get("DESTDIR", "/"))
 RECORDS = ROOT / "var/lib/mahasiswa"
 BACKUPS = ROOT / "var/lib/mahasiswa-backup"
+SETTINGS = ROOT / "etc/mahasiswa.env"
 UNITS = ROOT / "etc/systemd/system"
 COMMANDS = ROOT / "usr/local/bin"
 NGINX = ("etc/nginx/conf.d/mahasiswa.conf", "etc/nginx/mahasiswa.htpasswd")
@@ -45,6 +47,9 @@ REMOVED = (
 KEPT = (ROOT / "backup", ROOT / "tmp", BACKUPS)
 SIGNALS = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
 HEADER = b"SQLite format 3\0"
+# Of a database, of a file that a restore has left, as mahasiswa.db.before-20261120T101700Z, and of their logs.
+LEFTOVER = r"\.(before|damaged|newer)-\d{8}T\d{6}Z"
+NAME_OF_LIST = re.compile(rf"\.db({LEFTOVER}(-\d+)?)?$|-wal$")
 TABLES = ("mahasiswa ORDER BY nim", "mahasiswa_history ORDER BY id")
 
 
@@ -122,11 +127,21 @@ def digest(file: Path) -> str | None:
     return None if is_empty else hashed.hexdigest()
 
 
+def is_list(file: Path) -> bool:
+    """Return whether a file is a database, or has the name of one, or is the log of one that cannot be read."""
+    if not file.is_file() or not file.stat().st_size:
+        return False
+    database = Path(str(file).removesuffix("-wal"))
+    if database != file and database.is_file() and is_database(database):
+        return False
+    return is_database(file) or bool(NAME_OF_LIST.search(file.name))
+
+
 def lists() -> Iterator[tuple[Path, str]]:
     """Yield each list that would be removed, and its digest; raise Failure if one cannot be read."""
-    for file in [*databases(RECORDS, "**/*"), *databases(ROOT / "srv/mahasiswa", "**/*")]:
+    for file in [*RECORDS.glob("**/*"), *(ROOT / "srv/mahasiswa").glob("**/*")]:
         # Of the version's own tests. In any other folder `make run` may have begun a list.
-        if file.match("tests/store/version_1/mahasiswa.db"):
+        if file.match("tests/store/version_1/mahasiswa.db") or not is_list(file):
             continue
         try:
             found = digest(file)
@@ -147,14 +162,19 @@ def backup_of(wanted: str, folders: Sequence[Path]) -> Path | None:
 
 
 def is_leftover(file: Path) -> bool:
-    """Return whether a restore has left a file, as mahasiswa.db.before-20261120T101700Z."""
-    return bool(re.search(r"\.(before|damaged|newer)-\d{8}T\d{6}Z", file.name))
+    return bool(re.search(LEFTOVER, file.name))
 
 
 def folders_of_backups(files: Sequence[str]) -> Sequence[Path]:
     """Return the folders with back-ups, also those of these files; those that are removed do not count."""
     named = finished("systemctl", "show", "--property=Environment", "--value", "mahasiswa").stdout
-    found = [Path(word) for word in re.findall(r"\bBACKUP_DIR=(\S+)", named)]
+    settings = SETTINGS.read_text("utf-8", "replace") if SETTINGS.exists() else ""
+    found = []
+    for line in (*shlex.split(named), *settings.splitlines()):
+        name, _, value = line.partition("=")
+        # If systemd reads a line in another way, only an identical back-up in the folder counts.
+        if name.strip() == "BACKUP_DIR" and (folder := value.strip(" \t\"'")):
+            found.append(Path(folder))
     found += [Path(file).resolve().parent for file in files]
     removed = (RECORDS.resolve(), (ROOT / "srv/mahasiswa").resolve())
     folders = dict.fromkeys(folder.resolve() for folder in [BACKUPS, *found] if folder.is_dir())
@@ -206,12 +226,19 @@ def remove(path: Path) -> None:
         path.unlink()
 
 
+def keep(leftover: Path) -> None:
+    """Move a file that a restore has left to the back-ups, with its log first: the next run moves what stays."""
+    for file in (Path(f"{leftover}-wal"), leftover):
+        if file.exists():
+            shutil.move(file, BACKUPS / file.name)
+    say(f"{leftover} is now in {BACKUPS}.")
+
+
 def uninstall(folders: Sequence[Path], kept: Sequence[Path]) -> None:
     """Remove everything but the back-ups; raise Failure and OSError. It may be repeated."""
     BACKUPS.mkdir(mode=0o700, exist_ok=True)
     for file in kept:
-        shutil.move(file, BACKUPS / file.name)
-        say(f"{file} is now in {BACKUPS}.")
+        keep(file)
     for unit in units():
         run("systemctl", "disable", unit)
     has_user = finished("id", "mahasiswa").returncode == 0

@@ -71,12 +71,27 @@ def test_records_are_removed_only_if_a_back_up_holds_them(world: Uninstalled, mo
         assert backup.parent == world.folder / BACKUPS
 
 
-def test_a_back_up_in_the_folder_of_the_settings_file_counts(world: Uninstalled) -> None:
-    """Only the command that makes the back-up knows that folder."""
-    world.put("backup-folder", "mnt/usb")
-    (world.folder / "mnt/usb").mkdir(parents=True)
+@pytest.mark.parametrize(
+    ("place", "is_full"),
+    [("backup-folder", False), ("environment", True), ("etc/mahasiswa.env", True)],
+)
+def test_a_back_up_in_the_folder_of_the_settings_counts(
+    world: Uninstalled, place: str, *, is_full: bool
+) -> None:
+    """The line that names it is in a drop-in or in the settings file. If the disk is full, an identical one counts."""
+    folder = world.folder / "mnt/usb disk"
+    folder.mkdir(parents=True)
+    lines = {
+        "backup-folder": "mnt/usb disk",
+        "environment": f'HOST=::1 "BACKUP_DIR={folder}"',
+        "etc/mahasiswa.env": f'HOST=::1\nBACKUP_DIR="{folder}"\n',
+    }
+    world.put(place, lines[place])
+    if is_full:
+        shutil.copy(world.database, folder / "mahasiswa-20260101T000000Z.db")
+        world.fill_the_disk()
     done = world.run()
-    assert f"are in {world.folder}/mnt/usb/mahasiswa-" in done.stderr
+    assert f"are in {folder}/mahasiswa-" in done.stderr
     assert world.is_gone()
 
 
@@ -140,13 +155,42 @@ def test_nothing_is_removed_while_an_upgrade_runs(world: Uninstalled) -> None:
 
 
 def test_a_file_that_a_restore_has_left_is_kept(world: Uninstalled) -> None:
-    """It is moved to the back-ups if none holds its records."""
-    leftover = world.database.with_name("mahasiswa.db.before-20261120T101700Z")
+    """It is moved to the back-ups with its log if none holds its records."""
+    leftover = world.database.with_name("mahasiswa.db.newer-20261120T101700Z")
     shutil.copy(world.database, leftover)
     with closing(sqlite3.connect(leftover)) as db:
+        db.execute("PRAGMA journal_mode = WAL")
         db.execute("UPDATE mahasiswa SET nama = 'Ani'")
         db.commit()
-    world.run()
+        done = world.run()
+    assert world.is_gone(), done.stderr
+    assert len([file for file in world.copies() if not file.name.endswith("-shm")]) == 2
+    with closing(sqlite3.connect(world.folder / BACKUPS / leftover.name)) as db:
+        assert db.execute("SELECT DISTINCT nama FROM mahasiswa").fetchall() == [("Ani",)]
+
+
+UNREADABLE = {
+    "damaged": ("mahasiswa.db", b"\xff" * 4096),
+    "left by a restore": ("mahasiswa.db.damaged-20261120T101700Z-2", b"\xff" * 4096),
+    "a log alone": ("kampus.db-wal", b"\xff" * 4096),
+}
+
+
+@pytest.mark.parametrize("has_old_backup", [False, True])
+@pytest.mark.parametrize(("name", "content"), UNREADABLE.values(), ids=UNREADABLE)
+def test_a_database_that_cannot_be_read_is_not_removed(
+    world: Uninstalled, name: str, content: bytes, *, has_old_backup: bool
+) -> None:
+    """Its first page is overwritten. When it has been moved, the service is removed."""
+    if has_old_backup:
+        shutil.copy(world.database, world.folder / BACKUPS / "mahasiswa-20260101T000000Z.db")
+    file = world.database.with_name(name)
+    file.write_bytes(content + (file.read_bytes()[4096:] if file.exists() else b""))
+    refused = world.run()
+    assert f"{file} cannot be read" in refused.stderr
+    assert "Move it to another folder. Nothing was removed" in refused.stderr
+    assert (refused.returncode, world.running()) == (1, OLD)
+    assert file.read_bytes().startswith(content)
+    file.rename(world.folder / name)
+    assert world.run().returncode == 0
     assert world.is_gone()
-    assert len(world.copies()) == 2
-    assert (world.folder / BACKUPS / leftover.name).exists()
