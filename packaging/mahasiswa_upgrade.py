@@ -8,8 +8,9 @@ packaging/mahasiswa_upgrade.py --container IMAGE [FILE]
     of the container `mahasiswa`. IMAGE starts with the options of that container.
 
 With FILE, a back-up, the list is exported first, and VERSION restores FILE. If a step fails, the
-version before runs with its list. If this program is killed, its next run completes the change
-from the moment on at which the new version is in use, and takes it back otherwise.
+version before is started with its list; the last line says whether it runs. If this program is
+killed, its next run completes the change from the moment on at which the new version is in use, and
+takes it back otherwise. It replaces no list with which the service has run since the kill.
 """
 
 import argparse
@@ -62,6 +63,8 @@ class Change:
     ran: bool
     # The back-up that this change has made.
     backup: str = ""
+    # The version that ran between a kill and the next run. Staff may have changed the list with it.
+    answered: str = ""
     begun: list[str] = field(default_factory=list)
 
 
@@ -123,6 +126,7 @@ class Place(ABC):
     """Where the service runs: a machine under systemd, or a container."""
 
     name: str
+    command: str
     look_at: str
 
     def __init__(self, folder: Path) -> None:
@@ -150,6 +154,14 @@ class Place(ABC):
         """Return whether the service answers."""
 
     @abstractmethod
+    def answering(self) -> str:
+        """Return the version that answers, also during a change; an empty text if none does."""
+
+    @abstractmethod
+    def complete(self, change: Change) -> None:
+        """Put in use what a change lacks whose new version has answered; raise Failure."""
+
+    @abstractmethod
     def start(self) -> None: ...
 
     @abstractmethod
@@ -165,9 +177,14 @@ class Place(ABC):
 
     def start_again(self, change: Change) -> None:
         """Start the version before with its list."""
+        if change.answered:
+            if "restore" in change.begun:
+                say(f"{change.answered} has run since, so {change.backup} is not restored.")
+            self.start()
+            return
         if "restore" not in change.begun:
             # If the new version has changed the tables, the old one refuses them. Then the list
-            # has no later change than the back-up, because the new version has never answered.
+            # has no later change than the back-up, because the new version has not answered.
             with suppress(Failure):
                 self.start()
                 return
@@ -203,6 +220,7 @@ class Machine(Place):
     """The units of systemd, and the folder of each version. The link `app` leads to the one in use."""
 
     name = "mahasiswa-upgrade"
+    command = "mahasiswa-run"
     look_at = "journalctl -u mahasiswa"
 
     def __init__(self) -> None:
@@ -285,6 +303,17 @@ class Machine(Place):
     def runs(self) -> bool:
         return self.commands.succeeds("systemctl", "is-active", "--quiet", "mahasiswa")
 
+    def answering(self) -> str:
+        return self.current() if self.runs() else ""
+
+    def complete(self, change: Change) -> None:
+        if change.file and "start" not in change.begun:
+            command = f"{self.command} restore {change.file}"
+            say(f"{change.new} has run since. If the list is not the one that you want: {command}")
+        self._install()
+        self.stop()
+        self.start()
+
     def _back_up(self, change: Change) -> None:
         done = self.commands.finish("mahasiswa-run", "backup")
         if "database: postgresql:" in done.stderr:
@@ -308,7 +337,7 @@ class Machine(Place):
 
     def _export(self, version: str) -> None:
         # Either version can import it.
-        file = self._backups / f"before-{version}-{time.time():.0f}.csv"
+        file = self._backups / f"before-{version}-{time.time_ns()}.csv"
         self.commands.run("mahasiswa-run", "export", file)
 
     def _name(self, old: str) -> None:
@@ -327,12 +356,17 @@ class Machine(Place):
 
     def _use(self, version: str) -> None:
         self._link(version)
+        self._install()
+
+    def _install(self) -> None:
         self.commands.run("make", "--silent", "-C", self._app, "install")
 
     def restore(self, version: str, file: str) -> None:
         del version  # the link leads to it
         command: tuple[str, ...] = ("mahasiswa-run", "restore", file)
         if file.endswith(".dump"):
+            # On SQLite, `restore` keeps the replaced records in a file.
+            self._dump()
             # As in mahasiswa-pgdump.service.
             as_service = (
                 "-p User=mahasiswa -p Group=mahasiswa -p EnvironmentFile=/etc/mahasiswa.env"
@@ -373,6 +407,7 @@ class Container(Place):
     """The container `mahasiswa` of podman. During a change the one before is `mahasiswa-before`."""
 
     name = "mahasiswa_upgrade.py --container"
+    command = "podman exec mahasiswa mahasiswa"
     look_at = "podman logs mahasiswa"
 
     def __init__(self) -> None:
@@ -390,7 +425,10 @@ class Container(Place):
                 self.start()
 
     def current(self) -> str:
-        return self._podman("inspect", "--format", "{{.Image}}", "mahasiswa").strip()
+        return self._image("mahasiswa")
+
+    def _image(self, container: str) -> str:
+        return self._podman("inspect", "--format", "{{.Image}}", container).strip()
 
     def prepare(self, version: str) -> str:
         inspect = ("image", "inspect", "--format", "{{.Id}}")
@@ -419,7 +457,7 @@ class Container(Place):
         return {name: value for name, value in pairs if name in ("BACKUP_DIR", "DATABASE_URL")}
 
     def steps(self, change: Change) -> Sequence[Step]:
-        file = f"/backup/before-{time.time():.0f}.csv"
+        file = f"/backup/before-{time.time_ns()}.csv"
         steps = [
             Step("stop", self.stop, partial(self.start_again, change)),
             Step("backup", partial(self._back_up, change)),
@@ -484,8 +522,20 @@ class Container(Place):
             time.sleep(POLL_SECONDS)
 
     def runs(self) -> bool:
-        doctor = self.commands.finish("podman", "exec", "mahasiswa", "mahasiswa", "doctor")
-        return "The service answers on port" in doctor.stdout
+        return self._answers("mahasiswa")
+
+    def _answers(self, container: str) -> bool:
+        doctor = self.commands.finish("podman", "exec", container, "mahasiswa", "doctor")
+        return "The service answers on " in doctor.stdout
+
+    def answering(self) -> str:
+        # A restart of the computer may have started either one.
+        containers = filter(self._answers, ("mahasiswa", "mahasiswa-before"))
+        return next(map(self._image, containers), "")
+
+    def complete(self, change: Change) -> None:
+        del change  # its container exists
+        self.start()
 
     def clean(self, change: Change) -> None:
         del change
@@ -546,6 +596,10 @@ def carry_out(place: Place, change: Change, steps: Sequence[Step]) -> None:
         say(f"{change.new} does not run ({place.look_at}). {change.old} is put back.")
         go_back(place, change)
         sys.exit(1)
+    end(place, change)
+
+
+def end(place: Place, change: Change) -> None:
     place.forget()
     try:
         place.clean(change)
@@ -576,23 +630,44 @@ def go_back(place: Place, change: Change) -> None:
     place.commands.is_going_back = False
 
 
-def resume(place: Place, change: Change) -> None:
-    """Complete the change of a run that was killed, or take it back."""
+def resume(place: Place, change: Change) -> str:
+    """Complete the change of a run that was killed, or take it back; return the file that this has restored."""
+    change.answered = place.answering() or change.answered
+    if change.answered not in ("", change.old):
+        complete(place, change)
+        return ""
     last = change.begun[-1]
-    if last not in COMPLETED_FROM:
+    if change.answered or last not in COMPLETED_FROM:
         say(f"the change from {change.old} to {change.new} was not completed. It is taken back.")
         go_back(place, change)
-        return
+        return ""
     say(f"the change from {change.old} to {change.new} is completed.")
     steps = place.steps(change)
     names = [step.name for step in steps]
     carry_out(place, change, [Step("stop", place.stop), *steps[names.index(last) :]])
+    return change.file
+
+
+def complete(place: Place, change: Change) -> None:
+    """Complete a change whose new version has answered; if that fails, start it again and exit."""
+    place.save(change)
+    try:
+        place.complete(change)
+    except (Failure, OSError) as error:
+        say(f"{error}.")
+        place.commands.is_going_back = True
+        with suppress(Failure):
+            place.start()
+        runs = "runs" if place.runs() else "does not run"
+        fail(f"{change.new} {runs} ({place.look_at}). Then run {place.name} again.")
+    say(f"the change from {change.old} to {change.new} is completed.")
+    end(place, change)
 
 
 def upgrade(place: Place, version: str, file: str) -> None:
     """Put a version in use; raise Failure and OSError if nothing was changed."""
-    if change := place.load():
-        resume(place, change)
+    change = place.load()
+    restored = resume(place, change) if change else ""
     place.heal()
     old = place.current()
     try:
@@ -603,6 +678,8 @@ def upgrade(place: Place, version: str, file: str) -> None:
     ran = place.runs()
     if new == old:
         say(f"{new} is in use already, and {'runs' if ran else 'does not run'}.")
+        if file != restored:
+            fail(f"{file} was not restored. To restore it: {place.command} restore {file}")
         sys.exit(not ran)
     change = Change(old, new, file, ran)
     carry_out(place, change, place.steps(change))
