@@ -93,7 +93,9 @@ may-install:
 bench: .venv/dev.stamp
 	@$(BIN)/python bench/run.py $(ARGS)
 
-# An environment without its stamp is not complete, for example after a power cut, and is made again.
+# An environment without its stamp is not complete, for example after a power cut, and is made again. After an upgrade of
+# the system, another Python may look for the packages in a folder of its own, so the stamp is removed.
+REMOVED := $(shell [ ! -e .venv/run.stamp ] || $(BIN)/python -Ic 'import mahasiswa' 2>/dev/null || rm .venv/run.stamp)
 .venv/run.stamp: requirements.txt requirements-build.txt pyproject.toml
 	@[ -w . ] || { echo "This user may not write to $(CURDIR), where the environment is made." >&2; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit("mahasiswa needs Python 3.11 or later; this is " + sys.version.split()[0] + ". Try: make PYTHON=python3.12 ...") if sys.version_info < (3, 11) else None'

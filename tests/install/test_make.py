@@ -1,6 +1,7 @@
 """`make run` and `make install` in a state in which they cannot go on."""
 
 import shutil
+import sys
 from pathlib import Path
 from signal import SIGKILL
 
@@ -28,6 +29,18 @@ def test_an_environment_that_was_cut_is_made_again(tmp_path: Path, module: str) 
     run(*MAKE, ".venv/run.stamp", cwd=tmp_path)
     left = {file.name for file in (tmp_path / ".venv").iterdir()}
     assert left == {"bin", "pip", "pyvenv.cfg", "run.stamp"}
+
+
+def test_an_environment_of_another_python_is_made_again(tmp_path: Path) -> None:
+    """After an upgrade of the system, it has no packages. One that has them stays."""
+    makefile(tmp_path)
+    run(sys.executable, "-m", "venv", "--without-pip", tmp_path / ".venv")
+    (tmp_path / ".venv/run.stamp").touch()
+    for _ in range(2):
+        run(*MAKE, ".venv/run.stamp", cwd=tmp_path)
+        assert (tmp_path / ".venv/pip").read_text() == ""
+        (tmp_path / ".venv/half").touch()
+    assert (tmp_path / ".venv/half").exists()
 
 
 def test_make_says_in_one_line_that_a_user_lacks_the_rights(
