@@ -82,6 +82,8 @@ TAKEN_BY = {
     "PREVIEW_MEMORY_BYTES": HELPER,
     "PREVIEW_PROCESSOR_SECONDS": HELPER,
     "PREVIEW_SILENT_SECONDS": "faults/test_helpers.py::test_a_helper_that_stands_still_is_ended",
+    "SENT_FILES_MAX": "web/service/test_answer_bounds.py::test_the_slowest_readers_of_files_are_cut_off",
+    "MAX_LARGE_BODIES": "web/service/test_answer_bounds.py::test_slow_uploads_do_not_keep_another_one_out",
     "SHUTDOWN_SECONDS": "faults/test_stalled.py::test_sigterm_does_not_wait_for_stalled_clients",
     "SILENT_SECONDS": "cli/test_shutdown.py::test_a_worker_that_does_not_answer_is_replaced",
     "STEP_TIMEOUT_SECONDS": "store/test_sqlite.py::test_a_write_waits_for_the_lock_of_another_program_until_its_deadline",

@@ -15,7 +15,8 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
-from typing import NamedTuple
+from types import SimpleNamespace
+from typing import Any, NamedTuple
 
 import httpx
 import psutil  # type: ignore[import-untyped]
@@ -47,8 +48,6 @@ from mahasiswa.work import (
     ANSWERS_MAX_BYTES,
     BODIES_MAX_BYTES,
     FORMS_RESERVED_BYTES,
-    MAX_LARGE_BODIES,
-    SENT_FILES_MAX,
     SENT_FILES_MAX_BYTES,
     SHARED_ANSWERS_MAX_BYTES,
     SMALL_ANSWERS_RESERVED_BYTES,
@@ -300,33 +299,22 @@ def test_a_preview_without_room_for_all_cells_asks_for_the_file_again(
     assert len(preview.data) <= FIELD_MAX_CHARACTERS
 
 
-class Stalled:
-    """A client that takes nothing."""
-
-    def address(self) -> str:
-        return ""
-
-    def moved_at(self) -> float:
-        return 0
-
-
-def first_cut_off(clients: SlowClients, size: int) -> int:
-    """Return how many things of this size are held before the first client is cut off."""
+@pytest.mark.parametrize(
+    ("things", "maximum"),
+    [
+        (Limits().shared_answers, SHARED_ANSWERS_MAX_BYTES),
+        (Limits().files, SENT_FILES_MAX_BYTES),
+    ],
+    ids=["SHARED_ANSWERS_MAX_BYTES", "SENT_FILES_MAX_BYTES"],
+)
+def test_slow_clients_hold_so_many_bytes(things: SlowClients, maximum: int) -> None:
+    """One more costs a client its connection. test_answer_bounds.py has the limits of numbers."""
+    client: Any = SimpleNamespace(address=str, moved_at=float)
     lost: list[bool] = []
-    count = 0
-    while not lost:
-        clients.hold(object(), size, Stalled(), lambda: lost.append(True))
-        count += 1
-    return count - 1
-
-
-def test_slow_clients_hold_things_up_to_their_limits() -> None:
-    """The one beyond it costs another client its connection."""
-    limits = Limits()
-    assert first_cut_off(limits.files, 0) == SENT_FILES_MAX
-    assert first_cut_off(Limits().files, SENT_FILES_MAX_BYTES // 4) == 4
-    assert first_cut_off(limits.shared_answers, SHARED_ANSWERS_MAX_BYTES // 4) == 4
-    assert first_cut_off(limits.uploads, 0) == MAX_LARGE_BODIES
+    for size in (maximum, 1):
+        assert not lost
+        things.hold(object(), size, client, lambda: lost.append(True))
+    assert lost
 
 
 @pytest.mark.parametrize(
