@@ -121,6 +121,7 @@ NIM_NOT_WHOLE = "NIM {text} bukan bilangan bulat positif. " + _TYPE_NIM
 NIM_UNADDRESSABLE = "NIM tidak boleh hanya “.” atau “..”. Isi NIM yang benar."
 NIM_TOO_LONG = "NIM lebih dari {limit} karakter. Periksa apakah kolomnya tertukar."
 NIM_TWICE = "NIM {nim} ada di {first} dan {second}. Hapus salah satunya."
+TWO_NIMS = "Sel ini berisi dua NIM. Ketik salah satunya, atau lewati baris ini."
 NIM_MASKED = "NIM berisi “####”, bukan angka aslinya. Lebarkan kolomnya di Excel, lalu salin lagi; atau ketik NIM-nya."
 MASKED = "{field} berisi “####”, bukan isi aslinya. Lebarkan kolomnya di Excel, lalu salin lagi; atau ketik isinya."
 NUL = "{field} berisi karakter NUL yang tidak dapat disimpan. Ketik ulang isinya."
@@ -198,7 +199,9 @@ SHORT_NIM = (
     + _ZEROS
     + "; periksa sebelum menyimpan."
 )
-LONG_NIM = "NIM ini lebih panjang daripada NIM lain ({length} digit). Periksa sebelum menyimpan."
+OTHER_LENGTH = (
+    "Panjang NIM ini berbeda dari NIM lain ({length} karakter). Periksa sebelum menyimpan."
+)
 LETTER_NIM = "NIM ini berisi huruf, sedangkan NIM lain hanya angka. Periksa sebelum menyimpan."
 
 PARTS = {"berubah": "Berubah", "baru": "Baru", "sama": "Tidak berubah"}  # of a preview's page

@@ -36,9 +36,13 @@ is_ordinary_nim = re.compile(
 ).fullmatch
 # A spreadsheet shows this instead of a number if the column is too narrow, and some programs copy the shown text.
 _is_masked = re.compile("##+").fullmatch
-# Excel makes a date of a NIM such as `01-02-2023`.
+_has_two_nims = re.compile(r"[0-9]{5,}\s*(?:[,;&\n]|\s/|/\s)\s*[0-9]{5,}").fullmatch
+# Excel makes a date of a NIM such as `01-02-2023` or `2-23`.
+_MONTH = "[A-Z][a-z]{2}"
 _is_date = re.compile(
-    r"[0-9]{1,2}([-/.])[0-9]{1,2}\1[0-9]{4}|[0-9]{4}-[0-9]{2}-[0-9]{2}(?: [0-9:]+)?|[0-9]{1,2}-[A-Z][a-z]{2}-[0-9]{2,4}"
+    r"[0-9]{1,2}([-/.])[0-9]{1,2}\1[0-9]{4}|[0-9]{1,2}([-/])[0-9]{1,2}\2[0-9]{2}"
+    r"|[0-9]{4}-[0-9]{2}-[0-9]{2}(?: [0-9:]+)?"
+    rf"|[0-9]{{1,2}}-{_MONTH}(?:-[0-9]{{2,4}})?|{_MONTH}-[0-9]{{2,4}}"
 ).fullmatch
 
 # Every white space character of Unicode is below U+3001. str.strip() takes linear time, and a pattern for the spaces at
@@ -126,18 +130,23 @@ _AS_DIGITS = str.maketrans("OoIl", "0011")
 def doubt_about(nim: str, *, are_rounded: bool) -> str:
     """The reason not to write a new NIM before a person has confirmed it, or a blank text.
 
-    `are_rounded` says that every long NIM of the file ends in zeros, as Excel writes a number of more than 15 digits.
+    `are_rounded` says that a part of the long NIMs of the file ends in zeros, as a spreadsheet writes such a number.
     """
     if not has_digit(nim):
         return wording.NO_DIGIT
     if _is_date(nim):
         return wording.NIM_LIKE_DATE
-    return wording.NIM_ENDS_IN_ZEROS if are_rounded and is_long(nim) else ""
+    return wording.NIM_ENDS_IN_ZEROS if are_rounded and ends_in_zeros(nim) else ""
 
 
 def is_long(nim: str) -> bool:
     """Whether a NIM has more digits than a spreadsheet keeps of a number."""
     return len(nim) > EXACT_DIGITS and is_digits(nim)
+
+
+def ends_in_zeros(nim: str) -> bool:
+    """Whether a NIM is long, and has zeros in place of the digits that a spreadsheet does not keep."""
+    return is_long(nim) and not nim[EXACT_DIGITS:].strip("0")
 
 
 def bare_nim(cell: str) -> tuple[str, str]:
@@ -227,5 +236,6 @@ def _problem_of_nim(nim: str) -> str:
         wording.NIM_BLANK: not nim,
         wording.NIM_MASKED: _is_masked(nim),
         wording.NIM_ROUNDED.format(text=nim): _is_rounded(nim),
+        wording.TWO_NIMS: _has_two_nims(nim),
     }
     return next((problem for problem, applies in problems.items() if applies), "")

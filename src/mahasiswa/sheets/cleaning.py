@@ -104,18 +104,21 @@ class Cleaner:
     def suspects(self) -> dict[int, str]:
         """Warnings by row number about NIMs that may have lost or won digits. Call it after the last row.
 
-        If most NIMs that are all digits have the same length, a shorter one may have been a number in a spreadsheet. If
-        nine tenths of all NIMs have it, a longer one or a letter may be a mistake.
+        If most NIMs have the same length, a shorter one may have been a number in a spreadsheet. If nine tenths of them
+        have it, another length, or a letter among digits, may be a mistake.
         """
-        lengths = Counter(len(nim) for nim in self._seen if is_digits(nim))
-        usual, count = max(lengths.items(), key=itemgetter(1), default=(0, 0))
-        if count == len(self._seen) or count * 2 <= lengths.total():
+        seen = self._seen
+        usual, count = max(Counter(map(len, seen)).items(), key=itemgetter(1), default=(0, 0))
+        digits = sum(map(is_digits, seen))
+        if count == digits == len(seen) or count * 2 <= len(seen):
             return {}
 
-        is_common = (len(self._seen) - count) * COMMON_PART <= len(self._seen)
+        is_common, are_digits = (
+            (len(seen) - found) * COMMON_PART <= len(seen) for found in (count, digits)
+        )
         warnings = (
-            (number, _odd_length(nim, usual, is_common=is_common))
-            for nim, (number, _) in self._seen.items()
+            (number, _odd_nim(nim, usual, is_common=is_common, are_digits=are_digits))
+            for nim, (number, _) in seen.items()
         )
         return {number: text.format(length=usual) for number, text in warnings if text}
 
@@ -169,15 +172,14 @@ def _begins_as_other(texts: Sequence[str], *, in_signatures: bool) -> str:
     return wording.SKIPPED_TOTAL if any(map(is_total, texts)) else ""
 
 
-def _odd_length(nim: str, usual: int, *, is_common: bool) -> str:
-    """The warning about a NIM if most NIMs have the `usual` number of digits, or a blank text."""
-    if is_common and not is_digits(nim) and len(nim) == usual:
-        return wording.LETTER_NIM if is_digits(re.sub("[A-Za-z]", "", nim, count=1)) else ""
-    if not is_digits(nim) or len(nim) == usual:
-        return ""
-    if len(nim) < usual:
-        return wording.SHORT_NIM if nim[0] != "0" else ""
-    return wording.LONG_NIM if is_common else ""
+def _odd_nim(nim: str, usual: int, *, is_common: bool, are_digits: bool) -> str:
+    """The warning about a NIM if most NIMs have the `usual` length, or a blank text."""
+    if are_digits and is_digits(nim) and len(nim) < usual and nim[0] != "0":
+        return wording.SHORT_NIM
+    if is_common and len(nim) != usual:
+        return wording.OTHER_LENGTH
+    has_letter = is_common and are_digits and is_digits(re.sub("[A-Za-z]", "", nim, count=1))
+    return wording.LETTER_NIM if has_letter and not is_digits(nim) else ""
 
 
 def _reason_to_skip(cells: Sequence[Cell], *, in_signatures: bool) -> str:

@@ -4,15 +4,17 @@ A repair that nobody has pressed is a question about the rows that it would chan
 there is something to repair, and after the repair there is none.
 """
 
+import html
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, TypeGuard
 
 from mahasiswa import wording
 from mahasiswa.sheets.cell_rules import bare_nim, stands_for_nothing
 from mahasiswa.sheets.cells import Cell, SheetRow, cell_text, has_digit, is_blank
 from mahasiswa.sheets.questions import Question
 
+TOWNS_MIN_ROWS = 4  # of a list whose names are probably towns
 EXAMPLE_MAX_CHARACTERS = 60  # of a text in a question
 
 # The cells of each row that a repair changes, by its number. A row of blank cells is left out.
@@ -24,8 +26,8 @@ _is_address = re.compile(
     re.IGNORECASE,
 ).search
 _is_name = re.compile(r"\s*[^\W\d_][^\d_@:;/]{1,60}").fullmatch
-_degree = re.compile(
-    r"((?:(?:[SM]|A\.?Md|Sp|Ph)\.[A-Z][A-Za-z.]{0,6}|S[EHT]|M[MT]|MBA|Ners|Apt)\.?), *(?=\S)"
+_degrees = re.compile(
+    r"(?:(?:(?:[SM]|A\.?Md|Sp|Ph)\.[A-Z][A-Za-z.]{0,6}|S[EHT]|M[MT]|MBA|Ners|Apt)\.?, *)+(?=\S)"
 ).match
 # Lines that no cell of a student has: the name of a group of students, and the date above signatures.
 _is_no_rest = re.compile(
@@ -38,7 +40,8 @@ _swallowed = re.compile(r"[\r\n]\W{0,3}[0-9]{5,}\W{0,2}[;,\t|]").search
 # UTF-8 that was read as Windows-1252: the first byte of a letter, and the others.
 _decoded_twice = re.compile(
     r"[\u00c2-\u00f4][\u0080-\u00bf\u0152-\u0192\u02c6\u02dc\u2013-\u2122]+"
-)
+).sub
+_entity = re.compile(r"&(?:#\w{2,6}|[a-z]{2,5});").sub
 
 
 class _Check(NamedTuple):
@@ -142,24 +145,46 @@ def _field_of_rest(cells: Sequence[Cell]) -> int | None:
     return filled[0] or 2
 
 
-def _exchanged(cells: Sequence[Cell]) -> Sequence[Cell] | None:
-    """A name and an address that stand in each other's place."""
-    nim, nama, alamat, *notes = cells
+def _exchanged(rows: Iterable[SheetRow]) -> Changes:
+    """Names and addresses that stand in each other's place: in a few rows, or else in all of them."""
+    students = [(number, cells) for number, cells in rows if not is_blank(cells[1:3])]
+    found = [row for row in students if _is_exchanged(row[1])]
+    if 2 * len(found) > len(students) or _are_towns_and_names(students):
+        found = students
+    return {number: (nim, alamat, nama, *notes) for number, (nim, nama, alamat, *notes) in found}
+
+
+def _is_exchanged(cells: Sequence[Cell]) -> bool:
+    _, nama, alamat, *_ = cells
     # Most addresses have a digit, so this test ends early.
     if not isinstance(nama, str) or not isinstance(alamat, str) or not _is_name(alamat):
-        return None
-    is_exchanged = _is_address(nama) and not _is_address(alamat)
-    return (nim, alamat, nama, *notes) if is_exchanged else None
+        return False
+    return bool(_is_address(nama)) and not _is_address(alamat)
+
+
+def _are_towns_and_names(rows: Sequence[SheetRow]) -> bool:
+    """Whether the texts under Nama repeat, as towns do, and those under Alamat are names, which differ."""
+    towns = {cell_text(cells[1]) for _, cells in rows}
+    names = {cell_text(cells[2]) for _, cells in rows}
+    are_many = len(rows) >= TOWNS_MIN_ROWS and len(names) * 10 >= len(rows) * 9
+    return are_many and len(towns) * 2 <= len(rows) and all(map(_is_name, names))
 
 
 def _with_letters(cells: Sequence[Cell]) -> Sequence[Cell] | None:
-    """Letters that were decoded twice, as in `Nurâ€™aini`."""
-    if all(not isinstance(cell, str) or cell.isascii() for cell in cells):
-        return None
+    """Letters that were decoded twice, as in `Nurâ€™aini`, or that stand as in the source of a web page."""
     repaired = [
-        _decoded_twice.sub(_decoded, cell) if isinstance(cell, str) else cell for cell in cells
+        _decoded_twice(_decoded, _entity(_unescaped, cell)) if _may_be_spoilt(cell) else cell
+        for cell in cells
     ]
     return repaired if repaired != [*cells] else None
+
+
+def _may_be_spoilt(cell: Cell) -> TypeGuard[str]:
+    return isinstance(cell, str) and ("&" in cell or not cell.isascii())
+
+
+def _unescaped(match: re.Match[str]) -> str:
+    return html.unescape(match[0]).replace("\xa0", " ")
 
 
 def _decoded(match: re.Match[str]) -> str:
@@ -199,10 +224,11 @@ def _with_degree(cells: Sequence[Cell]) -> Sequence[Cell] | None:
     """An academic degree that a comma has moved from the name to the address, as in `Fauzi, S.Pd`."""
     nim, nama, alamat, *notes = cells
     is_joined = wording.JOINED_CELLS in notes and isinstance(alamat, str)
-    degree = _degree(alamat.lstrip()) if is_joined and isinstance(alamat, str) else None
-    if not degree:
+    degrees = _degrees(alamat.lstrip()) if is_joined and isinstance(alamat, str) else None
+    if not degrees:
         return None
-    return nim, f"{cell_text(nama)}, {degree[1]}", degree.string[degree.end() :]
+    whole = f"{cell_text(nama)}, {degrees[0]}".rstrip(", ")
+    return nim, whole, degrees.string[degrees.end() :]
 
 
 def _with_more_cells(cells: Sequence[Cell]) -> Sequence[Cell] | None:
@@ -224,7 +250,7 @@ _CHECKS = (
     _Check("sambung", wording.CONTINUED, wording.CONTINUE, _continued),
     _Check("gelar", wording.DEGREE, wording.MOVE_DEGREE, _each(_with_degree)),
     _Check("sel", wording.MORE_CELLS, "", _each(_with_more_cells)),
-    _Check("tukar", wording.EXCHANGED, wording.EXCHANGE, _each(_exchanged)),
+    _Check("tukar", wording.EXCHANGED, wording.EXCHANGE, _exchanged),
     _Check("huruf", wording.TWICE_DECODED, wording.DECODE, _each(_with_letters)),
     _Check("nim", wording.NIM_CARRIES, wording.CLEAN_NIMS, _each(_with_bare_nim)),
     _Check("kosong", wording.NOTHING, wording.EMPTY_CELLS, _each(_without_nothing)),

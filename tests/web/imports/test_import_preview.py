@@ -170,11 +170,13 @@ def test_a_wrong_row_is_repaired_in_the_preview(importer: Importer, button: str)
 
 
 def test_inputs_that_were_not_changed_repair_nothing(importer: Importer) -> None:
-    """A cell with an error stays one, although the input shows its text. Saving does not ask again."""
+    """A cell with an error stays one, although the input shows its text, until a button empties it. Saving does not ask."""
     preview = importer.upload(
         by_openpyxl(HEADER, ("1", "Ani", "Solo"), ("2", "Budi", "#N/A")), "a.xlsx"
     )
     assert importer.check_again(preview).wrong == preview.wrong
+    emptied = importer.check_again(preview, perbaiki="kosong")
+    assert emptied.wrong[0].startswith("Baris 3: Alamat kosong.")
     assert (
         importer.site.post(SAVE, [*repaired(preview, periksa=[]), ("ada", "lewati")]).status_code
         == 302
@@ -373,14 +375,17 @@ def test_one_button_restores_all_lost_zeros(importer: Importer, other: Database)
     other.fill([(f"0{nim}", nama, alamat) for nim, nama, alamat in students(300)])
     rows = [(nim, f"{nama} S.", alamat) for nim, nama, alamat in students(300)]
     preview = importer.upload(csv(HEADER, *rows, ("9.99", "Eko", "Solo"), ("7", "Eko", "Solo")))
-    (lost, short) = preview.noticed
+    (lost, other_length, short) = preview.noticed
     tick = "Pakai NIM yang sudah ada untuk semua baris ini"
     assert lost.startswith(f"Baris 2–301: {wording.LOST_ZEROS} {tick} {rows[0][0]} · ")
     assert lost.endswith("dan 200 baris lain")
+    assert other_length.startswith(
+        "Baris 302: Panjang NIM ini berbeda dari NIM lain (10 karakter)."
+    )
     assert short.startswith("Baris 303: NIM ini lebih pendek daripada NIM lain (10 digit).")
     again = importer.shown(importer.site.post(SAVE, {"data": preview.data, "pakai[]": "nol"}))
     assert again.status.startswith("Pilihan Anda sudah diperiksa. Belum ada yang disimpan.")
-    assert again.counts == {"Baru": 2, "Berubah": 300, "Perlu diperiksa": 1}
+    assert again.counts == {"Baru": 2, "Berubah": 300, "Perlu diperiksa": 2}
     importer.save(again, "perbarui", ticks=True)
     assert importer.records()[:300] == [(f"0{nim}", nama, alamat) for nim, nama, alamat in rows]
 
@@ -538,6 +543,31 @@ QUESTIONS = {
         "Tukar Nama dan Alamat di 1 baris",
         ["1|Siti Aini|Jl. Wates 5", "2|Budi|Solo"],
     ),
+    "exchanged, with a name that shows nothing": (
+        ["1|Jl. A 1|Ani", "2|Gg. B 2|Budi", "3|Perumnas|Citra", "4||Dewi", "5|Jl. C 3|Eko"],
+        "Tukar Nama dan Alamat di 5 baris",
+        ["1|Ani|Jl. A 1", "2|Budi|Gg. B 2", "3|Citra|Perumnas", "5|Eko|Jl. C 3"],
+    ),
+    "towns in the place of names": (
+        ["1|Sleman|Ani B", "2|Bantul|Budi", "3|Sleman|Citra", "4|Bantul|Dewi"],
+        "Tukar Nama dan Alamat di 4 baris",
+        ["1|Ani B|Sleman", "2|Budi|Bantul", "3|Citra|Sleman", "4|Dewi|Bantul"],
+    ),
+    "other texts that stand for nothing": (
+        ["1|Ani|Solo", "2|Budi|(kosong)", "3|nihil|N.A.", "4|Dewi|tidak diketahui"],
+        "Kosongkan di 3 baris",
+        ["1|Ani|Solo"],
+    ),
+    "degrees behind commas": (
+        ["1|Fauzi|S.Pd.|M.Pd.|Jl. Solo 5", "2|Budi|Solo"],
+        "Pindahkan 1 gelar ke Nama: Fauzi, S.Pd., M.Pd.",
+        ["1|Fauzi, S.Pd., M.Pd.|Jl. Solo 5", "2|Budi|Solo"],
+    ),
+    "letters of web pages in quotes": (
+        ['1|"Nur&#039;aini"|"Jl. A &amp; B&nbsp;5"', '2|"R&D; &x"|Solo'],
+        "Perbaiki 1 baris, misalnya menjadi “Nur'aini”",
+        ["1|Nur'aini|Jl. A & B 5", "2|R&D; &x|Solo"],
+    ),
     "letters that were decoded twice": (
         ["1|Nurâ€™aini|Jl. CafÃ© 5", "2|José|Solo"],
         "Perbaiki 1 baris, misalnya menjadi “Nur’aini”",
@@ -568,6 +598,10 @@ def test_rows_that_need_the_same_repair_are_one_question_and_one_press(
     [
         ([*(f"{nim}|Ani|Solo" for nim in NIMS), "230001813|B|Solo"], "berbeda panjang"),
         ([*(f"{nim}|Ani|Solo" for nim in NIMS), "23A0018113|B|Solo"], "berbeda panjang"),
+        ([*(f"{nim}|Ani|Solo" for nim in NIMS), "2300018199x|B|Solo"], "berbeda panjang"),
+        ([*(f"{nim}|Ani|Solo" for nim in NIMS), "2300018199-2|B|Solo"], "berbeda panjang"),
+        ([*(f"{nim}|Ani|Solo" for nim in NIMS), "030001819|B|Solo"], "berbeda panjang"),
+        ([*(f"A11.2020.{nim[-5:]}|A|S" for nim in NIMS), "A11.2020.123|B|S"], "berbeda panjang"),
         (["1|Ani|Solo|Depok", "2|Budi|Solo"], "lebih banyak sel"),
         (['1|"Ani\n2300018102|Budi|Solo\n"|Wates', "3|Citra|Solo"], "berisi baris lain"),
         (["NIM-2300018102|Budi|Solo"], "NIM berisi tanda lain"),
@@ -594,14 +628,23 @@ def test_a_repair_that_changes_no_digit_and_no_letter_is_no_question(importer: I
 
 
 def test_nims_that_a_spreadsheet_has_spoilt_are_typed_or_skipped(importer: Importer) -> None:
-    """They do not block the other rows. A long NIM is spoilt only if all of them end in zeros."""
+    """They do not block the other rows. A long NIM that ends in zeros is spoilt if a tenth of them do."""
     spoilt = ["230001800001345000|Ani|S", "230001800001346000|Budi|S", "01/02/2023|Citra|S"]
     preview = importer.upload(table(*spoilt, "A1|Dewi|S"))
     assert preview.counts == {"Baru": 1, "Perlu diperbaiki": 3}
     importer.save(importer.check_again(preview, benar="4"), "lewati")
     assert [nim for nim, _, _ in importer.records()] == ["01/02/2023", "A1"]
-    preview = importer.upload(table(*spoilt[:2], "230001800001346007|Eko|S"))
-    assert preview.counts == {"Baru": 3}
+    exact = [f"2300018000013460{n}|Eko|S" for n in range(10, 29)]
+    assert importer.upload(table(*spoilt[:2], *exact)).counts == {"Baru": 21}
+    preview = importer.upload(table(*spoilt[:2], *exact[:18]))
+    assert preview.counts == {"Baru": 18, "Perlu diperbaiki": 2}
+    dates = ["Feb-23", "23-Feb", "2-Feb-2023", "01/02/23", "2023-01-02"]
+    preview = importer.upload(table(*(f"{date}|Ani|S" for date in dates), "20-1|A|S", "Feb1|A|S"))
+    assert preview.counts == {"Baru": 2, "Perlu diperbaiki": len(dates)}
+    two = ["2300018101 / 2300018102", "2300018103, 2300018104", "2300018105;2300018106"]
+    preview = importer.upload(table(*(f'"{nim}"|Ani|S' for nim in two), "230/181000|A|S"))
+    assert preview.counts == {"Baru": 1, "Perlu diperbaiki": len(two)}
+    assert "Sel ini berisi dua NIM." in preview.wrong[0]
 
 
 def test_rows_that_are_left_are_counted_in_the_button_and_downloaded(importer: Importer) -> None:

@@ -401,7 +401,9 @@ FILES = {
         repair=2,
         says="Kolom A tampaknya nomor urut, bukan NIM. NIM dibaca dari kolom B.",
     ),
-    "a NIM that is too long": File("csv ;", ONE_LONG_NIM, "ABC", 20, check=1, says="lebih panjang"),
+    "a NIM that is too long": File(
+        "csv ;", ONE_LONG_NIM, "ABC", 20, check=1, says="Panjang NIM ini berbeda"
+    ),
     "spaces and line breaks": File("csv ; plain", UNTIDY, "ABC", 1, check=1, says="Gg. 2, Solo"),
     "lines of a chat": File("paste", CHAT, "ABC", 2),
     "titles only": File("csv ;", [HEADER], "ABC", says=wording.NO_ROWS),
