@@ -16,6 +16,7 @@ import psutil  # type: ignore[import-untyped]
 import pytest
 import xlsxwriter  # type: ignore[import-untyped]
 from attack import attacked
+from clocks import CLOCK
 from harness import Page, Service
 from processes import children, helpers, is_running, memory, until
 from sockets import CLOSE, Line, post, statuses, upload
@@ -39,6 +40,7 @@ from mahasiswa.work import EXPORT, SENT_FILES_MAX_BYTES
 
 TOO_HEAVY = wording.TOO_HEAVY[:40].encode()
 WORKER_GROWS_MAX_MB = 40.0
+MEGABYTE = 1 << 20
 
 
 def far_cell() -> bytes:
@@ -164,6 +166,44 @@ def test_a_helper_or_their_parent_that_is_killed_costs_one_page(
     until(lambda: not helpers(worker))
     assert (children(worker) == before) == (whom == "helper")
     assert len(children(worker)) == 1
+
+
+FAILING_FORK = """
+import errno, os, pathlib, sys, watch_interpreter
+watch_interpreter.watch_workers()
+fork = os.fork
+def fails_at_times():
+    if pathlib.Path(FAULT).exists():
+        raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
+    return fork()
+if "mahasiswa.server.helper" in sys.orig_argv:
+    os.fork = fails_at_times
+"""
+
+
+def test_a_fork_of_a_helper_that_fails_costs_one_page(tmp_path: Path) -> None:
+    """The page says that the service is busy. Another task of the worker goes on."""
+    fault = tmp_path / "fault"
+    (tmp_path / "sitecustomize.py").write_text(FAILING_FORK.replace("FAULT", repr(str(fault))))
+    path = os.pathsep.join((str(tmp_path), str(CLOCK)))
+    with (
+        Service(tmp_path / "a.db", {"PYTHONPATH": path}) as service,
+        ThreadPoolExecutor(1) as thread,
+    ):
+        (worker,) = children(service.pid)
+        bomb = thread.submit(service.raw, upload(zip_bomb(), b"berkas", b"a.xlsx"), 120)
+        (helper,) = until(lambda: helpers(worker))
+        parents = children(worker)
+        os.kill(helper, signal.SIGSTOP)
+        fault.touch()
+        answer = service.raw(upload(b"NIM\tNama\tAlamat\n1\tSiti\tSolo" + b" " * MEGABYTE))
+        assert answer.startswith(b"HTTP/1.1 503 ")
+        assert b"\r\nretry-after: " in answer
+        fault.unlink()
+        os.kill(helper, signal.SIGCONT)
+        assert TOO_HEAVY in bomb.result()
+        assert is_previewed(service)
+        assert children(worker) == parents
 
 
 def test_a_helper_has_no_password_and_few_rights(service: Service, worker: int) -> None:

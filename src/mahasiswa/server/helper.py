@@ -61,10 +61,14 @@ def main() -> None:
     gc.collect()
     gc.freeze()
 
+    parent = os.getpid()
     helpers: dict[int, int] = {}  # process ids by their numbers
     for kind, number, descriptors in _orders(control, helpers):
         if kind != KILL:
-            helpers[number] = os.fork() or _help(kind, descriptors, pages, control)
+            try:
+                helpers[number] = os.fork() or _help(kind, descriptors, pages, control, parent)
+            except OSError as error:  # too many processes, or too little memory
+                control.send(bytes([error.errno or 0]))
         elif number in helpers:
             os.kill(helpers[number], signal.SIGKILL)
         for descriptor in descriptors:
@@ -97,11 +101,11 @@ def _orders(
 
 
 def _help(
-    kind: bytes, descriptors: Sequence[int], pages: Pages, control: socket.socket
+    kind: bytes, descriptors: Sequence[int], pages: Pages, control: socket.socket, parent: int
 ) -> NoReturn:
-    """Do one task in the new process, and end it."""
+    """Do one task in the new process, and end it. It ends when the process `parent` ends, too."""
     try:
-        end_with(os.getppid())
+        end_with(parent)
         signal.set_wakeup_fd(-1)
         control.close()
         _limit(kind)

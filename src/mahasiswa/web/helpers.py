@@ -2,7 +2,8 @@
 
 Who starts, ends and replaces whom: some seconds after its start, or for its first task, each worker starts a parent of
 helpers (`python -m mahasiswa.server.helper`), which forks one helper for each task. The worker ends a conversation by an order
-to its parent of helpers, which kills the helper and waits for it. The parent of helpers ends, with all helpers, when the
+to its parent of helpers, which kills the helper and waits for it. If a fork fails, the parent of helpers closes the
+connection and sends the errno as one byte. The parent of helpers ends, with all helpers, when the
 worker has closed their socket, and the kernel kills it when the worker is killed, and the helpers when their parent is.
 The next task then starts another parent.
 
@@ -124,6 +125,7 @@ class Helpers:
             talk = _Conversation(reader, writer, silent)
             return await talk.outcome(task, given, answer)
         except (asyncio.IncompleteReadError, ConnectionError, TimeoutError) as error:
+            self._raise_failed_fork()
             log.warning("a helper process did not finish its task: %s", type(error).__name__)
             raise TooBig(wording.TOO_HEAVY) from None
         finally:
@@ -135,6 +137,14 @@ class Helpers:
                     while await reader.read(PIECE_BYTES):
                         pass
             writer.transport.abort()
+
+    def _raise_failed_fork(self) -> None:
+        """Raise the error of a fork, if the parent of helpers has reported one."""
+        reported = b""
+        with suppress(OSError):  # there is none, or the parent of helpers was killed
+            reported = self._control.recv(1)
+        if reported:
+            raise OSError(reported[0], os.strerror(reported[0])) from None
 
     def close(self) -> None:
         """End all helpers and their parent."""

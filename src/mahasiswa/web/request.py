@@ -21,7 +21,7 @@ from mahasiswa.work import PAGE_MAX_BYTES, Busy, Limits
 
 # Errors of the operating system that are no fault of the program.
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
-NO_FILE_DESCRIPTOR = (errno.EMFILE, errno.ENFILE)
+NO_ROOM = (errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOMEM)  # for a file or a process
 
 T = TypeVar("T")
 
@@ -123,7 +123,7 @@ class BareRequest(StarletteRequest):
             is_search = is_late and self.query_params.get("cari") and not self.list_query
             return "search too long" if is_search else "not read"
         number = error.errno if isinstance(error, OSError) else None
-        if number in DISK_FULL + NO_FILE_DESCRIPTOR:
+        if number in DISK_FULL + NO_ROOM:
             log.error("the operating system refused: %s", error)
             return "disk full" if number in DISK_FULL else "busy"
         log.error("an unexpected error (request %s)", self.number, exc_info=error)
