@@ -1,6 +1,7 @@
 """Faults around the main process: its output, its forks and its notices end no supervision and block nothing."""
 
 import os
+import re
 import signal
 import sys
 from collections.abc import Mapping
@@ -11,6 +12,8 @@ import pytest
 from harness import Service
 from processes import children, until
 from sockets import Line
+
+from mahasiswa.server.supervisor import RESTART_SECONDS
 
 EXEC = "os.execv(sys.executable, [sys.executable, '-m', 'mahasiswa'])"
 
@@ -26,11 +29,11 @@ except BlockingIOError:
     os.set_blocking(1, True)
 """
 
-# The first start of the worker, of the back-up, and of the worker that replaces a killed one.
+# The first two starts of the worker, the first one of the back-up, and that of the worker that replaces a killed one.
 FAILED_FORKS = """
 fork, calls = os.fork, itertools.count()
 def fails_at_times():
-    if next(calls) in (1, 3, 5):
+    if next(calls) in (1, 2, 4, 6):
         raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
     return fork()
 os.fork = fails_at_times
@@ -68,6 +71,19 @@ def test_a_fault_around_the_main_process_ends_no_supervision(
         with service.site() as site:
             assert site.add("1", "Siti", "Solo").status_code == 302
         assert service.stop() == 0
+
+
+def test_a_worker_that_cannot_be_started_is_started_later(tmp_path: Path) -> None:
+    """The pause grows, because each attempt takes open files of the main process."""
+    forks = FAILED_FORKS.replace("(1, 2, 4, 6)", "(1, 2, 3)").replace(
+        "    if next", "    os.write(2, b'fork at %f\\n' % time.monotonic())\n    if next"
+    )
+    command = (sys.executable, "-c", f"import errno, itertools, os, sys, time\n{forks}")
+    with Service(tmp_path / "a.db", command=command) as service:
+        log = service.stderr()
+    assert log.count("ERROR a worker could not be started: Resource") == 3
+    last_failure, start = map(float, re.findall("fork at (.+)", log)[3:5])
+    assert start - last_failure >= 4 * RESTART_SECONDS
 
 
 def test_a_standard_error_that_nobody_reads_stops_nothing(tmp_path: Path) -> None:

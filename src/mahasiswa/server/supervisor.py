@@ -3,7 +3,6 @@
 import errno
 import fcntl
 import logging
-import math
 import multiprocessing
 import os
 import resource
@@ -17,7 +16,7 @@ from importlib import metadata
 from multiprocessing.connection import wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 from mahasiswa.logs import (
     STANDARD_ERROR,
@@ -35,6 +34,8 @@ from mahasiswa.system.parent import end_with
 SHUTDOWN_SECONDS = 4.5
 # Minimum time between two starts of a worker, so that a failing one keeps no processor busy.
 RESTART_SECONDS = 0.5
+# The same after forks that failed. multiprocessing leaves four files open at each of them.
+RESTART_MAX_SECONDS = 30.0
 CHECK_SECONDS = 1.0  # time between two checks of the workers
 SILENT_SECONDS = 30.0  # a worker whose event loop does not run for so long is killed and replaced
 # Time between two checks of the newest back-up, and before a failed one is tried again.
@@ -154,6 +155,7 @@ class _Worker:
         self.process: BaseProcess | None = None
         self.accepts = False
         self._start_at = self._beat_at = 0.0
+        self._pause = RESTART_SECONDS  # after a start
 
     def check(self, now: float, *, was_stopped: bool) -> None:
         """Start the process if it is absent, and kill it if its event loop has not run for long."""
@@ -181,13 +183,15 @@ class _Worker:
     def _start(self, now: float) -> None:
         from mahasiswa.server import worker  # noqa: PLC0415 - slow to import, and not needed if the service cannot start
 
-        self._start_at = now + RESTART_SECONDS
+        self._start_at = now + self._pause
         self._beat_at = now
         try:
             self.beats, sender = forking.Pipe(duplex=False)
             with sender:
                 self.process = _started(worker.run, *self._arguments, sender)
+            self._pause = RESTART_SECONDS
         except OSError as error:
+            self._pause = min(2 * self._pause, RESTART_MAX_SECONDS)
             log.error("a worker could not be started: %s", error.strerror)  # noqa: TRY400 - it is tried again
 
 
@@ -195,20 +199,24 @@ class _Backups:
     """Starts a process that makes a back-up if the newest one is old enough: at the start, and then every hour."""
 
     def __init__(self, settings: Settings) -> None:
-        self._settings = settings
-        self._check_at = (
-            0.0
-            if settings.backup_dir and isinstance(settings.database_url, SQLiteURL)
-            else math.inf
+        url = settings.database_url
+        folder = settings.backup_dir
+        max_age = settings.backup_hours * 3600 - BACKUP_CHECK_SECONDS / 2
+        self._arguments = (
+            (url.address, folder, max_age, os.getpid())
+            if isinstance(url, SQLiteURL) and folder
+            else None
         )
+        self._check_at = 0.0
         self.process: BaseProcess | None = None
 
     def check(self) -> None:
         """Start the process if it is time, and if the last one has ended."""
         now = time.monotonic()
-        if now > self._check_at and not (self.process and self.process.is_alive()):
+        is_running = self.process and self.process.is_alive()
+        if self._arguments and now > self._check_at and not is_running:
             try:
-                self.process = _started(_back_up, self._settings, os.getpid())
+                self.process = _started(_back_up, *self._arguments)
                 self._check_at = now + BACKUP_CHECK_SECONDS
             except OSError as error:
                 log.error("a back-up could not be started: %s", error.strerror)  # noqa: TRY400 - it is tried again
@@ -225,17 +233,15 @@ def _started(target: Callable[..., None], *arguments: object) -> BaseProcess:
     return process
 
 
-def _back_up(settings: Settings, parent: int) -> None:
+def _back_up(file: Path, folder: Path, max_age_seconds: float, parent: int) -> None:
     end_with(parent)
     signal.set_wakeup_fd(-1)  # inherited from the main process, as its handlers are
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # removes the unfinished file
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
     from mahasiswa.store.sqlite.keeping import keep_backups  # noqa: PLC0415 - PostgreSQL does not need it
 
-    used = cast("Any", settings)  # with an SQLite file and a folder, see _Backups
-    max_age = settings.backup_hours * 3600 - BACKUP_CHECK_SECONDS / 2
     try:
-        keep_backups(used.database_url.address, used.backup_dir, max_age)
+        keep_backups(file, folder, max_age_seconds)
     except OSError as error:
         log.error("the outcome of the back-up could not be noted: %s", error.strerror)  # noqa: TRY400 - a traceback tells the operator nothing
 
