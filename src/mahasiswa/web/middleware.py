@@ -80,6 +80,7 @@ class Middleware:
             status = CLIENT_DISCONNECTED
             log.warning("an answer was cut off: %s", reason)
         except Exception:  # in the middle of a response, which is cut off
+            status = 500
             log.exception("an answer could not be completed")
             raise
         finally:

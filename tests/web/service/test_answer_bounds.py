@@ -277,6 +277,21 @@ def test_an_answer_that_its_client_has_not_taken_counts_as_499(tmp_path: Path) -
         )  # with the first visit
 
 
+def test_an_answer_that_a_fault_of_the_service_cuts_counts_as_500(tmp_path: Path) -> None:
+    """A long list is streamed, and its table is gone before the second chunk."""
+    with Service(tmp_path / "a.db", {"METRICS": "1"}) as service, Line(service.port) as line:
+        records = "SELECT i, hex(zeroblob(500)), 'Solo' FROM n"
+        ask(tmp_path / "a.db", RECORDS.format(count=20_000) + records)
+        with ExitStack() as stack:
+            client = connected(service, stack, get("/"))
+            assert client.recv(12) == b"HTTP/1.1 200"
+            run_elsewhere(tmp_path / "a.db", "ALTER TABLE mahasiswa RENAME TO elsewhere")
+            while client.recv(1 << 20):
+                pass
+        until(lambda: "an answer could not be completed" in service.stderr())
+        assert b'route="/",method="GET",status="500"' in line.get("/metrics").body
+
+
 def test_additions_that_wait_count_as_python_holds_their_texts(tmp_path: Path) -> None:
     """An emoji makes a text of 62 KB four times as long, and another program has locked the file."""
     with (
