@@ -143,7 +143,7 @@ LIMITS = [
     ("time in which the event loop of a worker does not run", "{SILENT_SECONDS}", "the worker is killed and replaced"),
     ("time from SIGTERM to the end of the workers", "{SHUTDOWN_SECONDS}", "requests in flight are cut off"),
     ("request bodies in the memory of a worker; the part for forms alone", "{BODIES_MAX_BYTES}; {FORMS_RESERVED_BYTES}", "503"),
-    ("uploads and confirmations that arrive at the same time", "{MAX_LARGE_BODIES}", "of the address that has most, the one that has stood for longest is refused"),
+    ("uploads and confirmations that arrive at the same time", "{MAX_LARGE_BODIES}; {LARGE_BODIES_MAX_BYTES}", "of the address that has most, the one that has stood for longest is refused"),
     (
         "answers in the memory of a worker that clients have not taken yet; the part for those of {SMALL_BYTES}",
         "{ANSWERS_MAX_BYTES}; {SMALL_ANSWERS_RESERVED_BYTES}",

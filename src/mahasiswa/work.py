@@ -8,10 +8,11 @@ only place with these limits; docs/reference.md shows it.
 import asyncio
 import logging
 import math
-from collections import Counter
+from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager, suppress
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeVar, cast
 
 # Of a step of a web request in the database, including its time in the queue.
@@ -32,6 +33,8 @@ PAGE_MAX_BYTES = 16 * 1024 * 1024  # of a page, before it is compressed
 SENT_FILES_MAX = 32
 SENT_FILES_MAX_BYTES = 1024 * 1024 * 1024
 MAX_LARGE_BODIES = 16  # uploads and confirmations that arrive at the same time
+# Their maximum bytes. They end before the budget of bodies is full, which would refuse the next one instead.
+LARGE_BODIES_MAX_BYTES = BODIES_MAX_BYTES - FORMS_RESERVED_BYTES - 1024 * 1024
 
 S = TypeVar("S", bound=Sequence[Any])
 T = TypeVar("T")
@@ -211,7 +214,8 @@ class Client(Protocol):
         """When it has last taken or sent a byte, in seconds of time.monotonic()."""
 
 
-class _Held(NamedTuple):
+@dataclass
+class _Held:
     thing: object
     size: int
     clients: dict[Callable[[], None], tuple[str, Client]]
@@ -242,9 +246,15 @@ class SlowClients:
     def hold(self, thing: object, size: int, client: Client, cut_off: Callable[[], None]) -> None:
         """Count a thing of `size` bytes until this client releases it."""
         if id(thing) not in self._held:
-            self._make_room(size)
+            self._make_room(1, size)
             self._held[id(thing)] = _Held(thing, size, {})
         self._held[id(thing)].clients[cut_off] = client.address(), client
+
+    def grow(self, thing: object, size: int) -> None:
+        """Count further bytes of a thing that is held."""
+        if held := self._held.get(id(thing)):
+            self._make_room(0, size)
+            held.size += size
 
     def release(self, thing: object, cut_off: Callable[[], None]) -> None:
         if held := self._held.get(id(thing)):
@@ -252,9 +262,9 @@ class SlowClients:
             if not held.clients:
                 del self._held[id(thing)]
 
-    def _make_room(self, size: int) -> None:
+    def _make_room(self, things: int, size: int) -> None:
         while self._held and (
-            len(self._held) >= self._max_things
+            len(self._held) + things > self._max_things
             or sum(held.size for held in self._held.values()) + size > self._max_bytes
         ):
             log.warning(
@@ -263,8 +273,11 @@ class SlowClients:
             self._cut_off_one()
 
     def _cut_off_one(self) -> None:
-        counts = Counter(address for held in self._held.values() for address in held.addresses())
-        ((greediest, _),) = counts.most_common(1)
+        shares: defaultdict[str, float] = defaultdict(float)  # of the room
+        for held in self._held.values():
+            for address in held.addresses():
+                shares[address] += 1 / self._max_things + held.size / self._max_bytes
+        greediest = max(shares, key=shares.__getitem__)
         theirs = [held for held in self._held.values() if greediest in held.addresses()]
         slowest = min(theirs, key=lambda held: held.moved_at(greediest))
 
@@ -285,4 +298,4 @@ class Limits:
             "versions of the list", math.inf, SHARED_ANSWERS_MAX_BYTES
         )
         self.files = SlowClients("files", SENT_FILES_MAX, SENT_FILES_MAX_BYTES)
-        self.uploads = SlowClients("uploads", MAX_LARGE_BODIES, BODIES_MAX_BYTES)
+        self.uploads = SlowClients("uploads", MAX_LARGE_BODIES, LARGE_BODIES_MAX_BYTES)

@@ -177,21 +177,27 @@ def _decode(text: bytes) -> bytes:
 async def read_large_body(request: BareRequest) -> AsyncIterator[tuple[bytearray, str]]:
     """Read an upload, or the form of a preview or of ticks; yield it and its boundary, or a blank text. Raise BodyRefused, Busy.
 
-    If many of them arrive, the slowest one ends. The body counts in the budget until the end of the block.
+    If many of them arrive, or long ones, the slowest one ends. The body counts in the budget until the end of the block.
     """
     is_upload = request.route is not None and request.route.body == "upload"
     boundary = _boundary(request) if is_upload else ""
     limit = UPLOAD_MAX_BYTES + FORM_MAX_BYTES if is_upload else MAX_CONFIRMED_BYTES
     problem: ProblemName = "file too large" if is_upload else "confirmation too large"
     connection = request.connection
+    uploads = request.limits.uploads
     with request.limits.bodies.hold() as count:
+
+        def count_received(length: int) -> None:
+            uploads.grow(count, length)
+            count(length)
+
         if connection:
-            request.limits.uploads.hold(count, 0, connection, connection.give_body_up)
+            uploads.hold(count, 0, connection, connection.give_body_up)
         try:
-            body = await read_body(request, limit, problem, count)
+            body = await read_body(request, limit, problem, count_received)
         finally:
             if connection:
-                request.limits.uploads.release(count, connection.give_body_up)
+                uploads.release(count, connection.give_body_up)
         if not is_upload:
             _check_form(request, body)
         yield body, boundary
