@@ -17,7 +17,8 @@ from threading import Thread
 
 STANDARD_OUTPUT = 1
 STANDARD_ERROR = 2
-WRITE_MAX_BYTES = select.PIPE_BUF  # a pipe takes them as a whole or not at all
+# Of up to four bytes; a pipe takes so many as a whole or not at all.
+WRITE_MAX_CHARACTERS = select.PIPE_BUF // 4 - 1
 QUEUE_MAX_LINES = 1000  # that wait for the thread of a worker
 # In which the thread gathers lines. If it woke for each of them, an addition would take 15% longer (2026-11-23).
 GATHER_SECONDS = 0.05
@@ -63,10 +64,10 @@ def write_line(level: int, text: str) -> None:
 
 
 class Lines:
-    """Writes lines to standard error. A line without room is counted, and the next one says how many are missing."""
+    """Writes lines to standard error. One that could not be written is counted, and a later one says how many are missing."""
 
     def __init__(self) -> None:
-        self._missing = 0
+        self._missing = 0  # that found no room; in a worker since its start
         self._waiting: SimpleQueue[str | None] = SimpleQueue()
         self._thread: Thread | None = None
 
@@ -83,36 +84,55 @@ class Lines:
             self._thread.join(END_SECONDS)
 
     def write(self, text: str) -> None:
-        if self._missing:
-            gap = f"{self._missing} lines of the log are missing"
-            text = f"{line(logging.WARNING, time.time(), gap)}\n{text}"
-        has_room = self._queue(text) if self._thread else write_now(STANDARD_ERROR, text)
-        self._missing = 0 if has_room else self._missing + 1
-
-    def _queue(self, text: str) -> bool:
-        has_room = self._waiting.qsize() < QUEUE_MAX_LINES
-        if has_room:
+        if self._thread and self._waiting.qsize() < QUEUE_MAX_LINES:
             self._waiting.put(f"{text}\n")
-        return has_room
+        elif self._thread or not write_now(STANDARD_ERROR, _gap(self._missing) + text):
+            self._missing += 1
+        else:
+            self._missing = 0
 
     def _write_waiting(self) -> None:
         """Write the lines that wait, all at once, until the end."""
         texts: list[str | None] = []
+        lost = told = 0  # lines that the disk had no room for, and those that a line has told of
         while None not in texts:
             texts = [self._waiting.get()]
             time.sleep(GATHER_SECONDS)
             while not self._waiting.empty():
                 texts.append(self._waiting.get())
-            with suppress(OSError):  # a full disk, for example
-                os.write(STANDARD_ERROR, _encoded("".join(filter(None, texts))))
+            missing = self._missing + lost - told
+            if not _unwritten(_gap(missing)):
+                told += missing
+            lost += _unwritten("".join(filter(None, texts)))
 
 
 lines = Lines()
 
 
+def _gap(missing: int) -> str:
+    """The line that says how many are missing; no line if none is."""
+    text = f"{missing} lines of the log are missing"
+    return f"{line(logging.WARNING, time.time(), text)}\n" if missing else ""
+
+
+def _unwritten(text: str) -> int:
+    """Write lines to standard error; return the number of those that it did not take, as on a full disk."""
+    data = _encoded(text)
+    with suppress(OSError):
+        while data:
+            data = data[os.write(STANDARD_ERROR, data) :]
+    return data.count(b"\n")
+
+
 def write_now(file: int, text: str) -> bool:
-    """Write a line, which is cut if it is long; False if there is no room for it, or no such file."""
-    data = _encoded(text[: WRITE_MAX_BYTES // 4] + "\n")
+    """Write a text; False if there is no room for it, or no such file. If it is long, it is cut after its first line.
+
+    The last line of a traceback names the error.
+    """
+    first, end, rest = text.partition("\n")
+    first = first[: WRITE_MAX_CHARACTERS - len(end)]
+    room = WRITE_MAX_CHARACTERS - len(first + end)
+    data = _encoded(f"{first}{end}{rest[max(0, len(rest) - room) :]}\n")
     with suppress(OSError):
         if stat.S_ISSOCK(os.fstat(file).st_mode):
             with socket.socket(fileno=os.dup(file)) as receiver:

@@ -2,6 +2,7 @@
 
 import os
 import re
+import resource
 import signal
 import sys
 from collections.abc import Mapping
@@ -9,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from harness import Service
+from harness import Service, StartError
 from processes import children, until
 from sockets import Line
 
@@ -117,3 +118,48 @@ def test_a_standard_error_that_nobody_reads_stops_nothing(tmp_path: Path) -> Non
             assert service.stop() == 0
     finally:
         os.close(reader)
+
+
+def test_lines_that_a_full_disk_does_not_take_are_counted(tmp_path: Path) -> None:
+    """The worker's thread writes the first bytes of a line. When there is room again, a line says how many are missing."""
+    with Service(tmp_path / "a.db") as service, Line(service.port) as line:
+        (worker,) = children(service.pid)
+        line.get("/tidak/ada")
+        until(lambda: " 404 " in service.stderr())
+        _, most = resource.prlimit(worker, resource.RLIMIT_FSIZE)
+        full = len(service.stderr()) + 10
+        resource.prlimit(worker, resource.RLIMIT_FSIZE, (full, most))
+        for _ in range(5):
+            line.get("/tidak/ada")
+        until(lambda: len(service.stderr()) == full)
+        resource.prlimit(worker, resource.RLIMIT_FSIZE, (most, most))
+        line.get("/tidak/ada")
+
+        def missing() -> int:
+            return sum(
+                map(int, re.findall(r"(\d+) lines of the log are missing", service.stderr()))
+            )
+
+        until(lambda: missing() > 0 and missing() + service.stderr().count(" 404 ") == 7)
+
+
+FAILING_LOOK = """
+import mahasiswa.server.supervisor as supervisor
+def fails(self, depth=40):
+    return fails_too(self, depth - 1)
+def fails_too(self, depth):
+    return fails(self, depth) if depth else 1 / 0
+supervisor._Supervisor._check_workers = fails
+from mahasiswa.commands.cli import main
+main()
+"""
+
+
+def test_a_long_traceback_of_the_main_process_keeps_its_end(tmp_path: Path) -> None:
+    """The line of the log is cut, because a pipe takes 4 KB as a whole. Its last line names the error."""
+    with pytest.raises(StartError) as raised:
+        Service(tmp_path / "a.db", command=(sys.executable, "-c", FAILING_LOOK))
+    # Then Python writes the whole traceback.
+    logged = raised.value.stderr.partition("Traceback (most recent call last)")[0]
+    assert "ERROR the main process has failed" in logged
+    assert logged.endswith("ZeroDivisionError: division by zero\n")
