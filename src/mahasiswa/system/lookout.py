@@ -4,7 +4,7 @@ import errno
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from pathlib import Path
-from threading import Thread
+from threading import Lock, Thread
 from typing import Any, TypeVar, cast
 
 T = TypeVar("T")
@@ -12,6 +12,7 @@ T = TypeVar("T")
 LOOK_SECONDS = 5.0  # maximum wait for the list of a folder
 
 _looks: dict[Path, Future[Any]] = {}
+_lock = Lock()
 
 
 def listed(folder: Path) -> Sequence[Path]:
@@ -24,10 +25,11 @@ def looked(place: Path, read: Callable[[Path], T]) -> T:
 
     While a thread hangs, there is no second one for the place: all callers wait for the first.
     """
-    look = _looks.get(place)
-    if look is None or look.done():
-        look = _looks[place] = Future()
-        Thread(target=_look, args=(place, read, look), daemon=True).start()
+    with _lock:
+        look = _looks.get(place)
+        if look is None or look.done():
+            look = _looks[place] = Future()
+            Thread(target=_look, args=(place, read, look), daemon=True).start()
     try:
         return cast("T", look.result(LOOK_SECONDS))
     except TimeoutError:

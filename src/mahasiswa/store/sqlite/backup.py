@@ -110,7 +110,10 @@ def backup_into(source: Path, kept_in: Path | None, max_age_seconds: float) -> P
 
 
 def refuse_if_lost(path: Path, folder: Path | None) -> None:
-    """Raise NeedsRepair if the database is missing or has no tables, and a copy of that name has records."""
+    """Raise NeedsRepair if the database is missing or has no tables, and a copy of that name has records.
+
+    Only such a start waits for a folder that hangs, for LOOK_SECONDS.
+    """
     if not _has_no_tables(path):
         return
     for file in _all_copies(path, folder):
