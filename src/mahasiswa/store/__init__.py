@@ -188,7 +188,7 @@ class Store(ABC):
 
         # Ordered, so that two transactions which lock the same records cannot deadlock.
         expected = _by_record(writes)
-        for records in parts(sorted(expected)):
+        for records in parts(sorted(expected), characters):
             nims = [record.nim for record in records]
             stored = yield from by_nim(self.sql, self.sql.find_locked, nims)
             for record in records:
@@ -215,10 +215,10 @@ class Store(ABC):
         for nims in slices(removed, PART_RECORDS):
             yield self.sql.delete, self.sql.of(*nims)
         new: set[str] = set()
-        for records in parts(added):
+        for records in parts(added, characters):
             rows = yield self.sql.add_all, {"records": as_json(records)}
             new |= {nim for (nim,) in rows}
-        for records in parts(changed):
+        for records in parts(changed, characters):
             yield self.sql.update_all, {"records": as_json(records)}
         yield self.sql.end_batch, {}
 
@@ -361,10 +361,15 @@ def _refuse_changed(record: Mahasiswa, current: Mahasiswa | None, expected: str 
     refuse_nul(*record)
 
 
-def parts(records: Sequence[Mahasiswa]) -> Iterator[Sequence[Mahasiswa]]:
-    """The records in parts that one call may handle: at most PART_RECORDS, and none after PART_CHARACTERS."""
-    for few in slices(records, PART_RECORDS):
-        yield from groups(few, lambda record: sum(map(len, record)), PART_CHARACTERS)
+def parts(items: Sequence[T], length: Callable[[T], int]) -> Iterator[Sequence[T]]:
+    """Records in parts that one call may handle: at most PART_RECORDS, and none after PART_CHARACTERS."""
+    for few in slices(items, PART_RECORDS):
+        yield from groups(few, length, PART_CHARACTERS)
+
+
+def characters(texts: Iterable[str | None]) -> int:
+    """The length of the texts of a record."""
+    return sum(map(len, filter(None, texts)))
 
 
 def refuse_nul(nim: str | None, nama: str | None = "", alamat: str | None = "") -> None:

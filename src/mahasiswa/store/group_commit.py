@@ -6,12 +6,14 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar
 
+from mahasiswa.store import parts
 from mahasiswa.store.store_errors import Locked, StoreError, Unavailable
 from mahasiswa.work import CHANGE, STEP_TIMEOUT_SECONDS, Slots
 
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
+R = TypeVar("R")
 
 
 class QueuedChange(NamedTuple, Generic[T]):
@@ -22,28 +24,30 @@ class QueuedChange(NamedTuple, Generic[T]):
     deadline: float
 
 
-class GroupCommit(Generic[T]):
-    """Collects changes while one group is written to the disk; they become the next group.
+class GroupCommit(Generic[T, R]):
+    """Collects changes while one group is written to the disk; they become the next groups.
 
     `commit` makes a group durable. It returns for each change its result if it is stored, otherwise the error. If it raises,
     nothing was stored. A change that is Locked is queued again until its deadline. A change whose deadline has passed
-    is not started.
+    is not started. A group is a part as `parts` makes it, by the `length` of each change.
     """
 
     def __init__(
         self,
         slots: Slots,
-        commit: Callable[[Sequence[QueuedChange[T]]], Awaitable[Sequence[object]]],
+        commit: Callable[[Sequence[QueuedChange[T]]], Awaitable[Sequence[R | StoreError]]],
+        length: Callable[[T], int] = lambda _: 0,
     ) -> None:
         self._slots = slots
         self._commit = commit
+        self._length = length
         self._queue: list[QueuedChange[T]] = []
         self._running: asyncio.Task[None] | None = None
 
-    async def write(self, change: T, timeout_seconds: float = STEP_TIMEOUT_SECONDS) -> object:
+    async def write(self, change: T, timeout_seconds: float = STEP_TIMEOUT_SECONDS) -> R:
         """Queue a change, wait until it is on disk, return its result; raise Busy, or the StoreError of `commit` for it."""
         self._slots.count_waiting(CHANGE, 1)
-        answer = asyncio.get_running_loop().create_future()
+        answer: asyncio.Future[R] = asyncio.get_running_loop().create_future()
         self._queue.append(QueuedChange(change, answer, time.monotonic() + timeout_seconds))
         if self._running is None:
             self._running = asyncio.create_task(self._run())
@@ -55,8 +59,8 @@ class GroupCommit(Generic[T]):
 
     async def _run(self) -> None:
         while self._queue:
-            group = self._queue
-            self._queue = []
+            group = next(parts(self._queue, lambda queued: self._length(queued.change)))
+            del self._queue[: len(group)]
             for queued, outcome in zip(group, await self._outcomes(group), strict=True):
                 if isinstance(outcome, Locked) and queued.deadline > time.monotonic():
                     self._queue.append(queued)
@@ -70,7 +74,7 @@ class GroupCommit(Generic[T]):
                     queued.answer.set_result(outcome)
         self._running = None
 
-    async def _outcomes(self, group: Sequence[QueuedChange[T]]) -> Sequence[object]:
+    async def _outcomes(self, group: Sequence[QueuedChange[T]]) -> Sequence[R | StoreError]:
         now = time.monotonic()
         in_time = [queued for queued in group if queued.deadline > now]
         try:

@@ -15,7 +15,7 @@ from stores import SITI, Outcome, attempt, attempt_all, opened, read_all
 
 from mahasiswa.record import Mahasiswa, Write, digest
 from mahasiswa.settings import PostgresURL
-from mahasiswa.store import Store
+from mahasiswa.store import PART_CHARACTERS, PART_RECORDS, Store
 from mahasiswa.store.engines import engine_of
 from mahasiswa.store.postgres.pool import MAX_ATTEMPTS
 from mahasiswa.store.store_errors import Changed, NotInHistory, Refused, Unavailable
@@ -58,6 +58,29 @@ async def test_a_batch_with_refused_additions_keeps_the_order(
     }  # fmt: skip
     assert await attempt_all(*(store.add(*write) for write in writes)) == [*writes.values()]
     assert await read_all(store) == [("1", "Ani", "Solo"), ("2", "Siti", "Solo")]
+
+
+@pytest.mark.parametrize(
+    ("count", "nama", "largest"),
+    [
+        (2 * PART_RECORDS - 1, "Ani", PART_RECORDS),
+        (50, '"' * 30_000, PART_CHARACTERS // 30_000 + 1),
+    ],
+    ids=["many", "long"],
+)
+async def test_a_batch_of_waiting_additions_is_bounded(
+    url: PostgresURL, store: Store, count: int, nama: str, largest: int
+) -> None:
+    """The event loop quotes the texts of a batch in one step. Those beyond its number and length are the next batch."""
+    with psycopg.connect(url.address) as other:
+        other.execute("LOCK TABLE mahasiswa IN SHARE MODE")
+        adding = [asyncio.create_task(store.add(*SITI))]
+        await until(lambda: awaited_locks(url.address))
+        adding += [asyncio.create_task(store.add(f"x{n}", nama, "Solo")) for n in range(count)]
+        await asyncio.sleep(0)  # every addition is queued now
+    await asyncio.gather(*adding)
+    sizes = execute(url.address, "SELECT count(*) FROM mahasiswa GROUP BY xmin::text")
+    assert max(sizes) == (largest,)
 
 
 async def test_a_refused_addition_does_not_make_its_neighbours_wait_for_locks_of_others(

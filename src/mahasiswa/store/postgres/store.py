@@ -13,7 +13,7 @@ from psycopg import errors
 
 from mahasiswa.record import Mahasiswa
 from mahasiswa.shared_task import SharedTask, retrieve_exception
-from mahasiswa.store import Store, as_json, refuse_nul
+from mahasiswa.store import Store, as_json, characters, refuse_nul
 from mahasiswa.store.group_commit import GroupCommit, QueuedChange
 from mahasiswa.store.history_items import NAMES_CHANGE, OLEH, ItemKey, key_of
 from mahasiswa.store.postgres import postgres_sql as sql
@@ -65,7 +65,9 @@ class PostgresStore(Store):
         self._versions = SharedTask(
             lambda asked: self.pool.read(LIST, _version, asked + REQUEST_TIMEOUT_SECONDS)
         )
-        self._additions = GroupCommit(slots, self._commit_additions)
+        self._additions = GroupCommit(
+            slots, self._commit_additions, lambda addition: characters(addition.texts)
+        )
         self._running: set[asyncio.Task[Any]] = set()
 
     async def version(self) -> str | None:
@@ -94,8 +96,7 @@ class PostgresStore(Store):
         refuse_nul(nim, nama, alamat)
         # One transaction for each, on ten connections, would store an eighth as many per second.
         addition = Addition((nim, nama, alamat), OLEH.get(), NAMES_CHANGE.get())
-        key = await self._additions.write(addition, REQUEST_TIMEOUT_SECONDS)
-        return cast("ItemKey | None", key)
+        return await self._additions.write(addition, REQUEST_TIMEOUT_SECONDS)
 
     async def run(self, steps: Callable[[], Steps[T]], kind: Kind = EDIT) -> T:
         deadline = self.pool.deadline()
