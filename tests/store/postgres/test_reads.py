@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 import psycopg
 import pytest
+from harness import Service
 from postgres import Server, awaited_locks, execute, until
 from stores import SITI, attempt, read_all
 
@@ -155,6 +156,28 @@ async def test_a_snapshot_of_long_texts_is_given_up_before_they_are_read(
         assert tracemalloc.get_traced_memory()[1] < 10 * 1024 * 1024
     finally:
         tracemalloc.stop()
+
+
+# As many as a page is kept for, and some with texts as long as an import can make them: 15 MB each.
+MANY = "SELECT i, repeat('aก', 300), 'b' || i FROM generate_series(1, 12000) AS i"
+LONG = "SELECT i, repeat('aก', 16000), repeat('กa', 16000) FROM generate_series(1, 120) AS i"
+
+
+@pytest.mark.parametrize(
+    ("records", "method", "path"),
+    [
+        (MANY, "GET", "/"),
+        (LONG, "GET", "/"),
+        (LONG, "GET", "/mahasiswa/ekspor.csv"),
+    ],
+)
+def test_no_read_of_long_texts_keeps_the_event_loop(
+    address: str, records: str, method: str, path: str
+) -> None:
+    """Others are answered meanwhile. The clock in the worker would fail this test."""
+    with Service(address) as service, service.client() as client:
+        execute(address, f"INSERT INTO mahasiswa {records}")
+        assert client.request(method, path).status_code in (200, 302)
 
 
 # ---- the search

@@ -97,6 +97,13 @@ SELECT count(*) > %(records)s
   OR sum(octet_length(nim) + octet_length(nama) + octet_length(alamat) + 3) > %(bytes)s
 FROM (SELECT nim, nama, alamat FROM mahasiswa LIMIT %(records)s + 1) AS m"""
 
+# All records as Snapshot.packed, and their number.
+PACKED = """
+SELECT count(*), coalesce(string_agg(
+  convert_to(nim, 'UTF8') || '\\x00' || convert_to(nama, 'UTF8') || '\\x00' || convert_to(alamat, 'UTF8'),
+  '\\x00' ORDER BY nim
+), '') FROM mahasiswa"""
+
 # The texts of 2,000 records could take 480 MB.
 DECLARE_CHUNKS = "DECLARE chunks NO SCROLL CURSOR FOR {found}"
 FETCH_CHUNK = "FETCH 100 FROM chunks"
@@ -138,7 +145,6 @@ _STATEMENTS = {
     name: re.sub(r"(?<!:):([a-z_]+)", r"%(\1)s", text.replace("%", "%%"))
     for name, text in read_statements(Path(__file__).with_name("sql")).items()
 }
-FEW = _STATEMENTS.pop("few")
 NEWEST_ENTRIES = _STATEMENTS.pop("newest_entries")
 
 

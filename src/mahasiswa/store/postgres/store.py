@@ -5,7 +5,6 @@ import json
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from functools import partial
-from itertools import chain
 from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 
 import psycopg
@@ -33,8 +32,6 @@ from mahasiswa.store.shared_sql import Parameters
 from mahasiswa.store.store_errors import Locked, Refused, StoreError, TookTooLong, Unavailable
 from mahasiswa.work import CHANGE, EDIT, IMPORT, KINDS, LIST, Busy, Kind, Slots
 
-# Records of a snapshot that one statement reads. Other requests get the event loop after them.
-SNAPSHOT_ROWS = 5000
 TIMER_RESOLUTION_SECONDS = 0.002  # the event loop's timers may fire this much too early
 
 T = TypeVar("T")
@@ -86,9 +83,12 @@ class PostgresStore(Store):
             ((version,),) = await execute(db, sql.VERSION) if is_known else ((None,),)
             limits = {"records": at_most, "bytes": SNAPSHOT_MAX_BYTES}
             ((is_longer,),) = await execute(db, sql.IS_LONGER_THAN, limits)
-            records = [] if is_longer else await _all_records(db)
-            packed = None if is_longer else "\0".join(chain.from_iterable(records)).encode()
-            return Snapshot(version, len(records), packed, last)
+            if is_longer:
+                return Snapshot(version, 0, None, last)
+            # In binary form nothing is decoded, which would hold the event loop.
+            cursor = await db.execute(sql.PACKED, binary=True)
+            ((total, packed),) = await cursor.fetchall()
+            return Snapshot(version, total, packed, last)
 
         return await self.pool.read(LIST, read, deadline)
 
@@ -225,10 +225,10 @@ class PostgresReader(Reader):
                     )
                 while True:
                     with time_limit(db, self._pool.deadline()):
-                        chunk = await _records(db, sql.FETCH_CHUNK)
-                    if not chunk:
+                        rows = await execute(db, sql.FETCH_CHUNK)
+                    if not rows:
                         return
-                    yield chunk
+                    yield list(map(Mahasiswa._make, rows))
         except psycopg.Error as error:
             raise translate(error) from error
 
@@ -269,20 +269,3 @@ def _next(steps: Steps[object], rows: Rows | None) -> tuple[str, Parameters] | S
         return next(steps) if rows is None else steps.send(rows)
     except StopIteration as end:
         return end
-
-
-async def _all_records(db: AsyncConnection) -> list[Mahasiswa]:
-    found: list[Mahasiswa] = []
-    while True:
-        last = found[-1].nim if found else None
-        read = await _records(db, sql.FEW, {"after": last, "limit": SNAPSHOT_ROWS})
-        found += read
-        if len(read) < SNAPSHOT_ROWS:
-            return found
-
-
-async def _records(
-    db: AsyncConnection, statement: str, parameters: Parameters | None = None
-) -> list[Mahasiswa]:
-    cursor = await db.execute(statement, parameters)
-    return list(map(Mahasiswa._make, await cursor.fetchall()))

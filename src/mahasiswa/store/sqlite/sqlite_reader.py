@@ -1,6 +1,7 @@
 """Reads of one kind of work, on its own threads and connections. With a write-ahead log no writer blocks them."""
 
 import time
+from codecs import getincrementaldecoder
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from itertools import islice
@@ -23,10 +24,12 @@ from mahasiswa.store.sqlite import sqlite_sql as sql
 from mahasiswa.store.sqlite.connection import connect, savepoint
 from mahasiswa.store.store_errors import TookTooLong, Unavailable
 from mahasiswa.system.administrator import command_name
-from mahasiswa.work import STEP_TIMEOUT_SECONDS, Kind, Slots, ended
+from mahasiswa.work import STEP_TIMEOUT_SECONDS, Kind, Slots, ended, slices
 
 # Records of a long read that are handed on at a time: the texts of 2,000 could take 480 MB.
 CHUNK_RECORDS = 100
+
+CHECKED_BYTES = 1024 * 1024  # of a snapshot, whose UTF-8 is checked at a time
 
 INTERRUPT_INTERVAL_SECONDS = 0.05
 """Time between two interrupts of a query. SQLite forgets an interrupt that comes before the query has begun."""
@@ -175,10 +178,18 @@ def read_snapshot(db: apsw.Connection, version: Version | None, at_most: int) ->
         if total > at_most:
             return Snapshot(version, 0, None, last)
         try:
-            packed.decode()
+            _check_utf8(packed)
         except UnicodeDecodeError as error:
             raise Unavailable(NOT_UTF8) from error
         return Snapshot(version, total, packed, last)
+
+
+def _check_utf8(text: bytes) -> None:
+    """Raise UnicodeDecodeError. The check of one piece holds the interpreter's lock, so it is short."""
+    decoder = getincrementaldecoder("utf-8")()
+    for piece in slices(text, CHECKED_BYTES):
+        decoder.decode(piece)
+    decoder.decode(b"", final=True)
 
 
 def fetch(cursor: apsw.Cursor, limit: int | None = None) -> list[tuple[str, str, str]]:

@@ -72,9 +72,3 @@ RETURNING nim
 -- name: update_all
 UPDATE mahasiswa SET nama = record->>1, alamat = record->>2
 FROM json_array_elements(:records::json) AS i (record) WHERE nim = record->>0
-
--- name: few
--- The first records after a nim.
-SELECT nim, nama, alamat FROM mahasiswa
-WHERE nim >= coalesce(:after, '') AND nim IS DISTINCT FROM :after
-ORDER BY nim LIMIT :limit
