@@ -31,14 +31,12 @@ def pretend_unit(
     shown = {
         "ActiveState": "active" if pid else "inactive",
         "Environment": "",
-        "ExecMainStartTimestamp": "",
         "ExecStart": f"{{ path={PROGRAM} ; argv[]={PROGRAM} ; ignore_errors=no }}",
         "FragmentPath": str(ROOT / "packaging" / "systemd" / "mahasiswa.service"),
         "Group": "",
         "MainPID": str(pid),
         "MemoryMax": "infinity",
         "NeedDaemonReload": "no",
-        "NRestarts": "0",
         "StateDirectory": "mahasiswa mahasiswa-backup",
         "UnitFileState": "disabled",
         "User": getpass.getuser() if user is None else user,
@@ -65,5 +63,6 @@ def pretend_unit(
 def pretend_other_unit(folder: Path, name: str, **properties: str) -> None:
     """Let systemctl show a unit, which is loaded, enabled and active unless the properties say otherwise."""
     shown = {"LoadState": "loaded", "UnitFileState": "enabled", "ActiveState": "active"}
+    shown |= {"ExecMainStartTimestamp": "", "NRestarts": "0"}
     lines = [f"{key}={value}" for key, value in (shown | properties).items()]
     (folder / "stubs" / name).write_text("\n".join(lines))

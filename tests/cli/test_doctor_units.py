@@ -5,6 +5,7 @@ tests/install/test_machine.py makes such faults on a booted machine, and types t
 
 import os
 import re
+import shutil
 import signal
 import socket
 import time
@@ -23,6 +24,7 @@ SOURCE = ROOT / "packaging" / "systemd" / UNIT
 # The unit gives one worker enough.
 MEMORY = str(int(re.findall(r"^MemoryMax=(\d+)M", SOURCE.read_text(), re.MULTILINE)[0]) << 20)
 DOCTOR, LITESTREAM = "mahasiswa-doctor.timer", "mahasiswa-litestream.service"
+DUMPS = "mahasiswa-pgdump.timer"
 
 
 class Machine(Operator):
@@ -91,11 +93,6 @@ FAULTS = {
         f"systemd has not read the newest files of {UNIT}",
         "systemctl daemon-reload && systemctl restart mahasiswa",
     ),
-    "an altered unit": (
-        {"FragmentPath": str(SOURCE.with_name("mahasiswa-pgdump.service"))},
-        "is not the unit of this version",
-        f"make -C {ROOT} install && systemctl restart mahasiswa",
-    ),
     "little memory": (
         {"MemoryMax": str(1024 << 20)},
         "1 workers may take 1936 MB, and MemoryMax= has 1024 MB",
@@ -112,6 +109,23 @@ def test_a_fault_of_the_unit_is_found_and_a_command_stands_at_the_end_of_the_lin
     (line,) = machine.wrong()
     assert said in line
     assert line.endswith(f": {command}")
+
+
+@pytest.mark.parametrize("name", [UNIT, DOCTOR, "mahasiswa-alert@.service"])
+def test_an_altered_unit_is_found(machine: Machine, name: str) -> None:
+    """Each installed unit is compared with that of this version. One that is not installed is no fault."""
+    installed = machine.folder / "system"
+    installed.mkdir()
+    for unit in {UNIT, name}:
+        shutil.copy(SOURCE.with_name(unit), installed)
+    machine.properties["FragmentPath"] = str(installed / UNIT)
+    assert machine.wrong() == []
+    with (installed / name).open("a") as file:
+        file.write("# altered\n")
+    (line,) = machine.wrong()
+    assert line.startswith(f"{installed / name} is not the unit of this version. ")
+    restart = "systemctl try-restart mahasiswa mahasiswa-litestream"
+    assert line.endswith(f": make -C {ROOT} install && {restart}")
 
 
 @pytest.mark.parametrize("state", ["inactive", "failed"])
@@ -132,13 +146,19 @@ def test_a_stopped_service_is_found_if_it_is_enabled_or_has_settings(
     assert machine.wrong() == []
 
 
-def test_public_settings_are_found(machine: Machine) -> None:
+@pytest.mark.parametrize(
+    "name", ["mahasiswa.env", "mahasiswa-litestream.env", "mahasiswa-litestream.yml"]
+)
+def test_public_settings_are_found(machine: Machine, name: str) -> None:
     """Settings that only a group may read are no fault. The command of the line mends it."""
-    machine.settings.chmod(0o640)
+    of_litestream = f"{machine.folder}/mahasiswa-litestream.env (ignore_errors=yes)"
+    pretend_other_unit(machine.folder, LITESTREAM, EnvironmentFiles=of_litestream)
+    file = machine.folder / name
+    file.touch(mode=0o640)
     assert machine.wrong() == []
-    machine.settings.chmod(0o644)
+    file.chmod(0o644)
     (line,) = machine.wrong()
-    assert line.startswith(f"Every user of this computer has rights on {machine.settings}. ")
+    assert line.startswith(f"Every user of this computer has rights on {file}. ")
     machine.type_remedy(line)
     assert machine.wrong() == []
 
@@ -149,6 +169,11 @@ OTHERS = {
     "Litestream has stopped": (
         LITESTREAM,
         {"ActiveState": "activating"},
+        "systemctl restart mahasiswa-litestream",
+    ),
+    "Litestream ends again and again": (
+        LITESTREAM,
+        ended(3, 5),
         "systemctl restart mahasiswa-litestream",
     ),
     "Litestream is not used": (LITESTREAM, {"UnitFileState": "disabled"}, ""),
@@ -162,6 +187,15 @@ def test_another_unit_that_does_not_do_its_work_is_found(
     pretend_other_unit(machine.folder, name, **properties)
     found = machine.wrong()
     assert [line.rpartition(": ")[2] for line in found] == ([command] if command else [])
+
+
+@pytest.mark.parametrize("state", ["enabled", "disabled"])
+def test_a_list_in_postgresql_needs_the_timer_of_its_dumps(machine: Machine, state: str) -> None:
+    machine.stops()
+    machine.given["DATABASE_URL"] = f"postgresql://127.0.0.1:{free_port()}/mahasiswa"
+    pretend_other_unit(machine.folder, DUMPS, UnitFileState=state)
+    found = [line for line in machine.wrong() if DUMPS in line]
+    assert found == [f"{DUMPS} is off. Run: {ENABLE} {DUMPS}"] * (state == "disabled")
 
 
 def test_a_start_that_has_the_port_and_does_not_listen_yet_is_no_fault(machine: Machine) -> None:
