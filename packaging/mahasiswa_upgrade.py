@@ -369,7 +369,7 @@ class Machine(Place):
             self._dump()
             # As in mahasiswa-pgdump.service.
             as_service = (
-                "-p User=mahasiswa -p Group=mahasiswa -p EnvironmentFile=/etc/mahasiswa.env"
+                "-p User=mahasiswa -p Group=mahasiswa -p EnvironmentFile=-/etc/mahasiswa.env"
             )
             options = ("--quiet", "--collect", "--wait", "--pipe", *as_service.split())
             # Every user can see a command line, so it must not hold a password.

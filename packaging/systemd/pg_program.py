@@ -15,7 +15,10 @@ SERVICE = "mahasiswa"
 
 def main() -> None:
     """Replace this process by the program of the arguments."""
-    address: dict[str, Any] = conninfo_to_dict(os.environ["DATABASE_URL"])
+    url = os.environ.get("DATABASE_URL", "")
+    if not url.startswith("postgresql:"):
+        sys.exit("/etc/mahasiswa.env, the only settings of dumps, lacks DATABASE_URL=postgresql:…")
+    address: dict[str, Any] = conninfo_to_dict(url)
     if password := address.pop("password", None):
         os.environ["PGPASSWORD"] = password
     # Those that libpq hides in a form, such as sslpassword, have no variable.

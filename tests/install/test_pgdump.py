@@ -160,6 +160,16 @@ def test_the_password_of_the_address_is_on_no_command_line(tmp_path: Path) -> No
     assert (tmp_path / "service").read_text() == "[mahasiswa]\nsslpassword=kunci\n"
 
 
+@pytest.mark.parametrize("address", [{}, {"DATABASE_URL": "sqlite:///mahasiswa.db"}])
+def test_one_line_says_that_the_settings_of_dumps_lack_the_address(
+    address: dict[str, str], tmp_path: Path
+) -> None:
+    """A drop-in of the service's unit may hold it, which a dump does not read."""
+    said = "^[^\n]*\n/etc/mahasiswa.env, the only settings of dumps, lacks DATABASE_URL=postgresql:…\n$"
+    with pytest.raises(AssertionError, match=said):
+        run_line("ExecStart", tmp_path, {"PATH": os.environ["PATH"], **address})
+
+
 def test_a_list_that_has_shrunk_is_an_alarm_by_its_dumps_until_its_number_is_accepted(
     databases: tuple[str, str], tmp_path: Path
 ) -> None:
