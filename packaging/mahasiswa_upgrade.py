@@ -434,7 +434,7 @@ class Container(Place):
         inspect = ("image", "inspect", "--format", "{{.Id}}")
         image = self._podman(*inspect, version).strip()
         env = self._env()
-        if env.get("DATABASE_URL", "").startswith("postgresql:"):
+        if env.get("DATABASE_URL", "").startswith("postgres"):
             raise Failure("the list is in PostgreSQL. Back it up, and start the new image yourself")
         for mount in json.loads(self._inspect("{{json .Mounts}}")):
             if mount["Destination"] == "/data" and re.fullmatch(

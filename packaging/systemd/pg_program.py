@@ -16,7 +16,7 @@ SERVICE = "mahasiswa"
 def main() -> None:
     """Replace this process by the program of the arguments."""
     url = os.environ.get("DATABASE_URL", "")
-    if not url.startswith("postgresql:"):
+    if not url.startswith(("postgresql:", "postgres:")):
         sys.exit("/etc/mahasiswa.env, the only settings of dumps, lacks DATABASE_URL=postgresql:…")
     address: dict[str, Any] = conninfo_to_dict(url)
     if password := address.pop("password", None):

@@ -152,7 +152,7 @@ def test_the_password_of_the_address_is_on_no_command_line(tmp_path: Path) -> No
         "--dbname=user=tu dbname=kampus host=db.example,db2.example port=, sslmode=verify-full"
     )
     for key, service in (("", ""), ("&sslpassword=kunci", " service=mahasiswa")):
-        url = environment["DATABASE_URL"] + key
+        url = environment["DATABASE_URL"].replace("postgresql:", "postgres:") + key
         run_line("ExecStart", tmp_path, environment | {"DATABASE_URL": url})
         address, *options, password = (tmp_path / "said").read_text().splitlines()
         assert address == expected + service
