@@ -19,7 +19,7 @@ from attack import attacked
 from clocks import CLOCK
 from harness import Page, Service
 from processes import children, helpers, is_running, memory, until
-from sockets import CLOSE, Line, post, statuses, upload
+from sockets import CLOSE, Line, get, post, statuses, upload
 from spreadsheets import (
     HEADER,
     HEADER_XML,
@@ -35,6 +35,7 @@ from spreadsheets import (
 
 from mahasiswa import wording
 from mahasiswa.server.helper import PREVIEW_MEMORY_BYTES, PREVIEW_PROCESSOR_SECONDS
+from mahasiswa.system.unfinished import LEFT_SECONDS
 from mahasiswa.web.helpers import PREVIEW_SILENT_SECONDS
 from mahasiswa.work import EXPORT, SENT_FILES_MAX_BYTES
 
@@ -296,6 +297,25 @@ def test_workbooks_of_selections_wait_for_their_turn(tmp_path: Path) -> None:
             (helper,) = until(lambda: exporting(worker))
             os.kill(helper, signal.SIGSTOP)
         until(lambda: not helpers(worker))
+
+
+def test_what_a_killed_worker_leaves_of_a_workbook_is_removed_later(tmp_path: Path) -> None:
+    """Names and addresses stay in the folder of temporary files until an export an hour later."""
+    with Service(tmp_path / "a.db", {"TMPDIR": str(tmp_path)}) as service:
+        with Database(tmp_path / "a.db") as other:
+            other.fill([(f"{n:08}", f"Nama {n}", "Alamat " * 120) for n in range(3_000)])
+        before = {*tmp_path.iterdir()}
+        (worker,) = children(service.pid)
+        with Line(service.port) as line:
+            line.socket.sendall(get("/mahasiswa/ekspor.xlsx"))
+            until(lambda: exporting(worker))
+            (left,) = until(lambda: {*tmp_path.iterdir()} - before)
+            os.kill(worker, signal.SIGKILL)
+        until(lambda: children(service.pid) not in ([], [worker]))
+        an_hour_ago = time.time() - LEFT_SECONDS
+        os.utime(left, (an_hour_ago, an_hour_ago))
+        assert service.raw(get("/mahasiswa/ekspor.xlsx"), 60).startswith(b"HTTP/1.1 200 ")
+        assert not left.exists()
 
 
 def test_little_memory_is_a_page(tmp_path: Path) -> None:

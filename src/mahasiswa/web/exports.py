@@ -2,10 +2,10 @@
 
 import asyncio
 import os
-import shutil
 import tempfile
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing
+from pathlib import Path
 from typing import BinaryIO
 
 from starlette.responses import Response
@@ -13,6 +13,7 @@ from starlette.responses import Response
 from mahasiswa.record import Mahasiswa
 from mahasiswa.sheets import public as sheets
 from mahasiswa.store.threads import in_thread
+from mahasiswa.system.unfinished import unfinished
 from mahasiswa.web.helpers import Outcome, helper_task, in_messages
 from mahasiswa.web.pages import Pages
 from mahasiswa.web.responses import Stream, chunks_of, unsent_file
@@ -70,11 +71,12 @@ async def _workbook(
             found += chunk
         return in_messages(found)
 
-    # XlsxWriter's files, which stay if the helper is killed.
-    folder = tempfile.mkdtemp()
+    # XlsxWriter's files stay if the helper is killed, and if this worker is, until a later export.
+    private = unfinished(Path(tempfile.gettempdir()))
+    folder = await asyncio.to_thread(private.__enter__)
     try:
         file.fileno()  # makes it a file on disk
-        task = helper_task(request, "export_xlsx", folder=folder)
+        task = helper_task(request, "export_xlsx", folder=str(folder))
         return await request.service.helpers.converse(task, (), next_records, file.fileno())
     finally:
-        await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+        await asyncio.to_thread(private.__exit__, None, None, None)
