@@ -70,8 +70,8 @@ class Entry(NamedTuple):
 
     Only the newest item has `near` or `twin`, if it is an addition. `near` is another record with the same `near_key`, or
     with the same name and one slip in the nim. `twin` is one with the same name and address. Only a person's own
-    addition has a `doubt`. `oleh` is the name of the
-    person, or None if it is not known.
+    addition has a `doubt`. `oleh` is the name of the person, or None if it is not known. An own change no longer `stands`
+    if its record is not as after it.
     """
 
     id: int
@@ -82,6 +82,7 @@ class Entry(NamedTuple):
     twin: Mahasiswa | None = None
     doubt: Doubt | None = None
     oleh: str | None = None
+    stands: bool = True
 
     @property
     def key(self) -> ItemKey:

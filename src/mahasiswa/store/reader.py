@@ -331,7 +331,10 @@ class Reader(ABC):
 
 
 def shown_item(sql: SharedSQL, change: ItemKey | None) -> Steps[Entry | Batch | None]:
-    """The newest item of the history, or with `change` that one, unless it is unknown, expired or undone."""
+    """The newest item of the history, or with `change` that one, unless it is unknown, expired or undone.
+
+    An entry whose record is not as after the change has no warning.
+    """
     if change is None:
         return (yield from last_item(sql))
     rows = yield sql.item, {"id": change.id}
@@ -339,12 +342,19 @@ def shown_item(sql: SharedSQL, change: ItemKey | None) -> Steps[Entry | Batch | 
     if item is None or item.key != change:
         return None
     entry = item.only if isinstance(item, Batch) else item
-    record = entry and (entry.before or entry.after)
-    if not (entry and record):
-        return item if isinstance(item, Batch) and item.left else None
-    current = yield from one(sql, sql.find_raw, record.nim)
-    if current == entry.before:
+    record = entry and (entry.after or entry.before)
+    if entry and record:
+        current = yield from one(sql, sql.find_raw, record.nim)
+        stands = current == entry.after
+    else:
+        stands = isinstance(item, Batch) and item.left > 0
+    ((is_undone,),) = yield sql.is_undone, {"id": item.id}
+    if is_undone and not stands:
         return None
+    if isinstance(item, Batch):
+        return item
+    if not stands:
+        return item._replace(stands=False)
     item = yield from _with_similar(sql, item)
     return (yield from _with_doubt(sql, item)) if isinstance(item, Entry) else item
 

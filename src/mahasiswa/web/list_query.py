@@ -26,7 +26,8 @@ LETTERHEAD_MAX_LINES = 3  # of a printout
 EMPTY_COLUMNS_MAX = 31  # of a printout: one for each day of a month
 PORTRAIT_COLUMNS_MAX = 10  # empty columns that fit beside names and addresses on upright paper
 
-# What a redirect names after a deletion that the history does not have: there is none, or it was a second click.
+# What a redirect names after a deletion that the history does not have: there is none, or it was a second click. So the
+# page of a search gives no advice about spelling.
 UNKNOWN_DELETION = ItemKey(0, 1)
 
 FIELDS: Mapping[str, Field] = {field: field for field in get_args(Field)}

@@ -38,7 +38,6 @@ from mahasiswa.web.list_query import (
     MAX_ROWS_PER_PAGE,
     OFFERED_ROWS_PER_PAGE,
     TITLE_MAX_CHARACTERS,
-    UNKNOWN_DELETION,
 )
 from mahasiswa.web.request import PageTooLong
 from mahasiswa.web.responses import NUMBER_MARK, FixedResponse
@@ -111,7 +110,6 @@ class PageRenderer:
             "trim": TRIM,
             "tick_all": TICK_ALL,
             "nim_max_characters": NIM_MAX_CHARACTERS,
-            "unknown_deletion": UNKNOWN_DELETION,
             "lengths": OFFERED_ROWS_PER_PAGE,
             "max_length": MAX_ROWS_PER_PAGE,
             "title_max_characters": TITLE_MAX_CHARACTERS,

@@ -130,7 +130,7 @@ class Pages(PageRenderer):
 
         Without `list_query` it may be the change of another person, so the sentence and the buttons name the record.
         """
-        if not isinstance(item, Entry) or not (
+        if not (isinstance(item, Entry) and item.stands) or not (
             item.near or item.twin or item.is_blank or item.is_swapped or item.doubt
         ):
             return Markup()

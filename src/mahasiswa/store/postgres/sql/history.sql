@@ -146,6 +146,17 @@ AND (:id IS NULL OR NOT EXISTS (
   WHERE NOT has_leapt AND i.moment < now() - make_interval(days => days)
 ))
 
+-- name: is_undone
+-- Whether a later undo has changed a record of this item.
+SELECT EXISTS (
+  SELECT 1 FROM mahasiswa_history AS u
+  WHERE u.id > :id AND u.kind = 'undo' AND u.batch IS NULL AND EXISTS (
+    SELECT 1 FROM mahasiswa_history AS e WHERE e.batch = u.id AND e.nim IN (
+      SELECT nim FROM mahasiswa_history WHERE id = :id OR batch = :id
+    )
+  )
+)
+
 -- name: newest_id
 SELECT coalesce(max(id), 0) AS id FROM mahasiswa_history
 
