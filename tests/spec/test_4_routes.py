@@ -1,9 +1,10 @@
 """Specification, sections 2 and 4: the record, the three pages, the three changes, and the routing."""
 
+from collections.abc import Sequence
 from html import unescape
 
 import pytest
-from harness import URL_ENCODED, Service, Site, free_port
+from harness import URL_ENCODED, Form, Page, Service, Site, free_port
 from spec.records import Records, texts, the_row
 
 
@@ -87,22 +88,24 @@ def test_4_1_6_no_records_no_rows(site: Site, foreign_url: str) -> None:
     assert page.tree.css("tbody td") == []
 
 
-def test_4_2_2_add_form_has_three_required_text_inputs(site: Site, records: Records) -> None:
-    """The POST form has nim, nama and alamat, empty, required and editable, and Simpan, which adds the texts."""
-    page = site.page(site.path("/mahasiswa/add"))
-    assert "Tambah Data Mahasiswa" in page.headings
+def the_form(page: Page, heading: str, target: str, values: Sequence[str]) -> Form:
+    """Return the form of a page. It must have three required text inputs, and a button to save."""
+    assert heading in page.headings
     assert not page.tree.css("form textarea, form select")
     form = page.record_form
-    assert (form.method, form.target) == ("post", site.path("/mahasiswa/add"))
+    assert (form.method, form.target, form.submit) == ("post", target, "Simpan")
     assert [field.name for field in form.text_inputs] == ["nim", "nama", "alamat"]
-    for field in form.text_inputs:
-        assert (field.value, field.required, field.readonly, field.disabled) == (
-            "",
-            True,
-            False,
-            False,
-        )
-    assert (form.labels, form.submit) == (("NIM", "Nama", "Alamat"), "Simpan")
+    assert [field.value for field in form.text_inputs] == list(values)
+    assert all(field.required and not field.disabled for field in form.text_inputs)
+    return form
+
+
+def test_4_2_2_add_form_has_three_required_text_inputs(site: Site, records: Records) -> None:
+    """The POST form has nim, nama and alamat, empty, required and editable, and Simpan, which adds the texts."""
+    target = site.path("/mahasiswa/add")
+    form = the_form(site.page(target), "Tambah Data Mahasiswa", target, [""] * 3)
+    assert not any(field.readonly for field in form.text_inputs)
+    assert form.labels == ("NIM", "Nama", "Alamat")
     nim = records.new_nim()
     assert site.submit(form, nim=nim, nama="Agus Salim", alamat="Wates").status_code == 302
     assert records.listed(nim) == (nim, "Agus Salim", "Wates")
@@ -111,16 +114,9 @@ def test_4_2_2_add_form_has_three_required_text_inputs(site: Site, records: Reco
 def test_4_3_2_edit_form_has_three_required_text_inputs(site: Site, records: Records) -> None:
     """The POST form has the record's nim, nama and alamat. Only nim is read-only, and a browser sends all three."""
     for added in (records.add("Siti", "Solo"), records.add("Budi", "Bantul")):
-        page = records.edit_page(added.nim)
-        assert "Edit Data Mahasiswa" in page.headings
-        assert not page.tree.css("form textarea, form select")
-        form = page.record_form
-        assert (form.method, form.target) == ("post", site.path("/mahasiswa/edit/", added.nim))
-        assert [field.name for field in form.text_inputs] == ["nim", "nama", "alamat"]
-        assert [field.value for field in form.text_inputs] == list(added)
+        target = site.path("/mahasiswa/edit/", added.nim)
+        form = the_form(records.edit_page(added.nim), "Edit Data Mahasiswa", target, added)
         assert [field.readonly for field in form.text_inputs] == [True, False, False]
-        assert all(field.required and not field.disabled for field in form.text_inputs)
-        assert form.submit == "Simpan"
 
 
 # ---- 4.4 to 4.6: the changes
