@@ -364,7 +364,10 @@ LEAPT = "the clock has leapt to .* no expired entry of the history is removed un
 async def test_a_leap_of_the_clock_purges_nothing_until_a_day_later(
     url: DatabaseURL, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The log warns once. An earlier moment cancels the leap, and then later moments count as now."""
+    """The log warns once. An earlier moment cancels the leap, and then later moments count as now.
+
+    Until then the page of an old change shows it.
+    """
     async with opened(url) as store:
         await store.add(*SITI)
         await asyncio.to_thread(leap, url, 400)
@@ -373,6 +376,8 @@ async def test_a_leap_of_the_clock_purges_nothing_until_a_day_later(
         for _ in range(2):
             await store.purge()
         assert [*map(bool, map(re.compile(LEAPT).match, caplog.messages))] == [True]
+        old = (await items(store))[-1]
+        assert (await store.reader(SEARCH).history("", 0, 1, change=old.key)).last
         await asyncio.to_thread(leap, url, -400)
         before = datetime.now(UTC)
         await store.purge()
