@@ -96,7 +96,7 @@ async def _serve(
         access_log=False,
         proxy_headers=False,
         server_header=False,
-        limit_concurrency=MAX_CONNECTIONS,
+        limit_concurrency=MAX_CONNECTIONS + 1,  # uvicorn refuses the last one
         timeout_keep_alive=NO_TIMEOUT_SECONDS,
         timeout_graceful_shutdown=GRACEFUL_SHUTDOWN_SECONDS,
     )
