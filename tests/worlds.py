@@ -89,12 +89,15 @@ class World:
         first = self.folder.with_name("first")
         shutil.copytree(self.folder, first, symlinks=True)
         number = 1
-        while self.run_with_fault(number, mode, *arguments):
-            (self.folder / "failed").unlink(missing_ok=True)
-            yield
-            shutil.rmtree(self.folder)
-            shutil.copytree(first, self.folder, symlinks=True)
-            number += 1
+        try:
+            while self.run_with_fault(number, mode, *arguments):
+                (self.folder / "failed").unlink(missing_ok=True)
+                yield
+                shutil.rmtree(self.folder)
+                shutil.copytree(first, self.folder, symlinks=True)
+                number += 1
+        finally:
+            shutil.rmtree(first)
         assert number > 3
 
     def call(self, *words: str) -> str:
