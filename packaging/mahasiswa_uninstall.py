@@ -5,7 +5,8 @@ mahasiswa-uninstall [BACKUP]
 
 It stops the service first. It removes records only if a back-up outside the removed folders can be
 read and holds the same list and history at that moment: a new one, one that exists, or BACKUP. If
-there is none, nothing is removed, and the service runs again. If a step fails, run it again.
+there is none, or a database cannot be read, nothing is removed, and the service runs again. If a
+step fails, run it again.
 """
 
 import fcntl
@@ -49,7 +50,7 @@ SIGNALS = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
 HEADER = b"SQLite format 3\0"
 # Of a database, of a file that a restore has left, as mahasiswa.db.before-20261120T101700Z, and of their logs.
 LEFTOVER = r"\.(before|damaged|newer)-\d{8}T\d{6}Z"
-NAME_OF_LIST = re.compile(rf"\.db({LEFTOVER}(-\d+)?)?$|-wal$")
+NAME_OF_LIST = re.compile(rf"\.(db|sqlite3?)({LEFTOVER}(-\d+)?)?$|-wal$")
 TABLES = ("mahasiswa ORDER BY nim", "mahasiswa_history ORDER BY id")
 
 

@@ -171,6 +171,7 @@ def test_a_file_that_a_restore_has_left_is_kept(world: Uninstalled) -> None:
 
 UNREADABLE = {
     "damaged": ("mahasiswa.db", b"\xff" * 4096),
+    "with another name": ("kampus.sqlite3", b"\xff" * 4096),
     "left by a restore": ("mahasiswa.db.damaged-20261120T101700Z-2", b"\xff" * 4096),
     "a log alone": ("kampus.db-wal", b"\xff" * 4096),
 }
