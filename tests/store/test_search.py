@@ -1,6 +1,8 @@
 """The search of both engines: one table of cases, and the same letters as in `folding`."""
 
+import asyncio
 import random
+import threading
 import time
 from difflib import get_close_matches
 from pathlib import Path
@@ -10,9 +12,10 @@ from stores import fill, opened, run_script
 
 from mahasiswa.record import Mahasiswa
 from mahasiswa.settings import DatabaseURL, SQLiteURL
-from mahasiswa.store import Query, Store, folding
+from mahasiswa.store import Query, Store, folding, reader
 from mahasiswa.store.folding import SEARCHED_CHARACTERS
 from mahasiswa.store.history_items import Entry
+from mahasiswa.store.reader import SOUNDING_TEXTS
 from mahasiswa.work import EXPORT, SEARCH
 
 PEOPLE = [
@@ -189,6 +192,36 @@ async def test_other_spellings_of_a_word_that_is_found_are_counted(
     also = await store.reader(SEARCH).same_sound(Query(cari, di="nama"), 5)
     assert sorted(also) == sorted(ALSO_WRITTEN[cari])
     assert await store.reader(SEARCH).same_sound(Query("20", di="nim"), 5) == []
+
+
+async def test_other_spellings_are_those_of_both_ends_of_the_list(
+    store: Store, url: DatabaseURL
+) -> None:
+    """A list of years has other names at its beginning than at its end."""
+    lower, higher = (range(half, half + SOUNDING_TEXTS[0]) for half in (10_000, 50_000))
+    for name, nims_of_half in (("Rizky", lower), ("Riski", higher)):
+        fill(url, [(str(nim), name, "Solo") for nim in nims_of_half])
+    for cari, other in (("riski", "Rizky"), ("rizky", "Riski")):
+        also = await store.reader(SEARCH).same_sound(Query(cari), 5)
+        assert also == [(other, SOUNDING_TEXTS[0])]
+
+
+async def test_sounds_are_compared_in_a_thread(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Meanwhile the event loop serves others, and the timeout of the page can end the wait."""
+    has_begun, may_end = threading.Event(), threading.Event()
+
+    def compare(*_: object) -> list[str]:
+        has_begun.set()
+        assert may_end.wait(10)
+        return []
+
+    monkeypatch.setattr(reader, "same_sound", compare)
+    also = asyncio.create_task(store.reader(SEARCH).same_sound(Query("riski"), 5))
+    assert await asyncio.to_thread(has_begun.wait, 10)
+    may_end.set()
+    assert await also == []
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from mahasiswa.record import INVISIBLE
+from mahasiswa.record import INVISIBLE, Mahasiswa
 
 # Words of a search, because each word costs a pass over every text; further words are ignored.
 MAX_WORDS = 10
@@ -108,6 +108,12 @@ _TABLE = str.maketrans(REPLACEMENTS | _ASCII | dict.fromkeys(REMOVED_ASCII, ""))
 def fold(text: str) -> str:
     """A text as the search compares it."""
     return text.translate(_TABLE)
+
+
+def key(record: Mahasiswa) -> str:
+    """The name and the address of a record, so that texts differ only if more than spaces and folded letters do."""
+    texts = (text[:SEARCHED_CHARACTERS] for text in record[1:])
+    return fold("|".join(texts)).replace(" ", "")
 
 
 _SEEN = str.maketrans(dict.fromkeys(INVISIBLE, ""))

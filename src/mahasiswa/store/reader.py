@@ -48,12 +48,11 @@ AFTER_MAX_BYTES = 64 * 1024  # bytes of texts after which `after` reads no furth
 READ_MAX_BYTES = 32 * 1024 * 1024
 # Nims whose records one statement reads, because psycopg holds its whole answer: up to 32 MB.
 FIND_NIMS = 500
-# Names and addresses whose words correct a search that has found nothing; they are read in 0.3 s.
+# Names and addresses whose words correct a search that has found nothing, half of them from each end of the list. They are
+# read in 0.3 s.
 CORRECTING_TEXTS = (100_000, 20_000)
 # The same to look for other spellings of words that were found, in 25 ms.
 SOUNDING_TEXTS = (5000, 5000)
-# Maximum difference in length of two texts that are the same but for case and punctuation.
-TWIN_MARGIN = 4
 letter_among_digits = re.compile("[0-9].*[A-Za-z].*[0-9]")
 READ_ROWS = 20  # rows of a read whose memory is counted at a time
 
@@ -195,7 +194,8 @@ class Reader(ABC):
         words = folding.words(query.cari)
         if query.di == "nim" or folding.quoted.search(query.cari):
             return []
-        likely = same_sound(words, await self._words(SOUNDING_TEXTS))
+        spellings = await self._words(SOUNDING_TEXTS)
+        likely = await asyncio.to_thread(same_sound, words, spellings)
         counted = await self._counted(likely, query.di)
         return sorted(counted, key=itemgetter(1), reverse=True)[:limit]
 
@@ -393,22 +393,19 @@ def _with_doubt(sql: SharedSQL, entry: Entry) -> Steps[Entry]:
     record = entry.after
     if entry.before or not record or entry.near or entry.twin:
         return entry
-    alike: dict[str, object] = {"nim": record.nim, "first": record.nama[:3].lower()}
-    for name, text in (("nama", record.nama), ("alamat", record.alamat)):
-        alike[f"{name}_min"] = len(text) - TWIN_MARGIN
-        alike[f"{name}_max"] = len(text) + TWIN_MARGIN
-    for other in map(Mahasiswa._make, (yield sql.alike, alike)):
-        if _heard(other) == _heard(record):
-            return entry._replace(twin=other)
+    key = folding.key(record)
+    length = len(record.nama + record.alamat)
+    alike = {"nim": record.nim, "first": key[:1], "length": length, "key": key}
+    rows = yield sql.alike, alike
+    if rows:
+        return entry._replace(twin=Mahasiswa._make(rows[0]))
     return entry._replace(doubt=(yield from _doubt(sql, record)))
 
 
 def _doubt(sql: SharedSQL, record: Mahasiswa) -> Steps[Doubt | None]:
     """The reason why a record may be wrong, by the other records."""
     nim, nama, alamat = record
-    first, *others = alamat.lower().split() or [""]
-    may_be_name = others and first.isalpha() and not any(map(str.isdigit, alamat))
-    rows = yield sql.compared, {"nim": nim, "first": f"{first} %" if may_be_name else ""}
+    rows = yield sql.compared, {"nim": nim, "alamat": alamat}
     ((length, letters_are_usual, is_name),) = rows
     if letter_among_digits.search(nim) and not letters_are_usual:
         return "letters"
@@ -417,11 +414,6 @@ def _doubt(sql: SharedSQL, record: Mahasiswa) -> Steps[Doubt | None]:
     if any(map(str.isdigit, nama)):
         return "digits"
     return "swapped" if is_name else None
-
-
-def _heard(record: Mahasiswa) -> Sequence[str]:
-    """Name and address without case and punctuation."""
-    return [" ".join(folding.fold(text).split()) for text in record[1:]]
 
 
 def by_nim(sql: SharedSQL, statement: str, nims: Sequence[str]) -> Steps[Mapping[str, Mahasiswa]]:

@@ -174,7 +174,10 @@ def test_a_printout_has_the_title_and_the_columns_that_were_chosen(students: Sit
 
 SUSPECTS = {
     "NIM yang mirip": ["230019000l", "2300190001", "2300190001 "],
-    "Nama dan alamat sama, NIM berbeda": ["2400180003", "2400180009", "2400180014"],
+    "Nama dan alamat sama, NIM berbeda": [
+        *("2400180003", "2400180009", "2400180014"),
+        *("2400180015", "2400180016", "2400180017"),
+    ],
     "Spasi berlebih": [
         " 240018001",
         "2300190001 ",
@@ -186,7 +189,7 @@ SUSPECTS = {
     "Panjang NIM berbeda": ["2300190001 ", "9"],
     "Huruf di antara angka NIM": ["2400A80011"],
     "Nama berisi angka": ["2400180012"],
-    "Alamat mirip nama orang": ["2400180013"],
+    "Alamat mirip nama orang": ["2400180013", "2400180020"],
     "Nama dengan huruf besar semua": ["2400180010"],
 }
 
@@ -204,6 +207,9 @@ def test_the_check_lists_records_that_may_be_wrong(site: Site) -> None:
         *("2400180007|Eko|Solo\u00a0", "2400180008|Fi\u200btri|Bantul", " 240018001|Gita|Bantul"),
         *("2400A80011|Tono|Solo", "2400180012|Tono 2|Solo", "2400180013|Wates|Dewi Sari"),
         *("2400180014|Citra.|Klaten", "9|Hadi|Bantul"),
+        *("2400180015|Nur\u2019aini|Solo", "2400180016|Nur'aini|Solo", "2400180017|Nuráini|Solo"),
+        *("2400180018|Oki|Jalan Wates Sleman", "2400180019|Rina|Jalan Wates Sleman"),
+        "2400180020|Jalan Wates Sleman|Gita Sari",
         "2400180010|INDAH|Bantul",
     ):
         site.add(*record.split("|"))

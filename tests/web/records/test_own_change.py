@@ -9,7 +9,7 @@ import pytest
 from engines import empty_list, service_on_each_engine  # noqa: F401 - fixtures
 from harness import Form, Page, Service, Site
 from spreadsheets import HEADER, Importer, csv
-from stores import age_history
+from stores import age_history, fill
 from web.history.test_history import HISTORY, MOMENT
 
 from mahasiswa.settings import DatabaseURL, SQLiteURL, parse_database_url
@@ -198,6 +198,10 @@ DOUBTS = {
     ("5500000099", "Jalan Wates 9", "Tono"): "Nama “Jalan Wates 9” berisi angka. Apakah isinya tertukar?",
     ("5500000099", "Wates", "Dewi Sari"): "Alamat “Dewi Sari” mirip nama orang. Apakah Nama dan Alamat tertukar?",
     ("5500000099", "DEWI PUTRI, S.Pd", "jl wates 12"): "Nama dan alamatnya sama dengan 5500000002.",
+    ("5500000099", "Déwi  Putri, S.Pd", "jl wates 12"): "Nama dan alamatnya sama dengan 5500000002.",
+    ("5500000099", "A Fauzi", "Solo"): "Nama dan alamatnya sama dengan 5500000021.",
+    ("5500000099", "Emile\u2019", "Solo"): "Nama dan alamatnya sama dengan 5500000022.",
+    ("5500000099", "Tono", "Jalan Mawar"): None,
     ("5500000099", "Tono", "Dewi"): None, ("5500000099", "Dewi", "Jalan Wates 12"): None,
 }  # fmt: skip
 
@@ -210,6 +214,8 @@ def test_an_addition_that_looks_wrong_has_a_warning_on_its_own_page(
         (f"55000000{number:02}", "Dewi Putri S.Pd.", f"Jl. Wates {10 + number}")
         for number in range(20)
     ]
+    others += [("5500000021", "A. Fauzi", "Solo"), ("5500000022", "Émile", "Solo")]
+    others += [("5500000023", "Tono", "Jalan Wates"), ("5500000024", "Jalan Wates", "Dewi Sari")]
     engine_of(database_of(service)).merge(
         [(number, *record) for number, record in enumerate(others)], update=False, dry_run=False
     )
@@ -218,6 +224,16 @@ def test_an_addition_that_looks_wrong_has_a_warning_on_its_own_page(
         assert warning(page)[:1] == ([said] if said else []), record
         assert not warning(site.list()), record
         site.delete(record[0])
+
+
+def test_the_usual_nim_is_that_of_both_ends_of_the_list(site: Site, service: Service) -> None:
+    """NIMs of another kind, which stand last, are usual there and unusual for the others. Neither are warned about."""
+    url = database_of(service)
+    fill(url, [(f"23{number:08}", "Ani", "Solo") for number in range(3000)])
+    fill(url, [(f"H1A{number:06}", "Ani", "Solo") for number in range(5000)])
+    for nim in ("2400000001", "H1B020045"):
+        page = site.page(save(site, f"/mahasiswa/add{PLACE}", **fields((nim, "Budi", nim))))
+        assert not warning(page), nim
 
 
 def test_a_search_whose_last_hit_is_gone_says_why(site: Site) -> None:

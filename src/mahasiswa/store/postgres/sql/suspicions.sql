@@ -22,13 +22,24 @@ JOIN mahasiswa USING (nim)
 ORDER BY key, nim
 
 -- name: suspects_duplicates
+-- Folded as by a search, and without spaces.
 WITH keys AS MATERIALIZED (
-  SELECT nim,
-    replace(replace(replace(replace(replace(
-      lower(trim(substr(nama, 1, :SEARCHED_CHARACTERS))) || '|'
-      || lower(trim(substr(alamat, 1, :SEARCHED_CHARACTERS))),
-      '''', ''), '`', ''), '.', ''), ',', ''), '-', '') AS key
-  FROM mahasiswa
+  SELECT nim, replace(CASE WHEN octet_length(t) = length(t)
+    THEN replace(replace(replace(replace(replace(
+      lower(t), '''', ''), '`', ''), '.', ''), ',', ''), '-', '')
+    ELSE (
+      SELECT string_agg(CASE WHEN c > '~' THEN coalesce(jsonb :REPLACEMENTS ->> c, c)
+        ELSE c END, '')
+      FROM unnest(string_to_array(replace(replace(replace(replace(replace(
+        lower(t), '''', ''), '`', ''), '.', ''), ',', ''), '-', ''), NULL)) AS c
+    )
+  END, ' ', '') AS key
+  FROM (
+    SELECT nim,
+      substr(nama, 1, :SEARCHED_CHARACTERS) || '|' || substr(alamat, 1, :SEARCHED_CHARACTERS) AS t
+    FROM mahasiswa
+    LIMIT 1000000000000
+  ) AS unfolded
 ), found AS MATERIALIZED (
   SELECT nim, key FROM keys
   WHERE key IN (SELECT key FROM keys GROUP BY key HAVING count(*) > 1)
@@ -124,10 +135,21 @@ JOIN mahasiswa USING (nim)
 ORDER BY key, nim
 
 -- name: suspects_swapped
-WITH found AS MATERIALIZED (
-  SELECT nim, '' AS key FROM mahasiswa
-  WHERE alamat LIKE '% %' AND alamat !~ '[0-9]'
-  AND lower(substr(alamat, 1, strpos(alamat, ' '))) IN (SELECT lower(substr(nama, 1, strpos(nama, ' '))) FROM mahasiswa WHERE nama LIKE '% %')
+-- The first word of the address begins at least as many names as addresses.
+WITH words AS MATERIALIZED (
+  SELECT nim, alamat, lower(substr(nama, 1, strpos(nama, ' '))) AS of_nama,
+    lower(substr(alamat, 1, strpos(alamat, ' '))) AS of_alamat
+  FROM (
+    SELECT nim, ltrim(nama) || ' ' AS nama, ltrim(alamat) || ' ' AS alamat FROM mahasiswa
+  ) AS texts
+), names AS MATERIALIZED (
+  SELECT of_nama AS first, count(*) AS names FROM words GROUP BY of_nama
+), addresses AS MATERIALIZED (
+  SELECT of_alamat AS first, count(*) AS addresses FROM words GROUP BY of_alamat
+), found AS MATERIALIZED (
+  SELECT nim, '' AS key
+  FROM names JOIN addresses USING (first) JOIN words ON of_alamat = first
+  WHERE names >= addresses AND alamat LIKE '% _% ' AND alamat !~ '[0-9]'
 )
 SELECT (SELECT count(*) FROM found), nim,
   CASE WHEN length(nama) > :SHOWN_MAX_CHARACTERS
@@ -139,23 +161,61 @@ JOIN mahasiswa USING (nim)
 ORDER BY key, nim
 
 -- name: compared
--- A sample takes a few milliseconds, because the page after each addition waits for it.
-WITH newest AS MATERIALIZED (SELECT nim, nama FROM mahasiswa ORDER BY nim DESC LIMIT 5000)
+-- The lowest and the highest NIMs take a few milliseconds, because the page after each addition
+-- waits for them. Both must have the usual length, and neither must have many letters.
+WITH ends AS MATERIALIZED (
+  SELECT * FROM (
+    SELECT 'low' AS part, nim, nama, alamat FROM mahasiswa ORDER BY nim LIMIT 2500
+  ) AS lowest
+  UNION ALL
+  SELECT * FROM (
+    SELECT 'high', nim, nama, alamat FROM mahasiswa ORDER BY nim DESC LIMIT 2500
+  ) AS highest
+), lengths AS (
+  SELECT part, length(nim) AS length, count(*) AS shared, sum(count(*)) OVER (PARTITION BY part) AS total
+  FROM ends GROUP BY part, length(nim)
+), words AS (
+  SELECT lower(substr(nama, 1, strpos(nama, ' '))) AS of_nama,
+    lower(substr(alamat, 1, strpos(alamat, ' '))) AS of_alamat,
+    lower(substr(own, 1, strpos(own, ' '))) AS of_own
+  FROM (
+    SELECT ltrim(nama) || ' ' AS nama, ltrim(alamat) || ' ' AS alamat, ltrim(:alamat::text) || ' ' AS own
+    FROM ends WHERE nim <> :nim
+  ) AS texts
+)
 SELECT
-  (SELECT length FROM (
-    SELECT length(nim) AS length, count(*) AS shared FROM newest GROUP BY length(nim)
-  ) AS lengths WHERE shared * 10 >= (SELECT count(*) FROM newest) * 9),
-  (SELECT count(*) FROM newest WHERE nim ~ '[0-9].*[A-Za-z].*[0-9]') * 10 >= (SELECT count(*) FROM newest),
-  EXISTS (SELECT 1 FROM newest WHERE nim <> :nim AND lower(nama || ' ') LIKE :first)
+  (SELECT length FROM lengths WHERE shared * 10 >= total * 9 GROUP BY length HAVING count(*) = 2),
+  EXISTS (
+    SELECT 1 FROM ends GROUP BY part
+    HAVING count(CASE WHEN nim ~ '[0-9].*[A-Za-z].*[0-9]' THEN 1 END) * 10 >= count(*)
+  ),
+  ltrim(:alamat::text) || ' ' LIKE '% _% ' AND :alamat::text !~ '[0-9]'
+    AND (SELECT count(*) FROM words WHERE of_nama = of_own)
+      > (SELECT count(*) FROM words WHERE of_alamat = of_own)
 
 -- name: alike
-SELECT nim, nama, alamat
-FROM (SELECT * FROM mahasiswa ORDER BY nim DESC LIMIT 40000) AS newest
-WHERE lower(substr(nama, 1, 3)) = :first
-  AND length(nama) BETWEEN :nama_min AND :nama_max
-  AND length(alamat) BETWEEN :alamat_min AND :alamat_max
-  AND nim <> :nim
-LIMIT 500
+-- A record whose name and address are the same if they are folded as by `suspects_duplicates`. The
+-- first letter and the length leave out most of the others before they are folded.
+SELECT nim, nama, alamat FROM (
+  SELECT nim, nama, alamat,
+    substr(nama, 1, :SEARCHED_CHARACTERS) || '|' || substr(alamat, 1, :SEARCHED_CHARACTERS) AS t
+  FROM (SELECT * FROM mahasiswa ORDER BY nim DESC LIMIT 40000) AS newest
+  WHERE nim <> :nim AND abs(length(nama) + length(alamat) - :length) <= 8 AND (
+    lower(substr(ltrim(nama, ' ''`.,-'), 1, 1)) = :first OR octet_length(nama) <> length(nama)
+  )
+  LIMIT 1000000000000
+) AS unfolded
+WHERE replace(CASE WHEN octet_length(t) = length(t)
+    THEN replace(replace(replace(replace(replace(
+      lower(t), '''', ''), '`', ''), '.', ''), ',', ''), '-', '')
+    ELSE (
+      SELECT string_agg(CASE WHEN c > '~' THEN coalesce(jsonb :REPLACEMENTS ->> c, c)
+        ELSE c END, '')
+      FROM unnest(string_to_array(replace(replace(replace(replace(replace(
+        lower(t), '''', ''), '`', ''), '.', ''), ',', ''), '-', ''), NULL)) AS c
+    )
+  END, ' ', '') = :key
+LIMIT 1
 
 -- name: untidy
 WITH found AS MATERIALIZED (

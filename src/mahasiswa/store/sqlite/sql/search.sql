@@ -142,14 +142,23 @@ SELECT min(substr(folded_text, 2)), max(substr(folded_text, 2)) FROM (
 WHERE length(folded_text) > 1
 
 -- name: words
--- The words of the newest names and addresses, the most frequent first. It takes 2 us for each text.
+-- The words of the names and addresses at both ends of the list, the most frequent first. It takes
+-- 2 us for each text.
 SELECT value FROM (
-  SELECT substr(nama, 1, 100) AS text
-  FROM (SELECT nama FROM mahasiswa ORDER BY nim DESC LIMIT :names) AS names
-  UNION ALL
-  SELECT substr(alamat, 1, 100)
-  FROM (SELECT alamat FROM mahasiswa ORDER BY nim DESC LIMIT :addresses) AS addresses
-) AS newest CROSS JOIN json_each('[' || replace(json_quote(text), ' ', '","') || ']')
+  SELECT substr(text, 1, 100) AS text FROM (
+    SELECT * FROM (SELECT nama AS text FROM mahasiswa ORDER BY nim LIMIT :names / 2) AS low_names
+    UNION ALL
+    SELECT * FROM (SELECT nama FROM mahasiswa ORDER BY nim DESC LIMIT :names / 2) AS high_names
+    UNION ALL
+    SELECT * FROM (
+      SELECT alamat FROM mahasiswa ORDER BY nim LIMIT :addresses / 2
+    ) AS low_addresses
+    UNION ALL
+    SELECT * FROM (
+      SELECT alamat FROM mahasiswa ORDER BY nim DESC LIMIT :addresses / 2
+    ) AS high_addresses
+  ) AS texts
+) AS both_ends CROSS JOIN json_each('[' || replace(json_quote(text), ' ', '","') || ']')
 GROUP BY value ORDER BY count(*) DESC, value DESC LIMIT 10000
 
 -- name: nims
