@@ -129,7 +129,7 @@ def repository(folder: Path) -> None:
     for name in filter(None, listed):
         if (ROOT / name).exists():  # a file that is removed, but not yet from the index
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(ROOT / name, folder / name)
+            shutil.copy(ROOT / name, folder / name, follow_symlinks=False)
     git = partial(run, *GIT, cwd=folder)
     git("init", "--quiet", "--initial-branch=main")
     git("add", "--all")
