@@ -49,6 +49,7 @@ from mahasiswa.work import (
     ANSWERS_MAX_BYTES,
     BODIES_MAX_BYTES,
     FORMS_RESERVED_BYTES,
+    LARGE_BODIES_MAX_BYTES,
     SENT_FILES_MAX_BYTES,
     SHARED_ANSWERS_MAX_BYTES,
     SMALL_ANSWERS_RESERVED_BYTES,
@@ -305,8 +306,9 @@ def test_a_preview_without_room_for_all_cells_asks_for_the_file_again(
     [
         (Limits().shared_answers, SHARED_ANSWERS_MAX_BYTES),
         (Limits().files, SENT_FILES_MAX_BYTES),
+        (Limits().uploads, LARGE_BODIES_MAX_BYTES),
     ],
-    ids=["SHARED_ANSWERS_MAX_BYTES", "SENT_FILES_MAX_BYTES"],
+    ids=["SHARED_ANSWERS_MAX_BYTES", "SENT_FILES_MAX_BYTES", "LARGE_BODIES_MAX_BYTES"],
 )
 def test_slow_clients_hold_so_many_bytes(things: SlowClients, maximum: int) -> None:
     """One more costs a client its connection. test_answer_bounds.py has the limits of numbers."""
