@@ -1,7 +1,7 @@
 """The parent of helpers, which forks a process for each task of a worker: `python -m mahasiswa.server.helper DESCRIPTOR PID`.
 
-It has imported all that a task needs, so a helper starts in 6 ms; a new Python would take 100. `web.helpers` has the
-other end of its conversations, and says who ends whom.
+It has imported all that a task needs, so a helper starts much sooner than a new Python would. `web.helpers` has the other
+end of its conversations, and says who ends whom.
 """
 
 import contextlib

@@ -42,8 +42,8 @@ NO_TIMEOUT_SECONDS = 10**6
 HELPERS_DELAY_SECONDS = 5.0
 # A thread that computes keeps the GIL no longer; the event loop waits for it at each read.
 SWITCH_SECONDS = 0.0005
-# Between two garbage collections of new objects, and their number before one of older objects. With 700 they take a
-# twentieth of the time of an addition; with 10,000 and 10 one of them stopped the event loop for 100 ms.
+# Between two garbage collections of new objects, and their number before one of older objects. With fewer, additions are
+# slower; with 10,000 and 10, one of them stops the event loop for too long.
 GARBAGE_OBJECTS = 2_000
 GARBAGE_ROUNDS = 5
 # Parameters of mallopt(3).

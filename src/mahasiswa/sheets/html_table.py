@@ -22,7 +22,7 @@ def html_rows(file: BinaryIO) -> list[list[Cell]]:
     parser = _Tables()
     parser.feed(codecs.getreader(encoding_of(file))(file, "replace").read())
     # The parser keeps `A&B` at the end of a file that was cut, until a space follows. Its close() would give it, too,
-    # but reads a tag that never ends in quadratic time: 6 s for 32 KB.
+    # but reads a tag that never ends in quadratic time.
     parser.feed("\n")
     parser.end_row()
     return parser.rows

@@ -48,10 +48,9 @@ AFTER_MAX_BYTES = 64 * 1024  # bytes of texts after which `after` reads no furth
 READ_MAX_BYTES = 32 * 1024 * 1024
 # Nims whose records one statement reads, because psycopg holds its whole answer: up to 32 MB.
 FIND_NIMS = 500
-# Names and addresses whose words correct a search that has found nothing, half of them from each end of the list. They are
-# read in 0.3 s.
+# Names and addresses whose words correct a search that has found nothing, half of them from each end of the list.
 CORRECTING_TEXTS = (100_000, 20_000)
-# The same to look for other spellings of words that were found, in 25 ms.
+# The same to look for other spellings of words that were found.
 SOUNDING_TEXTS = (5000, 5000)
 letter_among_digits = re.compile("[0-9].*[A-Za-z].*[0-9]")
 READ_ROWS = 20  # rows of a read whose memory is counted at a time

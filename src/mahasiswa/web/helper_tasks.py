@@ -30,7 +30,7 @@ ALL_LOST_ZEROS = "nol"  # the value of the button that restores the zeros of all
 ABSENTEES_MAX_ROWS = 1000  # records that are listed because the file lacks them
 ASKED_NIMS = 500  # whose records one question asks for
 # Of the keys of one question for nearly equal NIMs. The database looks at all records for each question, and psycopg
-# takes 6 ms to quote so many.
+# quotes the keys on the event loop.
 ASKED_KEYS_MAX_CHARACTERS = 100_000
 
 REPEATED_MAX_BYTES = 1 << 20

@@ -19,8 +19,8 @@ from mahasiswa.web.responses import CachedPage, FixedResponse
 from mahasiswa.work import LIST, Slots
 
 PAGE_MAX_RECORDS = 12_000
-"""Maximum records of a page that is kept. A longer list is streamed by the route. After a change, a stream sends its first
-byte within 10 ms; a kept page of 45,000 records would send it after 60 to 150 ms, and a page of so many records after 30 to 60 ms."""
+"""Maximum records of a page that is kept. A longer list is streamed by the route, because after a change a stream sends its
+first byte sooner than a page that is rendered as a whole."""
 
 
 class ListCache:

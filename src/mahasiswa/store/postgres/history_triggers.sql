@@ -75,7 +75,7 @@ BEGIN
     SELECT now_here, batch_id, everyone, nim, nama, alamat FROM old_rows;
   ELSE
     -- The plan is that of the connection's first call. If that had one row, a JOIN is a nested loop,
-    -- which takes 15 s for 10,000 rows. A FULL JOIN never is one.
+    -- which is slow for many rows. A FULL JOIN never is one.
     INSERT INTO mahasiswa_history (
       moment, batch, oleh, nim, nama_before, alamat_before, nama_after, alamat_after
     )

@@ -91,7 +91,7 @@ SELECT CASE WHEN NOT pg_is_in_recovery() THEN concat_ws(
 
 # --- Reading ---
 
-# Whether there are too many records, or too many bytes in them, for a snapshot. It takes 0.7 ms for 10,000 records.
+# Whether there are too many records, or too many bytes in them, for a snapshot.
 IS_LONGER_THAN = """
 SELECT count(*) > %(records)s
   OR sum(octet_length(nim) + octet_length(nama) + octet_length(alamat) + 3) > %(bytes)s

@@ -30,8 +30,8 @@ from mahasiswa.store.store_errors import Locked, StoreError, Unavailable
 from mahasiswa.system.administrator import typed
 from mahasiswa.work import EDIT, IMPORT, KINDS, LIST, Kind, Slots
 
-# Maximum size of a file whose list is read on the event loop: about 4,000 records with their history, which take 2 ms. As
-# many of the shortest records as fit, 30,000, take 12 ms.
+# Maximum size of a file whose list is read on the event loop: about 4,000 records with their history, or 30,000 of the
+# shortest records.
 SHORT_LIST_FILE_BYTES = 1024 * 1024
 FINAL_CHECKPOINT_TIMEOUT_SECONDS = 1.0
 

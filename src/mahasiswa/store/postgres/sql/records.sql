@@ -24,7 +24,7 @@ SELECT nim,
 FROM mahasiswa WHERE nim = ANY(:nims)
 
 -- name: twin
--- Among so many records it takes 20 ms. A longer read would delay the page after each addition.
+-- Among so many records only, because a longer read would delay the page after each addition.
 SELECT nim,
   CASE WHEN length(nama) > :SHOWN_MAX_CHARACTERS
     THEN substr(nama, 1, :SHOWN_MAX_CHARACTERS - 1) || '…' ELSE nama END,

@@ -2,9 +2,8 @@
 -- columns of another order in the place of `/*order*/ nim`.
 --
 -- A search folds texts in the query (`folding`). Texts that are not ASCII are folded letter by
--- letter: 10,000 rows take 0.2 s, and translate() with the same letters takes 1.2 s. A LIMIT keeps
--- the engine from folding a text again for each word. `strpos` takes linear time for any word; LIKE
--- takes a minute for 300 records of 64 KB.
+-- letter, because translate() with the same letters is slower. A LIMIT keeps the engine from folding
+-- a text again for each word. `strpos` takes linear time for any word, which LIKE does not.
 
 -- name: all
 SELECT nim, nama, alamat FROM mahasiswa ORDER BY /*order*/ nim
@@ -51,8 +50,8 @@ FROM (SELECT count(*) AS total FROM mahasiswa) AS counted LEFT JOIN (
 ORDER BY /*order*/ nim
 
 -- name: search
--- The same of the records that are found. Keys are sorted first: 45 ms for the middle of 100,000
--- records by nama, where whole records take twice as long.
+-- The same of the records that are found. Keys are sorted first, because whole records take twice
+-- as long.
 WITH found AS MATERIALIZED (
   SELECT nim, nama, alamat FROM (
     SELECT nim, nama, alamat, CASE WHEN octet_length(t) = length(t)
@@ -164,8 +163,7 @@ SELECT min(substr(folded_text, 2)), max(substr(folded_text, 2)) FROM (
 WHERE length(folded_text) > 1
 
 -- name: words
--- The words of the names and addresses at both ends of the list, the most frequent first. It takes
--- 2 us for each text.
+-- The words of the names and addresses at both ends of the list, the most frequent first.
 SELECT value FROM (
   SELECT substr(text, 1, 100) AS text FROM (
     SELECT * FROM (SELECT nama AS text FROM mahasiswa ORDER BY nim LIMIT :names / 2) AS low_names

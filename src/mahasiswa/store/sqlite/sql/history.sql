@@ -311,8 +311,7 @@ INSERT INTO mahasiswa_history (moment, kind, rows, oleh)
 SELECT strftime('%Y-%m-%dT%H:%M:%fZ', 'now'), :kind, :rows, oleh FROM mahasiswa_history_state
 
 -- name: set_oleh
--- It adds 2 us to a change of a group. To write the name into the new entries afterwards would add
--- 4 us.
+-- To write the name into the new entries afterwards would take twice as long.
 UPDATE mahasiswa_history_state SET oleh = :oleh
 
 -- name: clock

@@ -25,7 +25,7 @@ SELECT CAST(nim AS BLOB),
 FROM mahasiswa WHERE nim IN (SELECT value FROM json_each(:nims))
 
 -- name: twin
--- Among so many records it takes 20 ms. A longer read would delay the page after each addition.
+-- Among so many records only, because a longer read would delay the page after each addition.
 SELECT CAST(nim AS BLOB),
   CAST(CASE WHEN length(nama) > :SHOWN_MAX_CHARACTERS
     THEN substr(nama, 1, :SHOWN_MAX_CHARACTERS - 1) || '…' ELSE nama END AS BLOB),
