@@ -63,7 +63,7 @@ DOCUMENT = (
 )
 NUMBERS = "Berkas ini dari Numbers. Buka di Numbers, pilih File, Ekspor ke, Excel, lalu unggah berkas .xlsx-nya."
 PACKED = "Berkas ini berisi berkas lain (.zip). Buka dahulu, lalu unggah berkas Excel yang ada di dalamnya."
-CONTACTS = "Berkas ini daftar kontak (.vcf), dan tidak memuat NIM. Buat tabel dengan kolom NIM, Nama, dan Alamat di Excel, lalu unggah."
+CONTACTS = "Ini daftar kontak (vCard), dan tidak memuat NIM. Buat tabel dengan kolom NIM, Nama, dan Alamat di Excel, lalu impor tabel itu."
 WEB_ARCHIVE = (
     "Berkas ini arsip halaman web (.mht). Buka di Excel, simpan sebagai .xlsx, lalu unggah lagi."
 )
@@ -87,11 +87,11 @@ NO_NIM_HEADER = "Kolom NIM tidak ditemukan. Tempel NIM saja, satu per baris, ata
 IN_LINES = "Teks ini tidak berkolom, jadi NIM, Nama, dan Alamat dipisahkan menurut letak NIM di tiap baris. Periksa hasilnya di bawah."
 NAMES_NOT_PARTED = "Nama dan alamat di teks ini hanya dipisahkan spasi, jadi batasnya tidak dapat dipastikan. Salin tabelnya dari Excel atau Word, atau beri koma di antara nama dan alamat, lalu coba lagi."
 TRANSPOSED = "Judul kolomnya ada di kolom pertama, jadi tabelnya diputar: setiap kolom dibaca sebagai satu baris."
-HIDDEN_SHEET = "Lembar “{sheet}” tersembunyi, tetapi ikut dibaca."
+HIDDEN_SHEET = "Lembar ini tersembunyi, tetapi ikut dibaca."
 WITHOUT_HIDDEN_SHEETS = "Lewati lembar tersembunyi"
-HIDDEN_ROWS = "Baris ini tersembunyi di lembar “{sheet}”, tetapi ikut dibaca."
+HIDDEN_ROWS = "Baris ini tersembunyi, tetapi ikut dibaca."
 WITHOUT_HIDDEN_ROWS = "Lewati baris tersembunyi"
-HIDDEN_COLUMNS = "Kolom {columns} tersembunyi di lembar “{sheet}”, tetapi ikut dibaca."
+HIDDEN_COLUMNS = "Kolom {columns} tersembunyi, tetapi ikut dibaca."
 RESPLIT = "Isi beberapa kolom tergabung dalam satu kolom, jadi sudah dipisahkan lagi."
 SWAPPED = "Kolom NIM tampaknya tertukar: isinya bukan angka, sedangkan NIM ada di kolom lain. Periksa pilihan kolomnya."
 ROW_NUMBERS = "Kolom {counting} tampaknya nomor urut, bukan NIM. NIM dibaca dari kolom {nim}."

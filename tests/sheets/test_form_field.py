@@ -12,6 +12,7 @@ from mahasiswa.sheets import selection
 from mahasiswa.sheets.carried_file import CarriedFile
 from mahasiswa.sheets.cells import SHEET_ROWS, BadCell, Cell, Sheet, SheetRow
 from mahasiswa.sheets.columns import Columns
+from mahasiswa.sheets.questions import Question
 
 texts = st.text(st.characters(exclude_categories=["Cs"]))
 cells: st.SearchStrategy[Cell] = (
@@ -46,10 +47,9 @@ def test_a_file_comes_back_from_the_browser_unchanged(
 ) -> None:
     """The field has only characters that no browser alters or escapes."""
     sheet = Sheet("A", [(number, rows[number]) for number in sorted(rows)])
+    hidden = Sheet("B", [], (Question("lembar", "?", [1], "!"),), (2,))
     columns = COLUMNS._replace(titles=titles, problem="?", is_plain=True)
-    file = FILE._replace(
-        sheets=[sheet, Sheet("B", [])], other_sheets=["C"], tables=[columns, COLUMNS]
-    )
+    file = FILE._replace(sheets=[sheet, hidden], other_sheets=["C"], tables=[columns, COLUMNS])
     file = file._replace(
         typed=typed,
         accepted=accepted,
@@ -66,7 +66,7 @@ def test_a_file_comes_back_from_the_browser_unchanged(
     padded: list[SheetRow] = [
         (number, (*cells, *[None] * (width - len(cells)))) for number, cells in sheet.rows
     ]
-    assert loaded == file._replace(sheets=[Sheet("A", padded), Sheet("B", [])])
+    assert loaded == file._replace(sheets=[Sheet("A", padded), hidden])
     assert [list(map(type, row)) for _, row in loaded.sheets[0].rows] == [
         list(map(type, row)) for _, row in padded
     ]

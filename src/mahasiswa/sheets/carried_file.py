@@ -77,8 +77,9 @@ def dump(versions: Iterable[CarriedFile], signer: Signer) -> tuple[CarriedFile, 
                 "numbers": ranges_of(number for number, _ in rows),
                 "columns": list(zip_longest(*(cells for _, cells in rows))),
                 "questions": questions,
+                "hidden_columns": hidden,
             }
-            for name, rows, questions in file.sheets
+            for name, rows, questions, hidden in file.sheets
         ]
         numbers = {
             "accepted": ranges_of(sorted(file.accepted)),
@@ -87,7 +88,7 @@ def dump(versions: Iterable[CarriedFile], signer: Signer) -> tuple[CarriedFile, 
         }
         tables = [columns._asdict() for columns in file.tables]
         named = {**file._asdict(), **numbers, "sheets": sheets, "tables": tables}
-        field = pack(named, "import 4", signer)
+        field = pack(named, "import 5", signer)
         if not file.has_all_cells or len(field) <= FIELD_MAX_CHARACTERS:
             return file, field
     raise too_large()
@@ -95,7 +96,7 @@ def dump(versions: Iterable[CarriedFile], signer: Signer) -> tuple[CarriedFile, 
 
 def load(field: str, signer: Signer) -> CarriedFile:
     """The file of a form field. Raises SheetError for a field that `dump` has not made."""
-    named = unpack(field, "import 4", signer)
+    named = unpack(field, "import 5", signer)
     file = CarriedFile(**named)
     return file._replace(
         sheets=[_sheet(**sheet) for sheet in named["sheets"]],
@@ -118,10 +119,12 @@ def _sheet(
     numbers: Iterable[Any],
     columns: Iterable[Iterable[Any]],
     questions: Iterable[Iterable[Any]],
+    hidden_columns: Sequence[int],
 ) -> Sheet:
     cells = zip(*map(from_json, columns), strict=True)
     rows: list[SheetRow] = list(zip(_numbers(numbers), cells, strict=True))
-    return Sheet(name, rows, tuple(Question(*question) for question in questions))
+    asked = tuple(Question(*question) for question in questions)
+    return Sheet(name, rows, asked, tuple(hidden_columns))
 
 
 def _by_number(values: Mapping[Any, T]) -> dict[int, T]:

@@ -24,7 +24,6 @@ ZERO_FORMAT_MAX_DIGITS = 64
 REPEATED_MAX_CELLS = 1000
 # Excel's last column is XFD, and a number made of a million letters would take minutes.
 REFERENCE_MAX_LETTERS = 4
-HIDDEN_MAX_COLUMN = 100
 
 _TABLE = "{urn:oasis:names:tc:opendocument:xmlns:table:1.0}"
 _OFFICE = "{urn:oasis:names:tc:opendocument:xmlns:office:1.0}"
@@ -39,8 +38,8 @@ _is_hidden = re.compile(rb"""\bhidden=["'](?:1|true)["']""").search
 _number_in = re.compile(rb"""\b(?:r|min|max)=["'](\d{1,7})["']""").findall
 
 
-def hidden_parts(file: BinaryIO, sheet: str) -> tuple[list[int], list[int]]:
-    """The numbers of the hidden rows and columns of an .xlsx sheet, both from 1. calamine reads them as any others."""
+def hidden_parts(file: BinaryIO, sheet: str, width: int) -> tuple[list[int], list[int]]:
+    """The numbers of the hidden rows and of the hidden columns up to `width`, both from 1. calamine reads them as any others."""
     parts: dict[bytes, list[int]] = {b"row": [], b"col": []}
     try:
         with zipfile.ZipFile(file) as package:
@@ -52,7 +51,7 @@ def hidden_parts(file: BinaryIO, sheet: str) -> tuple[list[int], list[int]]:
         for tag in _start_tags(xml):
             if _is_hidden(tag[2]) and (numbers := [*map(int, _number_in(tag[2]))]):
                 parts[tag[1]] += (
-                    range(min(numbers), min(max(numbers), HIDDEN_MAX_COLUMN) + 1)
+                    range(min(numbers), min(max(numbers), width) + 1)
                     if tag[1] == b"col"
                     else numbers[:1]
                 )

@@ -37,6 +37,7 @@ class OpenSheet(NamedTuple):
     name: str
     rows: Iterator[SheetRow]
     questions: Sequence[Question] = ()
+    hidden_columns: Sequence[int] = ()  # counted from 0
 
 
 class Sheet(NamedTuple):
@@ -45,6 +46,7 @@ class Sheet(NamedTuple):
     name: str
     rows: list[SheetRow]
     questions: Sequence[Question] = ()
+    hidden_columns: Sequence[int] = ()
 
 
 has_digit = re.compile("[0-9]").search

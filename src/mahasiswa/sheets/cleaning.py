@@ -26,8 +26,8 @@ from mahasiswa.sheets.cells import (
 )
 from mahasiswa.sheets.columns import Table, problem_of, questions_about
 from mahasiswa.sheets.limits import Choice, Roles
-from mahasiswa.sheets.questions import Question
-from mahasiswa.sheets.reading import table_of
+from mahasiswa.sheets.questions import Question, merged
+from mahasiswa.sheets.reading import answered, table_of
 from mahasiswa.sheets.row_questions import asked_about, repaired_rows
 from mahasiswa.sheets.sheet_errors import SheetError
 from mahasiswa.sheets.signed_field import MAX_CONFIRMED_BYTES, too_large
@@ -285,10 +285,13 @@ def clean_table(table: Table, name: str, chosen: Mapping[str, Roles]) -> Cleaned
 
 def clean_again(file: CarriedFile) -> CleanedFile:
     """Select the rows of a file as it is now, with its repairs, and clean them. Raises SheetError."""
-    table = Table(iter(file.sheets[0].rows), file.tables, file.places, questions=file.asked)
-    if file.has_all_cells:
-        choice = Choice(columns=file.chosen_columns, repairs=file.repairs)
-        table = table_of((file.read_sheets, file.other_sheets, iter(())), file.sheets, choice)
+    if not file.has_all_cells:
+        whole = file.sheets[0]._replace(questions=file.asked)
+        kept, asked = answered(whole, 0, file.repairs)
+        table = Table(kept, file.tables, file.places, questions=asked)
+        return _cleaned_file(file, list(kept), table)
+    choice = Choice(columns=file.chosen_columns, repairs=file.repairs)
+    table = table_of((file.read_sheets, file.other_sheets, iter(())), file.sheets, choice)
     rows = list(table.rows)
     file = file._replace(tables=table.tables, places=table.places, asked=table.questions)
     return _cleaned_file(file, rows, table)
@@ -302,7 +305,7 @@ def _cleaned_file(file: CarriedFile, rows: list[SheetRow], table: Table) -> Clea
     results = clean_all(rows, file.places)
 
     questions = [
-        *table.questions,
+        *merged(table.questions),
         *questions_about(table.tables),
         *asked_about(rows, _of_no_student(results), file.repairs),
         *_about_odd_nims(results),
@@ -338,31 +341,35 @@ def repaired(
 ) -> CarriedFile:
     """The file with a person's texts and ticks, by the number of the row. A text as in the preview is no change."""
     file = cleaned.file
-    names = [sheet.name for sheet in file.sheets if sheet.name in choice.sheets]
-    if file.has_all_cells and names and set(names) != set(file.read_sheets):
-        sheets = sorted(file.sheets, key=lambda sheet: sheet.name not in names)
-        return CarriedFile(
-            file.name,
-            names,
-            sheets,
-            file.other_sheets,
-            (),
-            (),
-            has_all_cells=True,
-            chosen_columns=file.chosen_columns,
-        )
-    if file.has_all_cells:
-        found = {columns.key: columns.roles for columns in file.tables}
-        chosen = {key: roles for key, roles in choice.columns.items() if roles != found.get(key)}
-        file = file._replace(chosen_columns={**file.chosen_columns, **chosen})
-
     numbers = {number for number, _ in cleaned.rows}
-    return file._replace(
+    file = file._replace(
         typed=_typed_anew(cleaned, typed),
         accepted=file.accepted | numbers.intersection(accepted),
         fills_alamat=fills_alamat or file.fills_alamat,
         repairs=tuple(sorted({*file.repairs, *choice.repairs})),
     )
+    return _with_choice(file, choice) if file.has_all_cells else file
+
+
+def _with_choice(file: CarriedFile, choice: Choice) -> CarriedFile:
+    """The file with the sheets and the columns that a person has chosen. Other cells need other repairs."""
+    found = {columns.key: columns.roles for columns in file.tables}
+    chosen = {key: roles for key, roles in choice.columns.items() if roles != found.get(key)}
+    before = list(file.read_sheets)
+    names = [sheet.name for sheet in file.sheets if sheet.name in choice.sheets] or before
+    if not chosen and names == before:
+        return file
+
+    of_sheets = {question.name for sheet in file.sheets for question in sheet.questions}
+    file = file._replace(
+        read_sheets=names,
+        sheets=sorted(file.sheets, key=lambda sheet: sheet.name not in names),
+        chosen_columns={**file.chosen_columns, **chosen},
+        repairs=tuple(sorted(of_sheets.intersection(file.repairs))),
+    )
+    # The rows of the first sheets keep their numbers.
+    keeps_numbers = names[: len(before)] == before
+    return file if keeps_numbers else file._replace(typed={}, accepted=frozenset())
 
 
 def _typed_anew(cleaned: CleanedFile, typed: Mapping[int, Typed]) -> Mapping[int, Typed]:

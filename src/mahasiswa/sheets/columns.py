@@ -211,6 +211,10 @@ def _examples(texts: Texts) -> list[list[str]]:
     return [[text[:EXAMPLE_MAX_CHARACTERS] for text in column[:EXAMPLES]] for column in texts]
 
 
+def read_columns(tables: Iterable[Columns]) -> set[int]:
+    return {column for columns in tables for column in columns.roles}
+
+
 def problem_of(tables: Sequence[Columns]) -> str:
     """The reason why no table can be read, or a blank text."""
     if any(columns.is_readable for columns in tables):

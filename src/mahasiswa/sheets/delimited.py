@@ -62,6 +62,8 @@ def read_pasted(data: bytes, *, nim_only: bool) -> OpenSheet:
     With `nim_only` several lines are cells, because a NIM that Excel shows as `2,3E+14` has a comma of its own.
     """
     text = data.decode()
+    if text.lstrip().startswith("BEGIN:VCARD"):
+        raise SheetError(wording.CONTACTS)
     are_cells = "\t" in text or (nim_only and re.search(r"[\r\n]", text.strip()))
 
     def rows() -> Iterator[SheetRow]:

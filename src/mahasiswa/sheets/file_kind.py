@@ -90,7 +90,8 @@ def encoding_of(file: BinaryIO) -> str:
         raise SheetError(wording.DBASE)
     if b"\0" in start:
         raise SheetError(wording.NOT_A_SPREADSHEET)
-    if b"docs.google.com" in start[:2000] and start.lstrip().startswith(b"{"):
+    is_link = b"docs.google.com" in start[:2000] or b'"doc_id"' in start[:2000]
+    if is_link and start.lstrip().startswith(b"{"):
         raise SheetError(wording.GOOGLE_LINK)
     return "utf-8-sig" if is_utf8(file) else "windows-1252"
 

@@ -7,7 +7,7 @@ from typing import BinaryIO
 
 from mahasiswa import wording
 from mahasiswa.sheets.cells import SHEET_ROWS, OpenSheet, Sheet, SheetRow, is_blank
-from mahasiswa.sheets.columns import Table, TableReader
+from mahasiswa.sheets.columns import Table, TableReader, read_columns
 from mahasiswa.sheets.delimited import read_csv, read_pasted, rejoined
 from mahasiswa.sheets.file_kind import kind_of
 from mahasiswa.sheets.limits import NO_CHOICE, WEB, Choice, ReadLimits
@@ -57,14 +57,21 @@ def table_of(
 
     def rows() -> Iterator[SheetRow]:
         all_sheets: Iterator[OpenSheet | Sheet] = chain(kept, sheets)
+        hidden: set[int] = set()
         for sheet in islice(all_sheets, len(names)):
-            name, cells, asked = _answered(sheet, len(reader.places), choice.repairs)
+            first = len(reader.tables)
+            cells, asked = answered(sheet, len(reader.places), choice.repairs)
             # A list of NIMs has lines, too, but no address that would need a boundary.
             whole, resplit = (cells, ()) if choice.nim_only else rejoined(cells)
             questions.extend([*asked, *resplit])
-            yield from reader.rows(name, whole)
+            yield from reader.rows(sheet.name, whole)
+            hidden |= read_columns(reader.tables[first:]).intersection(sheet.hidden_columns)
         if not reader.tables:
             raise SheetError(wording.EMPTY)
+        if hidden:
+            letters = ", ".join(map(wording.column_letter, sorted(hidden)))
+            sentence = wording.HIDDEN_COLUMNS.format(columns=letters)
+            questions.append(Question("kolom-tersembunyi", sentence))
 
     kept = kept if is_kept else []
     numbered = _at_most(limits.rows, rows())
@@ -93,24 +100,26 @@ def _kept_sheets(sheets: Iterable[OpenSheet]) -> tuple[list[Sheet], list[OpenShe
     """The sheets that fit, without their blank rows, and in a second list the first sheet that does not fit, if any."""
     cells, characters = KEPT_MAX_CELLS, KEPT_MAX_CHARACTERS
     kept: list[Sheet] = []
-    for name, rows, asked in sheets:
+    for sheet in sheets:
         taken: list[SheetRow] = []
         width = 0
-        for number, row in rows:
+        for number, row in sheet.rows:
             if is_blank(row):
                 continue
             taken.append((number, row))
             width = max(width, len(row))
             characters -= sum([len(cell) for cell in row if isinstance(cell, str)])
             if characters < 0 or width * len(taken) > cells:
-                return kept, [OpenSheet(name, chain(taken, rows), asked)]
+                return kept, [sheet._replace(rows=chain(taken, sheet.rows))]
         cells -= width * len(taken)
-        kept.append(Sheet(name, taken, asked))
+        kept.append(Sheet(sheet.name, taken, sheet.questions, sheet.hidden_columns))
     return kept, []
 
 
-def _answered(sheet: OpenSheet | Sheet, place: int, repairs: Collection[str]) -> OpenSheet:
-    """A sheet without the rows that a repair leaves out, and its open questions, with the numbers of a whole file."""
+def answered(
+    sheet: OpenSheet | Sheet, place: int, repairs: Collection[str]
+) -> tuple[Iterator[SheetRow], Sequence[Question]]:
+    """The rows of a sheet that no repair leaves out, and its open questions, with the numbers of a whole file."""
     left_out = {
         number for asked in sheet.questions if asked.name in repairs for number in asked.rows
     }
@@ -119,8 +128,7 @@ def _answered(sheet: OpenSheet | Sheet, place: int, repairs: Collection[str]) ->
         for question in sheet.questions
         if question.name not in repairs
     ]
-    rows = (row for row in sheet.rows if row[0] not in left_out)
-    return OpenSheet(sheet.name, rows, asked)
+    return (row for row in sheet.rows if row[0] not in left_out), asked
 
 
 def _upright(sheet: OpenSheet) -> OpenSheet:

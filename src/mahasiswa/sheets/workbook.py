@@ -4,7 +4,7 @@ import datetime as dt
 import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
-from itertools import accumulate, islice
+from itertools import accumulate, chain, islice
 from typing import BinaryIO, TypeAlias, TypeVar
 
 import python_calamine as calamine
@@ -40,11 +40,8 @@ def read_workbook(file: BinaryIO, choice: Choice, *, all_sheets: bool) -> Workbo
     """The rows of an xlsx, xls, ods or HTML file. Raises SheetError, at once or while the rows are read."""
     (workbook,) = _undamaged(map(_opened, [file], [choice], [all_sheets]))
     names, others, sheets = workbook
-    return (
-        names,
-        others,
-        (OpenSheet(name, _undamaged(rows), asked) for name, rows, asked in _undamaged(sheets)),
-    )
+    undamaged = (sheet._replace(rows=_undamaged(sheet.rows)) for sheet in _undamaged(sheets))
+    return names, others, undamaged
 
 
 def _undamaged(items: Iterator[T]) -> Iterator[T]:
@@ -85,18 +82,8 @@ def _opened(file: BinaryIO, choice: Choice, all_sheets: bool) -> Workbook:  # no
     names = names or _choose_sheets(listed, sheet_of, nim_only=choice.nim_only)
     others = [name for name in listed if name not in names]
     read = names + others if all_sheets else names
-    return (
-        names,
-        others,
-        (
-            OpenSheet(
-                name,
-                _numbered(sheet_of(name), cell_marks(file, name)),
-                _asked(file, sheet_of(name), is_hidden=name in hidden),
-            )
-            for name in read
-        ),
-    )
+    sheets = (_open_sheet(file, sheet_of(name), is_hidden=name in hidden) for name in read)
+    return names, others, sheets
 
 
 def _open(file: BinaryIO) -> calamine.CalamineWorkbook:
@@ -143,35 +130,31 @@ def _is_of_students(sheet: calamine.CalamineSheet) -> bool:
     return sheet.height > 1 and sure_fields(_titles(sheet)) > {"nim"}
 
 
-def _asked(file: BinaryIO, sheet: calamine.CalamineSheet, *, is_hidden: bool) -> list[Question]:
-    """The questions about what a person does not see in Excel, although it is read."""
-    name = sheet.name
-    rows, columns = hidden_parts(file, name)
-    letters = ", ".join(wording.column_letter(number - 1) for number in columns)
+def _open_sheet(file: BinaryIO, sheet: calamine.CalamineSheet, *, is_hidden: bool) -> OpenSheet:
+    """A sheet with the questions about what a person does not see in Excel, although it is read."""
+    height, width = (last + 1 for last in sheet.end or (-1, -1))
+    rows, columns = hidden_parts(file, sheet.name, width)
     questions = []
-    if is_hidden and sheet.end:
-        sentence = wording.HIDDEN_SHEET.format(sheet=name)
-        all_rows = [*range(1, sheet.end[0] + 2)]
-        questions.append(Question("lembar", sentence, all_rows, wording.WITHOUT_HIDDEN_SHEETS))
+    if is_hidden:
+        hidden = [*range(1, height + 1)], wording.WITHOUT_HIDDEN_SHEETS
+        questions.append(Question("lembar", wording.HIDDEN_SHEET, *hidden))
     if rows:
-        sentence = wording.HIDDEN_ROWS.format(sheet=name)
-        questions.append(Question("tersembunyi", sentence, rows, wording.WITHOUT_HIDDEN_ROWS))
-    if columns:
-        sentence = wording.HIDDEN_COLUMNS.format(sheet=name, columns=letters)
-        questions.append(Question("kolom-tersembunyi", sentence))
-    return questions
+        skip = wording.WITHOUT_HIDDEN_ROWS
+        questions.append(Question("tersembunyi", wording.HIDDEN_ROWS, rows, skip))
+    numbered = _numbered(sheet, cell_marks(file, sheet.name))
+    return OpenSheet(sheet.name, numbered, questions, [number - 1 for number in columns])
 
 
 def _numbered(sheet: calamine.CalamineSheet, marks: Marks) -> Iterator[SheetRow]:
-    first_column = sheet.start[1] if sheet.start else 0
+    blank = [""] * sheet.start[1] if sheet.start else []
     for index, values in enumerate(sheet.iter_rows()):
         row = [
             value if type(value) is str and len(value) < CELL_MAX_CHARACTERS else _cell(value)
-            for value in values
+            for value in chain(blank, values)
         ]
         for column, mark in marks.get(index, {}).items():
-            if 0 <= column - first_column < len(row):
-                row[column - first_column] = _marked(row[column - first_column], mark)
+            if column < len(row):
+                row[column] = _marked(row[column], mark)
         if not is_blank(row):
             yield index + 1, row
 

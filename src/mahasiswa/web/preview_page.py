@@ -70,14 +70,16 @@ class PreviewPage:
 
     @cached_property
     def questions(self) -> list[sheets.Question]:
-        """The questions about rows that are not stored already, in the order of the page.
+        """The questions about the whole file, and then those about rows that are not stored already.
 
         The answer of one may be what lets a row be saved.
         """
         plan = self.plan
         numbers = {row.number for row in (*plan.new, *plan.changed)}
         numbers |= {rejected.number for rejected in (*plan.wrong, *plan.doubted, *plan.skipped)}
-        return sheets.unanswered([*self.cleaned.questions, *plan.questions], numbers, ())
+        questions = [*self.cleaned.questions, *plan.questions]
+        shown = sheets.unanswered(questions, numbers, ())
+        return sorted(shown, key=lambda question: bool(question.rows))
 
     @property
     def problem(self) -> str:
@@ -152,13 +154,19 @@ class PreviewPage:
         for group in self._notices:
             inputs = {row.number for row in group.rows if row.number in self.inputs} - placed
             placed |= inputs
-            groups.append(group._replace(inputs=inputs))
+            rows = [
+                row
+                for index, row in enumerate(group.rows)
+                if index < EXAMPLES or row.near or row.number in inputs
+            ]
+            others = group.others + len(group.rows) - len(rows)
+            groups.append(group._replace(inputs=inputs, rows=rows, others=others))
         return groups
 
     @cached_property
     def skipped(self) -> list[Group[sheets.RejectedRow]]:
         """The rows that are skipped, by their reasons."""
-        return self._groups((row.problem, row) for row in self.plan.skipped)
+        return self._groups(((row.problem, row) for row in self.plan.skipped), EXAMPLES)
 
     @cached_property
     def repairs(self) -> list[Group[sheets.RejectedRow]]:
@@ -197,7 +205,8 @@ class PreviewPage:
 
     @cached_property
     def _notices(self) -> list[Group[sheets.PlannedRow]]:
-        return self._groups((notice, row) for row in self._accepted for notice in row.notices)
+        notices = ((notice, row) for row in self._accepted for notice in row.notices)
+        return self._groups(notices, MAX_REPAIRED_ROWS)
 
     @cached_property
     def _accepted(self) -> list[sheets.PlannedRow]:
@@ -211,23 +220,15 @@ class PreviewPage:
         rows = {"berubah": self.plan.changed, "baru": self.plan.new, "sama": self.plan.same}
         return [self._part(name, rows[name]) for name in wording.PARTS]
 
-    def _groups(self, messages: Iterable[tuple[str, Row]], most: int = 0) -> list[Group[Row]]:
-        """The rows of each message, in the order of the first row of each. A row with a tick or an input is no example."""
+    def _groups(self, messages: Iterable[tuple[str, Row]], most: int) -> list[Group[Row]]:
+        """The rows of each message, in the order of the first row of each."""
         groups: dict[str, list[Row]] = {}
         for message, row in messages:
             groups.setdefault(message, []).append(row)
         found = []
         for message, rows in islice(groups.items(), MAX_GROUPS):
-            has_ticks = isinstance(rows[0], sheets.PlannedRow) and rows[0].near
-            shown = rows[: most or (MAX_REPAIRED_ROWS if has_ticks else EXAMPLES)]
-            found.append(
-                Group(
-                    self.rows_named(row.number for row in rows),
-                    message,
-                    shown,
-                    len(rows) - len(shown),
-                )
-            )
+            numbers = self.rows_named(row.number for row in rows)
+            found.append(Group(numbers, message, rows[:most], len(rows[most:])))
         return found
 
     def rows_named(self, numbers: Iterable[int]) -> str:

@@ -202,18 +202,20 @@ TEXTS: dict[str, tuple[str, str, int, str]] = {
         "\n".join(map("\t".join, zip(HEADER, *PEOPLE, strict=True))),
         "right", 2, "diputar",
     ),
+    "contacts of a phone": ("BEGIN:VCARD\nFN:Siti\nTEL:2300018101\nEND:VCARD\n", "asked", 1, "kontak"),
     "single spaces": (lines("{nim} {nama} {alamat}"), "asked", 1, "hanya dipisahkan spasi"),
 }  # fmt: skip
 ALL = (HEADER, *PEOPLE)
 FILES: dict[str, tuple[bytes, str, int, str]] = {
     "hidden rows": (hidden_rows(), "right", 3, "tersembunyi"),
-    "a hidden sheet": (hidden_rows("hidden"), "right", 3, "Lembar “Keluar” tersembunyi"),
+    "a hidden sheet": (hidden_rows("hidden"), "right", 3, "Keluar, baris 1–2: Lembar ini tersembunyi"),
     "a sheet that Excel does not offer": (hidden_rows("veryHidden"), "right", 3, "tersembunyi"),
     "titles in the first column": (by_openpyxl(*zip(*ALL, strict=True)), "right", 2, "diputar"),
     "flat XML of Excel": (spreadsheetml(), "right", 1, ""),
     "UTF-16 without a mark": (csv(*ALL, encoding="utf-16-le"), "right", 1, ""),
     "texts as formulas": (csv(("NIM", "Nama", "Alamat"), *[(f'="{a}"', b, f'="{c}"') for a, b, c in PEOPLE]), "right", 1, ""),
     "letters as HTML writes them": (csv(ALL[0], *[(a, b, c.replace("/", "&#47;")) for a, b, c in PEOPLE]), "right", 1, ""),
+    "a link of Google Drive": (b'{"":"WARNING! DO NOT EDIT","doc_id":"1a"}', "asked", 1, "hanya tautan"),
     "a link of Google": (b'{"url":"https://docs.google.com/x"}', "asked", 1, "hanya tautan"),
     "a document": (zipped("word/document.xml"), "asked", 1, "dokumen"),
     "a table of Numbers": (zipped("Index/Document.iwa"), "asked", 1, "Numbers"),

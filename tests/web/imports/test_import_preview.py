@@ -2,7 +2,7 @@
 
 import datetime as dt
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from io import BytesIO
 from pathlib import Path
 
@@ -236,6 +236,7 @@ def test_other_sheets_or_all_of_them_are_chosen_in_the_preview(
             "Petunjuk": [["Isi lembar berikut"]],
             "Kelas A": [HEADER, ("1", "Ani", "Solo"), ("2", "Budi", "Solo")],
             "Kelas B": [("Kelas B",), HEADER, *solo],
+            "Kelas C": [HEADER, ("8", "Hadi", "Solo"), ("9", "", "Solo")],
             "Rahasia": [HEADER],
         },
         hidden="Rahasia",
@@ -243,8 +244,9 @@ def test_other_sheets_or_all_of_them_are_chosen_in_the_preview(
     preview = importer.upload(file, "a.xlsx")
     ticks = [node.attributes for node in preview.tree.css("input[name=lembar][type=checkbox]")]
     found = [(tick["value"], "checked" in tick) for tick in ticks]
-    assert found == [("Kelas A", True), ("Kelas B", True), ("Petunjuk", False)]
-    assert "lembar (sheet) “Kelas A”, “Kelas B”, 6 baris. NIM dari kolom A" in preview.what_was_read
+    classes = ["Kelas A", "Kelas B", "Kelas C"]
+    assert found == [*((name, True) for name in classes), ("Petunjuk", False)]
+    assert "lembar (sheet) “Kelas A”, “Kelas B”, “Kelas C”, 8 baris. NIM" in preview.what_was_read
     assert preview.what_was_read.endswith("Lembar lain tidak dibaca.")
     one = importer.check_again(preview, lembar="Kelas A")
     assert (
@@ -255,7 +257,7 @@ def test_other_sheets_or_all_of_them_are_chosen_in_the_preview(
     assert [page.texts("button[name=semua]") for page in (preview, again)] == [
         ["Baca semua lembar"]
     ] * 2
-    assert "Baru 2 dari 3 lembar (sheet) yang dibaca." in " ".join(again.texts(".actions"))
+    assert "Baru 3 dari 4 lembar (sheet) yang dibaca." in " ".join(again.texts(".actions"))
     of_6000 = [HEADER, *((str(n), "A", "B") for n in range(6000))]
     long = importer.check_again(
         importer.upload(by_openpyxl(several={"A": of_6000, "B": of_6000}), "a.xlsx")
@@ -264,11 +266,11 @@ def test_other_sheets_or_all_of_them_are_chosen_in_the_preview(
     assert long.texts("button[name=semua]") == []
     every_sheet = importer.site.post(SAVE, {"data": preview.data, "semua": "1"})
     assert (
-        "lembar (sheet) “Kelas A”, “Kelas B”, “Petunjuk”"
+        "lembar (sheet) “Kelas A”, “Kelas B”, “Kelas C”, “Petunjuk”"
         in importer.shown(every_sheet).what_was_read
     )
-    every = importer.check_again(preview, lembar=["Kelas A", "Kelas B"])
-    assert "lembar (sheet) “Kelas A”, “Kelas B”, 6 baris" in every.what_was_read
+    every = importer.check_again(preview, lembar=classes)
+    assert "lembar (sheet) “Kelas A”, “Kelas B”, “Kelas C”, 8 baris" in every.what_was_read
     cells = [
         [cell.text() for cell in row.css("td")][:2] for row in every.tree.css("#baru tbody tr")
     ]
@@ -276,29 +278,125 @@ def test_other_sheets_or_all_of_them_are_chosen_in_the_preview(
         ["Kelas A, baris 2", "1"],
         ["Kelas B, baris 3", "3"],
         ["Kelas B, baris 6", "6"],
+        ["Kelas C, baris 2", "8"],
     ]
     twice = "NIM 2 ada di Kelas A, baris 3 dan Kelas B, baris 5. Hapus salah satunya."
     assert every.wrong[0].startswith(f"Kelas A, baris 3; Kelas B, baris 5: {twice}")
     assert every.wrong[1].startswith("Kelas B, baris 4: NIM kosong")
+    assert every.wrong[2].startswith("Kelas C, baris 3: Nama kosong")
     assert every.noticed[0].startswith("Kelas B, baris 6: NIM ini mirip")
     labels = [
         node.attributes["aria-label"] for node in every.tree.css("#perbaiki input[name='nim[]']")
     ]
-    assert labels == ["NIM, Kelas A, baris 3", "NIM, Kelas B, baris 5", "NIM, Kelas B, baris 4"]
+    places = ["Kelas A, baris 3", "Kelas B, baris 5", "Kelas B, baris 4", "Kelas C, baris 3"]
+    assert labels == [f"NIM, {place}" for place in places]
     numbers = [str(node.attributes["value"]) for node in every.tree.css("input[name='baris[]']")]
     (near,) = (
         str(node.attributes["value"])
         for node in every.tree.css("input[type=checkbox][name='pakai[]']")
     )
-    again = importer.check_again(every, lewati=numbers[1], nim=["2", "2", "4"], pakai=near)
+    nims = ["2", "2", "4", "9"]
+    again = importer.check_again(every, lewati=numbers[1], nim=nims, pakai=near)
     importer.save(again, "perbarui")
     new = [
         ("1", "Ani", "Solo"),
         ("2", "Budi", "Solo"),
         ("3", "Citra", "Solo"),
         ("4", "Dewi", "Solo"),
+        ("8", "Hadi", "Solo"),
     ]
     assert importer.records() == [("006", "F", "S"), *new]
+
+
+def test_all_sheets_are_read_with_the_texts_and_columns_of_the_same_press(
+    importer: Importer,
+) -> None:
+    """If a sheet is no longer read, the texts are left out, because rows have other numbers then."""
+    titles = (*HEADER, "Asal")
+    of_a = [titles, ("1", "Ani", "Solo", "Wates"), ("", "Budi", "Solo", "Bantul")]
+    file = by_openpyxl(several={"A": of_a, "B": [("2300018107", "Citra", "Jl. A 5", "Klaten")]})
+    preview = importer.upload(file, "a.xlsx")
+    columns = with_columns(preview, A="nim", B="nama", D="alamat")
+    sent = repaired(preview, nim=["2"], alamat=["Depok"], periksa=[], **columns)
+    every = importer.shown(importer.site.post(SAVE, [*sent, ("semua", "1")]))
+    assert [
+        (row.css("td")[1].text(), row.css("td")[3].text())
+        for row in every.tree.css("#baru tbody tr")
+    ] == [
+        ("1", "Wates"),
+        ("2", "Depok"),
+        ("2300018107", "Klaten"),
+    ]
+    other_sheet = importer.check_again(every, lembar="B")
+    assert [row.nim for row in other_sheet.new] == ["2300018107"]
+
+
+def test_a_repair_is_asked_for_again_if_other_columns_are_read(importer: Importer) -> None:
+    rows = ["1|Ani|Solo|-", "2|Budi|-|Wates"]
+    preview = importer.upload(table(*rows, titles="NIM|Nama|Alamat|Catatan"))
+    emptied = importer.check_again(preview, perbaiki="kosong")
+    assert emptied.questions == []
+    columns = with_columns(preview, A="nim", B="nama", D="alamat")
+    again = importer.check_again(emptied, **columns)
+    assert again.questions == ["Baris 2: “-” bukan nama atau alamat."]
+    assert [row.after for row in again.new] == [("Ani", "-"), ("Budi", "Wates")]
+
+
+def with_hidden(
+    sheets: int, rows: Sequence[Sequence[object]], columns: tuple[str, str] | None = None
+) -> bytes:
+    """Return a workbook of sheets whose third row is hidden, and whose `columns` from one to another are hidden."""
+    workbook = openpyxl.Workbook()
+    workbook.remove(workbook.active)
+    for number in range(sheets):
+        sheet = workbook.create_sheet(f"Kelas {number}")
+        for nim, *texts in rows:
+            sheet.append([f"{nim}{number}" if texts[0] != "Nama" else nim, *texts])
+        sheet.row_dimensions[3].hidden = True
+        if columns:
+            sheet.column_dimensions.group(*columns, hidden=True)
+    file = BytesIO()
+    workbook.save(file)
+    return file.getvalue()
+
+
+FEW, MANY = [HEADER, ("1", "Ani", "Solo"), ("2", "Budi", "Wates")], 3000
+
+
+@pytest.mark.parametrize("length", [0, MANY], ids=["a small file", "a file that is not carried"])
+def test_hidden_rows_of_all_sheets_are_left_out_by_one_press(
+    importer: Importer, length: int
+) -> None:
+    more = [(f"3{n}", "Citra", f"Jl. {n} {'x' * 200}") for n in range(length)]
+    preview = importer.upload(with_hidden(2, [*FEW, *more]), "a.xlsx")
+    (question,) = preview.questions
+    assert question.startswith("Kelas 0, baris 3; Kelas 1, baris 3: Baris ini tersembunyi")
+    again = importer.check_again(preview, perbaiki="tersembunyi")
+    assert (again.questions, again.counts["Baru"]) == ([], 2 + 2 * length)
+    importer.save(importer.check_again(again))
+    assert len(importer.records()) == 2 + 2 * length
+
+
+@pytest.mark.parametrize(("first", "letters"), [("D", ""), ("C", "C"), ("B", "B, C")])
+def test_hidden_columns_are_a_question_only_if_they_are_read(
+    importer: Importer, first: str, letters: str
+) -> None:
+    """An office hides the unused columns up to the last one that Excel has."""
+    preview = importer.upload(
+        with_hidden(2, [row for row in FEW if row[0] != "2"], (first, "XFD")), "a.xlsx"
+    )
+    asked = [f"Kolom {letters} tersembunyi, tetapi ikut dibaca."] if letters else []
+    assert preview.questions == asked
+
+
+def test_the_first_question_of_the_page_has_the_focus(importer: Importer) -> None:
+    """A question about the whole file stands above those about rows."""
+    rows = [("NIM", "Nama", "Alamat sesuai KTP"), *FEW[1:]]
+    preview = importer.upload(with_hidden(1, rows), "a.xlsx")
+    refused = importer.shown(importer.press(preview, "lewati"))
+    assert len(refused.questions) == 2
+    (focused,) = refused.tree.css("[autofocus]")
+    assert focused.attributes["value"] == refused.answers[0]
 
 
 def test_a_large_file_is_asked_for_again_with_the_reason(importer: Importer) -> None:
@@ -418,7 +516,7 @@ def test_long_lists_of_rows_end_with_the_number_of_the_others(importer: Importer
         table(*(f"{n}|A|S" if n % 2 else f"{n:09}|A|S" for n in range(501)))
     ).noticed
     assert " 39, 41 dan 230 baris lain: NIM ini lebih pendek" in short
-    assert short.endswith(" dan 240 baris lain")
+    assert short.endswith(" dan 150 baris lain")
 
 
 def test_records_that_a_file_lacks_are_counted_and_listed(
@@ -690,6 +788,17 @@ def test_a_row_to_check_has_inputs_once(importer: Importer) -> None:
     assert ("1234", ("Dewi", "Wates")) in [(row.nim, row.after) for row in again.new]
     assert [row.text() for row in again.tree.css(".summary .zero dd")] == ["0"] * 3
     assert again.tree.css(".summary a")[0].attributes["href"] == "#baru"
+
+
+def test_any_of_the_first_hundred_rows_to_check_can_be_repaired(importer: Importer) -> None:
+    """Rows without inputs are only counted, except for the first ones."""
+    preview = importer.upload(table(*(f"{n}|Ani  Sari|Solo" for n in range(1000, 1150))))
+    assert len(preview.tree.css("#periksa .repair")) == 100
+    (noticed,) = preview.noticed
+    assert noticed.endswith("dan 50 baris lain")
+    again = importer.check_again(preview, nama=["Ani Sari"] * 100)
+    (noticed,) = again.noticed
+    assert noticed.startswith("Baris 102–151: Spasi yang berlebih")
 
 
 def test_a_row_is_left_out_by_a_tick_or_by_emptying_its_inputs(importer: Importer) -> None:
