@@ -658,8 +658,11 @@ def complete(place: Place, change: Change) -> None:
         place.commands.is_going_back = True
         with suppress(Failure):
             place.start()
-        runs = "runs" if place.runs() else "does not run"
-        fail(f"{change.new} {runs} ({place.look_at}). Then run {place.name} again.")
+        if place.runs():
+            fail(f"{change.new} runs. Run {place.name} again.")
+        # It is in use, so a roll back can begin, with a back-up of the list as it is now.
+        place.forget()
+        fail(f"{change.new} does not run ({place.look_at}).")
     say(f"the change from {change.old} to {change.new} is completed.")
     end(place, change)
 

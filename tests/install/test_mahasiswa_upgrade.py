@@ -129,6 +129,22 @@ def test_rolling_back_exports_the_list_and_restores_the_back_up_of_the_upgrade(
         assert [*RECORDS, "3 Ani"] in [file.read_text().splitlines()[:3] for file in exports]
 
 
+def test_a_new_version_that_ends_after_a_kill_can_be_rolled_back(tmp_path: Path) -> None:
+    """It has run, and does not start any more. The next run leaves the list as it is, and the one after it rolls back."""
+    world = Machine(tmp_path / "world", {"v1": OLD, "v2": NEW})
+    for _ in world.faults("kill", "v2"):
+        if world.boot() and world.tables() == 2:
+            break
+    world.add("3 Ani")
+    world.put(f"{world.versions}/v2/about", f"{BROKEN}\n")
+    (backup,) = world.folder.rglob("mahasiswa-*.db")
+    refused = world.run("v2")
+    assert (refused.returncode, world.records()) == (1, [*RECORDS, "3 Ani"]), refused.stderr
+    assert "v2 does not run" in refused.stderr.splitlines()[-1]
+    said = world.run("v1", str(backup)).stderr
+    assert (world.running(), world.records()) == (OLD, RECORDS), said
+
+
 class Cloned(Machine):
     """A machine as docs/install.md installs it: the folder `app` is a clone, and no link."""
 
