@@ -198,12 +198,12 @@ async def test_other_spellings_are_those_of_both_ends_of_the_list(
     store: Store, url: DatabaseURL
 ) -> None:
     """A list of years has other names at its beginning than at its end."""
-    lower, higher = (range(half, half + SOUNDING_TEXTS[0]) for half in (10_000, 50_000))
+    lower, higher = (range(half, half + SOUNDING_TEXTS["names"]) for half in (10_000, 50_000))
     for name, nims_of_half in (("Rizky", lower), ("Riski", higher)):
         fill(url, [(str(nim), name, "Solo") for nim in nims_of_half])
     for cari, other in (("riski", "Rizky"), ("rizky", "Riski")):
         also = await store.reader(SEARCH).same_sound(Query(cari), 5)
-        assert also == [(other, SOUNDING_TEXTS[0])]
+        assert also == [(other, SOUNDING_TEXTS["names"])]
 
 
 async def test_sounds_are_compared_in_a_thread(

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple, TypeAlias
 
@@ -10,7 +10,7 @@ from mahasiswa import wording
 from mahasiswa.sheets.cells import SheetRow, has_digit
 from mahasiswa.sheets.limits import MAX_TITLES
 from mahasiswa.sheets.sheet_errors import SheetError
-from mahasiswa.sheets.titles import NIM_MIN_DIGITS, fields_in
+from mahasiswa.sheets.titles import fields_in, has_nim
 
 # Digits that a NIM may have less or more than the others: one that was typed wrong stays the NIM of its line.
 NIM_MAX_DIFFERENCE = 2
@@ -34,7 +34,7 @@ is_no_nim = re.compile(
     r"|(?:19|20)\d\d(?:/(?:19|20)?\d\d)?"
 ).fullmatch
 # A number of the line, a mark of a list, and the title of the NIM.
-_list_mark = re.compile(r"\W*(?:\d{1,4}(?:\s*[.)]|\s+(?=\D|\Z)))?\W*").match
+_list_mark = re.compile(r"\A\W*(?:\d{1,4}(?:\s*[.)]|\s+(?=\D|\Z)))?\W*").sub
 _nim_title = re.compile(r"\b(?:nim|npm|nrp|nis|nisn|nipd)\b\W*\Z", re.IGNORECASE).sub
 _separators = (r" ?\| ?", r" ?; ?", r" [-–—] ?|[–—] ", r" ?_ ?", r" ?, ?", r" ?/ ?")
 # `S.Pd` after a comma belongs to the name.
@@ -49,16 +49,11 @@ _chunks = re.compile(r"\S+(?: \S+)*").finditer
 
 
 class Found(NamedTuple):
-    """A line with the NIM in it."""
+    """The NIM in a line, and the texts on both sides of it."""
 
-    number: int
     before: str
     nim: str
     after: str
-
-    @property
-    def is_alone(self) -> bool:
-        return not re.search(r"\w", self.before + self.after)
 
 
 def rows_in_lines(text: str) -> list[SheetRow] | None:
@@ -86,29 +81,24 @@ def rows_in_lines(text: str) -> list[SheetRow] | None:
 def _with_nims(lines: Sequence[Line]) -> dict[int, Found]:
     """The lines with a number that most of them have in common, by the number of digits; by the number of the line."""
     candidates = {
-        number: [match for match in _numbers(text) if digits_in(match[0]) >= NIM_MIN_DIGITS]
-        for number, text in lines
+        number: [nim for nim in _numbers(text) if may_be_nim(nim[0])] for number, text in lines
     }
     lengths = Counter(
-        digits
-        for matches in candidates.values()
-        for digits in {digits_in(match[0]) for match in matches if not is_no_nim(match[0])}
+        digits for nims in candidates.values() for digits in {digits_in(nim[0]) for nim in nims}
     )
-    if not lengths:
-        return {}
-    usual = max(lengths, key=lambda digits: (lengths[digits], digits))
+    usual = max(lengths, key=lambda digits: (lengths[digits], digits), default=0)
     found: dict[int, Found] = {}
     for number, text in lines:
-        matches = [
-            match
-            for match in candidates[number]
-            if abs(digits_in(match[0]) - usual) <= NIM_MAX_DIFFERENCE and not is_no_nim(match[0])
-        ]
-        if matches:
-            nim = min(matches, key=lambda match: abs(digits_in(match[0]) - usual))
-            before = _nim_title("", text[: nim.start()])
-            found[number] = Found(number, before, nim[0], text[nim.end() :])
+        nims = candidates[number]
+        nim = min(nims, key=lambda nim: abs(digits_in(nim[0]) - usual), default=None)
+        if nim and abs(digits_in(nim[0]) - usual) <= NIM_MAX_DIFFERENCE:
+            before = _list_mark("", _nim_title("", text[: nim.start()]))
+            found[number] = Found(_bare(before), nim[0], _bare(text[nim.end() :]))
     return found
+
+
+def may_be_nim(text: str) -> bool:
+    return has_nim(text) and not is_no_nim(text)
 
 
 def without_stamp(line: str) -> str:
@@ -125,52 +115,59 @@ def _blocks(lines: Sequence[Line]) -> list[SheetRow]:
     """The rows of blocks such as `NIM : …`, `Nama : …`. A title that comes again begins a row."""
     titles: dict[str, str] = {}
     rows: list[tuple[int, dict[str, str]]] = []
+    row: dict[str, str] = {}
     key = ""
     last = others = 0
+    for number, title, text in _labelled_parts(lines):
+        if title:
+            key = title.casefold()
+            titles.setdefault(key, title)
+            if not rows or key in row:
+                row = {}
+                rows.append((number, row))
+            row[key] = text
+        elif rows and number <= last + 1:
+            row[key] = ", ".join(filter(None, (row[key], text)))
+        else:
+            others += 1
+        last = number
+
+    return [] if others > len(lines) / 2 else _below_titles(titles, rows)
+
+
+def _below_titles(
+    titles: Mapping[str, str], rows: Iterable[tuple[int, Mapping[str, str]]]
+) -> list[SheetRow]:
+    """The rows below their titles, if these name the NIM and another field."""
+    if len(titles) > MAX_TITLES or not fields_in(titles.values()) > {"nim"}:
+        return []
+    cells = [(number, [row.get(key) for key in titles]) for number, row in rows if len(row) > 1]
+    return [(0, list(titles.values())), *cells]
+
+
+def _labelled_parts(lines: Sequence[Line]) -> Iterator[tuple[int, str, str]]:
+    """The parts of lines such as `NIM : 23001, Nama : Ani`: the line, the title or a blank text, and what follows it."""
     for number, text in lines:
         for part in _inline_label("\n", text).split("\n"):
-            label = _labelled(part)
-            if label:
-                key = label[1].casefold()
-                titles.setdefault(key, label[1])
-                if not rows or key in rows[-1][1]:
-                    rows.append((number, {}))
-                rows[-1][1][key] = _bare(label[2])
-            elif _list_mark(part).end() == len(part):  # type: ignore[union-attr]  # it always matches
-                continue
-            elif rows and number <= last + 1:
-                rows[-1][1][key] = ", ".join(filter(None, (rows[-1][1][key], _bare(part))))
-            else:
-                others += 1
-            last = number
-    if (
-        not fields_in(titles.values()) > {"nim"}
-        or others > len(lines) / 2
-        or len(titles) > MAX_TITLES
-    ):
-        return []
-    return [
-        (0, list(titles.values())),
-        *((number, [row.get(key) for key in titles]) for number, row in rows if len(row) > 1),
-    ]
+            if label := _labelled(part):
+                yield number, label[1], _bare(label[2])
+            elif _list_mark("", part):
+                yield number, "", _bare(part)
 
 
 def _cells_by_gaps(lines: Sequence[Line], found: dict[int, Found]) -> list[SheetRow]:
     """The rows of a table whose columns are parted by `|` or by two spaces, if nine tenths have the same width."""
-    rows: list[SheetRow] = [
-        (number, _gaps(text.strip().strip("|").strip())) for number, text in lines
-    ]
-    widths = Counter(len(cells) for number, cells in rows if number in found)
+    rows = {number: _gaps(text.strip().strip("|").strip()) for number, text in lines}
+    widths = Counter(len(rows[number]) for number in found)
     ((width, count),) = widths.most_common(1)
-    nims = sum(found[number].nim in cells for number, cells in rows if number in found)
-    if width < 2 or 10 * count < 9 * len(found) or 10 * nims < 9 * len(found):
+    nims = sum(line.nim in rows[number] for number, line in found.items())
+    if width < 2 or 10 * min(count, nims) < 9 * len(found):
         return []
-    texts = dict(lines)
-    if count == len(found) or any("|" in texts[number] for number in found):
-        return rows
-    columns = _columns_of(
-        texts[number] for number, cells in rows if number in found or len(cells) == width
-    )
+
+    texts = [text for number, text in lines if number in found or len(rows[number]) == width]
+    if count == len(found) or "|" in "".join(texts):
+        return list(rows.items())
+    columns = _columns_of(texts)
     if len(columns) != width:
         return []
     return [(number, [text[start:end].strip() for start, end in columns]) for number, text in lines]
@@ -190,15 +187,12 @@ def _columns_of(texts: Iterable[str]) -> list[tuple[int, int]]:
 def _stacked(lines: Sequence[Line], found: dict[int, Found]) -> list[SheetRow]:
     """The rows of a text with one cell on each line, because the NIMs stand alone at the same distance."""
     at = [index for index, (number, _) in enumerate(lines) if number in found]
-    alone = sum(line.is_alone for line in found.values())
+    alone = sum(not (line.before or line.after) for line in found.values())
     distances = {second - first for first, second in pairwise(at)}
-    if (
-        10 * alone < 9 * len(found)
-        or len(distances) != 1
-        or len(lines) % (width := distances.pop())
-    ):
+    if 10 * alone < 9 * len(found) or len(distances) != 1:
         return []
-    if width < 2:
+    (width,) = distances
+    if width < 2 or len(lines) % width:
         return []
     cells = [found[number].nim if number in found else text.strip() for number, text in lines]
     return [
@@ -210,46 +204,44 @@ def _each_line(lines: Sequence[Line], found: dict[int, Found]) -> list[SheetRow]
     """NIM, Nama and Alamat of each line with a NIM. The name stands before the NIM, or else after it."""
     if 2 * len(found) < len(lines):
         return None
-    rests = {
-        number: (_bare(line.before[_list_mark(line.before).end() :]), _bare(line.after))  # type: ignore[union-attr]  # it always matches
-        for number, line in found.items()
-    }
-    joined = [" ".join(rest) for rest in rests.values() if not all(rest)]
-    counts = [sum(bool(re.search(mark, rest)) for rest in joined) for mark in _separators]
-    separator = next(
-        (
-            mark
-            for mark, count in zip(_separators, counts, strict=True)
-            if 3 * count >= 2 * len(joined)
-        ),
-        _separators[0],
-    )
+    separator = _separator_of(found.values())
     rows: list[SheetRow] = [(0, list(wording.HEADER))]
     last = max(found)
+    with_digits = 0
     for number, text in lines:
-        if number in found:
-            before, after = rests[number]
-            nama, alamat = (
-                (before, after) if before and after else _parted(before or after, separator)
-            )
-            rows.append((number, [found[number].nim, nama, alamat]))
+        if line := found.get(number):
+            nama, alamat = _nama_and_alamat(line, separator)
+            with_digits += bool(has_digit(nama))
+            rows.append((number, [line.nim, nama, alamat]))
         elif len(rows) > 1 and (number < last or not rows[-1][1][-1]):
             rows.append((number, [None, None, _bare(text)]))
         else:
             rows.append((number, [text.strip()]))
-    names = [str(cells[1]) for number, cells in rows if number in found]
-    if 10 * sum(map(bool, map(has_digit, names))) > len(names):
+    if 10 * with_digits > len(found):
         raise SheetError(wording.NAMES_NOT_PARTED)
     return rows
 
 
-def _parted(text: str, separator: str) -> tuple[str, str]:
-    """The name and the address in a text. A degree that follows a comma belongs to the name."""
-    nama, *others = re.split(separator, text)
-    while others and _degree(others[0]):
-        nama += ", " + others.pop(0)
-    rest = text[re.search(separator, text[len(nama) :]).end() + len(nama) :] if others else ""  # type: ignore[union-attr]
-    return _bare(nama), _bare(rest)
+def _separator_of(found: Collection[Found]) -> str:
+    """The separator that most lines have on the one side of the NIM where they have a text."""
+    rests = [line.before + line.after for line in found if not (line.before and line.after)]
+    for separator in _separators:
+        count = sum(bool(re.search(separator, rest)) for rest in rests)
+        if 3 * count >= 2 * len(rests):
+            return separator
+    return _separators[0]
+
+
+def _nama_and_alamat(line: Found, separator: str) -> tuple[str, str]:
+    """The texts on both sides of the NIM, or those in its one text. A degree that follows a comma belongs to the name."""
+    if line.before and line.after:
+        return line.before, line.after
+    # The separators stand between the texts.
+    parts = re.split(f"({separator})", line.before + line.after)
+    end = 1
+    while _degree("".join(parts[end + 1 : end + 2])):
+        end += 2
+    return _bare(", ".join(parts[:end:2])), _bare("".join(parts[end + 1 :]))
 
 
 def _bare(text: str) -> str:

@@ -9,12 +9,18 @@ from mahasiswa import wording
 from mahasiswa.record import Mahasiswa
 from mahasiswa.sheets.cell_rules import clean_nim
 from mahasiswa.sheets.cells import Cell, Sheet, SheetRow, cell_text, has_digit, in_input, is_blank
-from mahasiswa.sheets.lines import NIM_MAX_DIFFERENCE, digits_in, is_no_nim, without_stamp
+from mahasiswa.sheets.lines import (
+    NIM_MAX_DIFFERENCE,
+    digits_in,
+    is_no_nim,
+    may_be_nim,
+    without_stamp,
+)
 from mahasiswa.sheets.plan import Neighbours
 from mahasiswa.sheets.questions import Question
 from mahasiswa.sheets.sheet_errors import SheetError
 from mahasiswa.sheets.signed_field import Signer, pack, unpack
-from mahasiswa.sheets.titles import NIM_MIN_DIGITS, fields_in
+from mahasiswa.sheets.titles import fields_in
 
 NAMA_MAX_CHARACTERS = 60  # of a name in a notice about another record
 FORMS_MAX = 8  # parts of a line that are looked for as NIMs
@@ -188,7 +194,7 @@ def _with_stored_nim(row: NimRow, existing: Collection[str]) -> NimRow:
     if row.problem or row.nim in existing:
         return row
     stored = {nim for nim in row.forms() if nim in existing}
-    likely = [nim for _, nim in row.parts() if len(nim) >= NIM_MIN_DIGITS and not is_no_nim(nim)]
+    likely = [nim for _, nim in row.parts() if may_be_nim(nim)]
     meant = stored or likely
     return row.with_part(*meant) if len(meant) == 1 else row
 

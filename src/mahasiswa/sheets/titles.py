@@ -1,7 +1,7 @@
 """Recognises the titles of columns: the field that each one names, and the rows of a sheet that hold titles."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from operator import itemgetter
 from typing import Literal, NamedTuple
@@ -113,38 +113,41 @@ def _heading(column: int, cell: str) -> Heading | None:
         return Heading(sure[0], "sure", column, rank=_RANKS[known[0]])
     words = re.findall("[a-z]+", text)
     fields = [_WORDS[word] for word in words if word in _WORDS]
-    # `NIM Mahasiswa` is a NIM, and `Mahasiswa` alone a name.
-    fields = sorted({*fields}, key=("nim", "alamat", "nama").index)
     if not fields or _is_of_others(" ".join(words)):
         return None
-    return Heading(fields[0], "word", column)
+    # `NIM Mahasiswa` is a NIM, and `Mahasiswa` alone a name.
+    field = min(fields, key=("nim", "alamat", "nama").index)
+    return Heading(field, "word", column)
 
 
 def find_titles(top: Sequence[Sequence[Cell]], *, nim_only: bool) -> tuple[int, Sequence[Cell]]:
     """The index of the first row below the titles, and the titles, of up to two rows; (0, ()) without any in `top`."""
-    rows = [() if nim_only and _has_nim(row) else row for row in top]
-    pairs = [
-        (index, _combined_titles(upper, lower))
-        for index, (upper, lower) in enumerate(zip(rows, top[1:], strict=False), 2)
-        # A student's row has one in the NIM.
-        if not any(has_digit(cell_text(cell)) for cell in lower)
-    ]
-    candidates = sorted([*enumerate(rows, 1), *pairs], key=itemgetter(0))
+    rows = [() if nim_only and any(map(has_nim, map(cell_text, row))) else row for row in top]
+    candidates = sorted([*enumerate(rows, 1), *_pairs(rows, top)], key=itemgetter(0))
     headers = [candidate for candidate in candidates if is_header(candidate[1], nim_only=nim_only)]
-    if headers:
-        near = [header for header in headers if header[0] <= headers[0][0] + 1]
+    near = [header for header in headers if header[0] <= headers[0][0] + 1]
+    if near:
         return max(
             near, key=lambda header: (len(sure_fields(header[1])), len(fields_in(header[1])))
         )
     for index, row in candidates:
-        if len(fields_in(row)) > 1 or any(heading.kind != "word" for heading in headings(row)):
+        if len(fields_in(row)) > 1 or sure_fields(row):
             return index, row  # probably titles
     return 0, ()
 
 
-def _has_nim(row: Sequence[Cell]) -> bool:
-    """Whether a cell has the digits of a NIM, as `NIM: 2300018101`: then it is no title, whatever its word says."""
-    return any(sum(map(str.isdigit, cell_text(cell))) >= NIM_MIN_DIGITS for cell in row)
+def _pairs(
+    rows: Sequence[Sequence[Cell]], below: Sequence[Sequence[Cell]]
+) -> Iterator[tuple[int, Sequence[Cell]]]:
+    """The titles of two rows, and the index below them. A row below with a digit is that of a student."""
+    for index, (upper, lower) in enumerate(zip(rows, below[1:], strict=False), 2):
+        if not any(map(has_digit, map(cell_text, lower))):
+            yield index, _combined_titles(upper, lower)
+
+
+def has_nim(text: str) -> bool:
+    """Whether a text has the digits of a NIM, as `NIM: 2300018101`: then it is no title, whatever its word says."""
+    return sum(map(str.isdigit, text)) >= NIM_MIN_DIGITS
 
 
 def _combined_titles(upper: Sequence[Cell], lower: Sequence[Cell]) -> list[Cell]:

@@ -1,7 +1,6 @@
 """The reads of a store. Both engines do most of them in the same steps, with their own SQL."""
 
 import asyncio
-import re
 from abc import ABC, abstractmethod
 from collections.abc import (
     AsyncGenerator,
@@ -15,7 +14,7 @@ from collections.abc import (
 from datetime import datetime
 from functools import wraps
 from itertools import chain, takewhile
-from operator import itemgetter
+from operator import eq, itemgetter
 from sys import getsizeof
 from typing import Any, Concatenate, Literal, NamedTuple, ParamSpec, TypeAlias, TypeVar
 
@@ -24,7 +23,6 @@ from mahasiswa.store import folding
 from mahasiswa.store.history_items import (
     Batch,
     Days,
-    Doubt,
     Entry,
     HistoryPage,
     ItemKey,
@@ -49,10 +47,9 @@ READ_MAX_BYTES = 32 * 1024 * 1024
 # Nims whose records one statement reads, because psycopg holds its whole answer: up to 32 MB.
 FIND_NIMS = 500
 # Names and addresses whose words correct a search that has found nothing, half of them from each end of the list.
-CORRECTING_TEXTS = (100_000, 20_000)
+CORRECTING_TEXTS = {"names": 100_000, "addresses": 20_000}
 # The same to look for other spellings of words that were found.
-SOUNDING_TEXTS = (5000, 5000)
-letter_among_digits = re.compile("[0-9].*[A-Za-z].*[0-9]")
+SOUNDING_TEXTS = {"names": 5000, "addresses": 5000}
 READ_ROWS = 20  # rows of a read whose memory is counted at a time
 
 
@@ -198,11 +195,9 @@ class Reader(ABC):
         counted = await self._counted(likely, query.di)
         return sorted(counted, key=itemgetter(1), reverse=True)[:limit]
 
-    async def _words(self, texts: tuple[int, int]) -> Sequence[str]:
+    async def _words(self, texts: Parameters) -> Sequence[str]:
         """The words of so many names and addresses, the most frequent first."""
-        names, addresses = texts
-        rows = await self._rows(self.sql.words, {"names": names, "addresses": addresses})
-        return [word for (word,) in rows]
+        return [word for (word,) in await self._rows(self.sql.words, texts)]
 
     async def _counted(
         self, searches: Sequence[str], di: Field | Literal[""]
@@ -233,8 +228,7 @@ class Reader(ABC):
     async def common_length(self) -> int:
         """The number of first characters that all nims share, folded. A nim without letters and digits does not count."""
         ((first, last),) = await self._rows(self.sql.first_and_last_nim, {})
-        pairs = zip(first or "", last or "", strict=False)
-        return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+        return sum(takewhile(bool, map(eq, first or "", last or "")))
 
     async def suspects(self, suspicion: Suspicion, limit: int) -> Hits:
         """At most `limit` records that may be wrong, similar ones together, and the number of all of them."""
@@ -398,21 +392,8 @@ def _with_doubt(sql: SharedSQL, entry: Entry) -> Steps[Entry]:
     rows = yield sql.alike, alike
     if rows:
         return entry._replace(twin=Mahasiswa._make(rows[0]))
-    return entry._replace(doubt=(yield from _doubt(sql, record)))
-
-
-def _doubt(sql: SharedSQL, record: Mahasiswa) -> Steps[Doubt | None]:
-    """The reason why a record may be wrong, by the other records."""
-    nim, nama, alamat = record
-    rows = yield sql.compared, {"nim": nim, "alamat": alamat}
-    ((length, letters_are_usual, is_name),) = rows
-    if letter_among_digits.search(nim) and not letters_are_usual:
-        return "letters"
-    if length not in (None, len(nim)):
-        return "length"
-    if any(map(str.isdigit, nama)):
-        return "digits"
-    return "swapped" if is_name else None
+    ((doubt,),) = yield sql.compared, record._asdict()
+    return entry._replace(doubt=doubt)
 
 
 def by_nim(sql: SharedSQL, statement: str, nims: Sequence[str]) -> Steps[Mapping[str, Mahasiswa]]:

@@ -161,6 +161,7 @@ JOIN mahasiswa USING (nim)
 ORDER BY key, nim
 
 -- name: compared
+-- The reason why a record may be wrong (`Doubt`), by the other records.
 -- The lowest and the highest NIMs take a few milliseconds, because the page after each addition
 -- waits for them. Both must have the usual length, and neither must have many letters.
 WITH ends AS MATERIALIZED (
@@ -183,15 +184,20 @@ WITH ends AS MATERIALIZED (
     FROM ends WHERE nim <> :nim
   ) AS texts
 )
-SELECT
-  (SELECT length FROM lengths WHERE shared * 10 >= total * 9 GROUP BY length HAVING count(*) = 2),
-  EXISTS (
+SELECT CASE
+  WHEN :nim::text ~ '[0-9].*[A-Za-z].*[0-9]' AND NOT EXISTS (
     SELECT 1 FROM ends GROUP BY part
     HAVING count(CASE WHEN nim ~ '[0-9].*[A-Za-z].*[0-9]' THEN 1 END) * 10 >= count(*)
-  ),
-  ltrim(:alamat::text) || ' ' LIKE '% _% ' AND :alamat::text !~ '[0-9]'
+  ) THEN 'letters'
+  WHEN length(:nim::text) <> (
+    SELECT length FROM lengths WHERE shared * 10 >= total * 9 GROUP BY length HAVING count(*) = 2
+  ) THEN 'length'
+  WHEN :nama::text ~ '[0-9]' THEN 'digits'
+  WHEN ltrim(:alamat::text) || ' ' LIKE '% _% ' AND :alamat::text !~ '[0-9]'
     AND (SELECT count(*) FROM words WHERE of_nama = of_own)
       > (SELECT count(*) FROM words WHERE of_alamat = of_own)
+  THEN 'swapped'
+END
 
 -- name: alike
 -- A record whose name and address are the same if they are folded as by `suspects_duplicates`. The
