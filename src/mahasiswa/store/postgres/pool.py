@@ -32,7 +32,6 @@ from mahasiswa.work import DATABASE_CONNECTIONS, STEP_TIMEOUT_SECONDS, Kind, Slo
 REQUEST_TIMEOUT_SECONDS = STEP_TIMEOUT_SECONDS - 0.5
 """Maximum time for a request to get a slot, a connection and its answer, so that its page is sent in time."""
 
-STEP_BYTES = 1024 * 1024  # of rows, after which a read lets others use the event loop
 # Time after a deadline for the server to report that it has interrupted the statement.
 SERVER_DELAY_SECONDS = 0.1
 # Time in which a lock timeout is a short one, after which a transaction is made again.
@@ -227,10 +226,9 @@ async def execute(
             rows = []
             size = 0
             while step := await cursor.fetchmany(READ_ROWS):
-                before = size
                 size = size_with(size, step)
                 rows += step
-                if size // STEP_BYTES > before // STEP_BYTES:
+                if len(step) == READ_ROWS:
                     await asyncio.sleep(0)  # other requests get the event loop
         if not cursor.nextset():
             return rows

@@ -78,12 +78,11 @@ SET LOCAL idle_in_transaction_session_timeout = '60s';"""
 COMMIT = "COMMIT"
 SHORTEN_LOCK_TIMEOUT = "SET LOCAL lock_timeout = '200ms'"
 
-# Two equal answers prove that nothing was committed in between. A transaction that writes has an id. A snapshot that
-# does not see its writes lists the id as running, or has an upper bound that is not above it; a snapshot that sees
-# them does neither. So the texts of the two snapshots differ. Ids have 64 bits and are never reused, unless a server
-# loses the end of its log. The start time tells apart another server or a restart. The checkpoint tells apart a crash
-# after which the same postmaster started its processes again, because recovery ends with a checkpoint. On a standby
-# the text does not list running transactions, so there is no version.
+# Two equal answers prove that nothing was committed in between. Each transaction that writes has an id of 64 bits, which
+# is never used again. Until its commit, a snapshot lists the id as running, or ends below it. After its commit, no
+# snapshot does, so the text is another one. A server that loses the end of its log gives ids again. Such a server, or
+# another one, has another start time. If its processes alone were started again, its last checkpoint is another one.
+# On a standby the text does not list running transactions, so there is no version.
 VERSION = """
 SELECT CASE WHEN NOT pg_is_in_recovery() THEN concat_ws(
   ' ', pg_current_snapshot(), extract(epoch FROM pg_postmaster_start_time()), (pg_control_checkpoint()).checkpoint_lsn
@@ -91,18 +90,18 @@ SELECT CASE WHEN NOT pg_is_in_recovery() THEN concat_ws(
 
 # --- Reading ---
 
-# Whether there are too many records, or too many bytes in them, for a snapshot.
-IS_LONGER_THAN = """
-SELECT count(*) > %(records)s
-  OR sum(octet_length(nim) + octet_length(nama) + octet_length(alamat) + 3) > %(bytes)s
-FROM (SELECT nim, nama, alamat FROM mahasiswa LIMIT %(records)s + 1) AS m"""
-
-# All records as Snapshot.packed, and their number.
+# All records as Snapshot.packed, and their number. There is no row if there are too many records, or too many bytes in
+# them, for a snapshot.
 PACKED = """
 SELECT count(*), coalesce(string_agg(
-  convert_to(nim, 'UTF8') || '\\x00' || convert_to(nama, 'UTF8') || '\\x00' || convert_to(alamat, 'UTF8'),
-  '\\x00' ORDER BY nim
-), '') FROM mahasiswa"""
+  convert_to(nim, 'UTF8') || nul || convert_to(nama, 'UTF8') || nul || convert_to(alamat, 'UTF8'), nul ORDER BY nim
+), '')
+FROM mahasiswa CROSS JOIN decode('00', 'hex') AS nul
+HAVING NOT (
+  SELECT count(*) > %(records)s
+    OR coalesce(sum(octet_length(nim) + octet_length(nama) + octet_length(alamat) + 3) > %(bytes)s, false)
+  FROM (SELECT nim, nama, alamat FROM mahasiswa LIMIT %(records)s + 1) AS m
+)"""
 
 # The texts of 2,000 records could take 480 MB.
 DECLARE_CHUNKS = "DECLARE chunks NO SCROLL CURSOR FOR {found}"

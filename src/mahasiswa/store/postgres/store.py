@@ -82,12 +82,9 @@ class PostgresStore(Store):
             last = await _do_steps(db, last_item(sql.SHARED), begin(sql.BEGIN_READING, deadline))
             ((version,),) = await execute(db, sql.VERSION) if is_known else ((None,),)
             limits = {"records": at_most, "bytes": SNAPSHOT_MAX_BYTES}
-            ((is_longer,),) = await execute(db, sql.IS_LONGER_THAN, limits)
-            if is_longer:
-                return Snapshot(version, 0, None, last)
             # In binary form nothing is decoded, which would hold the event loop.
-            cursor = await db.execute(sql.PACKED, binary=True)
-            ((total, packed),) = await cursor.fetchall()
+            cursor = await db.execute(sql.PACKED, limits, binary=True)
+            total, packed = await cursor.fetchone() or (0, None)
             return Snapshot(version, total, packed, last)
 
         return await self.pool.read(LIST, read, deadline)

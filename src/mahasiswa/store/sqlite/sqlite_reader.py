@@ -1,7 +1,7 @@
 """Reads of one kind of work, on its own threads and connections. With a write-ahead log no writer blocks them."""
 
 import time
-from codecs import getincrementaldecoder
+from codecs import iterdecode
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from itertools import islice
@@ -178,18 +178,12 @@ def read_snapshot(db: apsw.Connection, version: Version | None, at_most: int) ->
         if total > at_most:
             return Snapshot(version, 0, None, last)
         try:
-            _check_utf8(packed)
+            # The check of one piece holds the interpreter's lock, so it is short.
+            for _ in iterdecode(slices(packed, CHECKED_BYTES), "utf-8"):
+                pass
         except UnicodeDecodeError as error:
             raise Unavailable(NOT_UTF8) from error
         return Snapshot(version, total, packed, last)
-
-
-def _check_utf8(text: bytes) -> None:
-    """Raise UnicodeDecodeError. The check of one piece holds the interpreter's lock, so it is short."""
-    decoder = getincrementaldecoder("utf-8")()
-    for piece in slices(text, CHECKED_BYTES):
-        decoder.decode(piece)
-    decoder.decode(b"", final=True)
 
 
 def fetch(cursor: apsw.Cursor, limit: int | None = None) -> list[tuple[str, str, str]]:
