@@ -18,7 +18,7 @@ from mahasiswa.settings import Settings, SQLiteURL
 from mahasiswa.store.backup_folder import read_outcome
 from mahasiswa.store.engine import Engine
 from mahasiswa.store.engines import engine_of
-from mahasiswa.store.results import Finding, good, wrong
+from mahasiswa.store.results import Finding, good, shrunk, wrong
 from mahasiswa.store.store_errors import StoreError
 from mahasiswa.system.administrator import process_user
 from mahasiswa.web.routes import HEALTH_PATH
@@ -57,18 +57,22 @@ def diagnose(settings: Settings, environ: Mapping[str, str]) -> Iterator[Finding
         )
     yield from _proxies(settings)
     yield _port(settings, environ.get("MAHASISWA_RUN_STATE", ""))
-    try:
-        yield from engine_of(settings.database_url).examine(settings.backup_dir)
-    except StoreError as error:
-        yield wrong(_with_file(str(error), settings))
-    yield from _backups(settings)
-
-
-def _with_file(text: str, settings: Settings) -> str:
-    """Name the newest sound back-up in a remedy, if there is one."""
     engine = engine_of(settings.database_url)
+    folder = settings.backup_dir
+    try:
+        yield from engine.examine(folder)
+        with suppress(OSError):  # of the folder, which `_backups` blames
+            if folder and (doubt := engine.doubt(folder)):
+                yield shrunk(doubt)
+    except StoreError as error:
+        yield wrong(_with_file(str(error), engine, folder))
+    yield from _backups(settings, engine)
+
+
+def _with_file(text: str, engine: Engine, folder: Path | None) -> str:
+    """Name the newest sound back-up in a remedy, if there is one."""
     with suppress(OSError):
-        for one in engine.backup_files(settings.backup_dir) if settings.backup_dir else ():
+        for one in engine.backup_files(folder) if folder else ():
             if engine.examine_backup(one.file).is_good:
                 return text.replace(" FILE", f" {shlex.quote(str(one.file))}")
     return text
@@ -150,14 +154,13 @@ def _answer(
     return good(f"The service answers on {place}.")
 
 
-def _backups(settings: Settings) -> Iterator[Finding]:
+def _backups(settings: Settings, engine: Engine) -> Iterator[Finding]:
     folder = settings.backup_dir
     if folder is None:
         yield wrong("No back-ups are made. Set BACKUP_DIR to a folder.")
         return
     if isinstance(settings.database_url, SQLiteURL):
         yield from _last_attempt(settings.database_url.address, folder, settings.timezone)
-    engine = engine_of(settings.database_url)
     try:
         yield from _folder(engine, folder)
         yield from _newest_backup(engine, folder, settings.backup_hours)

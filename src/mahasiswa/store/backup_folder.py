@@ -116,10 +116,11 @@ def own_backups(
 def expired(
     newest_first: Sequence[Backup], records: Callable[[Path], int | None]
 ) -> Sequence[Path]:
-    """The back-ups that can be removed. Age alone removes none: only days and months that have a back-up count.
+    """The back-ups that can be removed, because no day, no month and no larger number keeps them.
 
-    `records` counts the records of a file, None if it cannot be read. Such a file stays, and is no reason to remove another
-    file. If a list is lost or emptied, its newest back-up is small, so the last larger back-ups are kept for ever.
+    Days and months without a back-up do not count, so a list that nobody uses loses none. A newest back-up that is much
+    smaller than others may be of a lost list, so the last larger ones stay for ever. `records` counts the records of a
+    file. It returns None if it cannot read the file, which then stays and keeps no other file from its removal.
     """
     if len(_kept(newest_first)) == len(newest_first):  # then no file must be read
         return []
@@ -170,11 +171,6 @@ def _recent(newest_first: Sequence[Backup]) -> Iterator[Backup]:
         replaced = one.moment
 
 
-def doubt_about(missing: int) -> str:
-    """A sentence about an alarming loss of records, or nothing."""
-    return f"the list has {missing} records fewer than within the last 30 days" if missing else ""
-
-
 def beside_dumps(folder: Path, list_id: str) -> Path:
     """Where `read_outcome` finds what was noted about the dumps of a list in PostgreSQL."""
     return folder / f"mahasiswa-{list_id}"
@@ -201,13 +197,6 @@ def read_outcome(database: Path) -> Outcome:
         return Outcome(**{name: stored[name] for name in Outcome._fields if name in stored})
     except (FileNotFoundError, ValueError, TypeError):
         return Outcome()
-
-
-def accepted(database: Path, count: int) -> int:
-    """Note a number of records, so that `missing_records` compares no longer with earlier back-ups; return it."""
-    last = read_outcome(database)
-    write_outcome(database, last._replace(missing=0, accepted=time.time(), accepted_records=count))
-    return count
 
 
 def write_outcome(database: Path, outcome: Outcome) -> None:

@@ -22,9 +22,7 @@ from mahasiswa.system.unfinished import leftovers
 
 # What the program and its documents call a copy. A restore leaves `mahasiswa.db.before-20261120T101700Z`, for example,
 # and the log of a file that was missing.
-NAME = re.compile(
-    r".+\.(?:(db|dump|csv|csv\.gz|xlsx)(?:\.kept)?|[a-z]+-\d{8}T\d{6}Z(?:-\d+)?(?:-wal)?)"
-)
+NAME = re.compile(r".+\.((db|dump)(\.kept)?|csv(\.gz)?|xlsx|[a-z]+-\d{8}T\d{6}Z(-\d+)?(-wal)?)")
 
 # As `backup_folder.find_backups` reads it.
 LIST_ID = re.compile(r"-([0-9a-f]{8})-\d{8}T\d{6}Z")
@@ -35,7 +33,7 @@ COPIED = str.maketrans({"\\": r"\\", "\t": r"\t", "\n": r"\n", "\r": r"\r"})
 
 def is_of_another(copy: Path, own_id: str | None) -> bool:
     """Whether a copy is not of the list with that id, or perhaps not. An export says nothing about its list."""
-    if copy.is_dir() or _kind(copy) in ("csv", "csv.gz", "xlsx"):
+    if copy.is_dir() or copy.suffix in (".csv", ".gz", ".xlsx"):
         return False
     named = LIST_ID.search(copy.name)
     return (named[1] if named else id_in(copy)) != own_id
@@ -67,16 +65,10 @@ def remove_copy(copy: Path) -> None:
             Path(f"{copy}{suffix}").unlink(missing_ok=True)
 
 
-def _kind(file: Path) -> str | None:
-    """How the name of a copy ends, None for a file that a restore has left."""
-    named = NAME.fullmatch(file.name)
-    return named[1] if named else None
-
-
 def _may_hold(file: Path, nim: str) -> bool:
     """Whether a file holds a nim as a whole cell, or cannot be read."""
     try:
-        if _kind(file) not in (None, "db"):
+        if file.suffix in (".csv", ".gz", ".xlsx", ".dump"):
             return any(map(_cell(nim).search, _texts(file)))
         with closing(open_to_read(file)) as db:
             return bool(db.execute(sql.SHARED.is_known, sql.SHARED.of(nim)).get)
@@ -99,12 +91,12 @@ def _cell(nim: str) -> re.Pattern[bytes]:
 
 
 def _texts(file: Path) -> Iterator[bytes]:
-    match _kind(file):
-        case "csv":
+    match file.suffix:
+        case ".csv":
             yield file.read_bytes()
-        case "csv.gz":
+        case ".gz":
             yield gzip.decompress(file.read_bytes())
-        case "xlsx":
+        case ".xlsx":
             with zipfile.ZipFile(file) as workbook:
                 yield from map(workbook.read, workbook.namelist())
         case _:

@@ -1,5 +1,6 @@
 """The class Engine: creates, opens, backs up, restores and checks a database."""
 
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -7,8 +8,9 @@ from pathlib import Path
 
 from mahasiswa.record import Incoming
 from mahasiswa.store import Store
-from mahasiswa.store.backup_folder import Backup
+from mahasiswa.store.backup_folder import Backup, read_outcome, write_outcome
 from mahasiswa.store.results import Finding, Merged, Restored
+from mahasiswa.store.store_errors import Unusable
 from mahasiswa.work import Slots
 
 
@@ -68,12 +70,11 @@ class Engine(ABC):
         """Write a verified copy of the whole database to a file that does not exist yet; raise Unusable."""
 
     @abstractmethod
-    def backup_into(self, folder: Path | None, max_age_seconds: float = 0.0) -> Path | None:
+    def backup_into(self, folder: Path | None) -> Path | None:
         """Write such a copy to a file of this folder whose name has the time, and return the file; raise Unusable.
 
-        If the newest back-up is the same, that file gets the time now instead. With `max_age_seconds`, nothing is done if
-        the newest one is younger, and the result is None. Old back-ups of the folder are removed (`backup_folder.expired`).
-        Without a folder the file stands beside the database, and none is removed.
+        If the newest back-up is the same, that file gets the time now instead. Old back-ups of the folder are removed
+        (`backup_folder.expired`). Without a folder the file stands beside the database, and none is removed.
         """
 
     @abstractmethod
@@ -92,12 +93,40 @@ class Engine(ABC):
         """
 
     @abstractmethod
-    def accept(self, folder: Path | None) -> int:
-        """Note the number of records and return it: that it was larger is no alarm any more; raise Unusable or OSError."""
+    def count(self) -> int:
+        """The number of records; raise Unusable."""
 
     @abstractmethod
+    def missing(self, folder: Path) -> int:
+        """How many records the list lacks that a back-up of the last 30 days has, see `missing_records`; raise OSError."""
+
+    @abstractmethod
+    def outcome_of(self, folder: Path | None) -> Path:
+        """The database, or the place in the folder, beside which `read_outcome` finds its outcome; raise Unusable."""
+
+    def accept(self, folder: Path | None) -> int:
+        """Note the number of records and return it: that it was larger is no alarm any more; raise Unusable or OSError."""
+        place = self.outcome_of(folder)
+        count = self.count()
+        last = read_outcome(place)
+        accepted = last._replace(missing=0, accepted=time.time(), accepted_records=count)
+        write_outcome(place, accepted)
+        return count
+
+    def doubt(self, folder: Path) -> str:
+        """A sentence about an alarming loss of records, or nothing; raise OSError."""
+        missing = self.missing(folder)
+        return (
+            f"the list has {missing} records fewer than within the last 30 days" if missing else ""
+        )
+
     def check_removal(self, folder: Path | None) -> None:
         """Raise Unusable if the list may have lost records, so that its copies are still needed; raise OSError."""
+        doubt = "" if self.count() else "the list is empty"
+        if folder and not doubt:
+            doubt = self.doubt(folder)
+        if doubt:
+            raise Unusable(f"no copy is removed, because {doubt}")
 
     @abstractmethod
     def backup_files(self, folder: Path, *, from_future: bool = False) -> Sequence[Backup]:

@@ -23,7 +23,7 @@ def wrong(text: str) -> Finding:
 
 
 def shrunk(doubt: str) -> Finding:
-    """A finding about an alarming loss of records, of which `backup_folder.doubt_about` tells."""
+    """A finding about an alarming loss of records, of which `Engine.doubt` tells."""
     remedy = f"If they are lost, restore a back-up. If not, run: {typed('doctor --accept')}"
     return wrong(f"{doubt[0].upper()}{doubt[1:]}. {remedy}")
 

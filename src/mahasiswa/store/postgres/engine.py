@@ -13,9 +13,7 @@ from mahasiswa.record import Incoming
 from mahasiswa.store import commands, refuse_nul, undo
 from mahasiswa.store.backup_folder import (
     Backup,
-    accepted,
     beside_dumps,
-    doubt_about,
     find_backups,
     id_of_list,
     lack_of_room,
@@ -34,7 +32,7 @@ from mahasiswa.store.postgres.pool import (
     translate,
 )
 from mahasiswa.store.postgres.store import PostgresStore
-from mahasiswa.store.results import Finding, Merged, Restored, good, shrunk, wrong
+from mahasiswa.store.results import Finding, Merged, Restored, good, wrong
 from mahasiswa.store.shared_sql import COUNT, SIGNING_KEY
 from mahasiswa.store.store_errors import TextsRemain, Unusable
 from mahasiswa.system import interrupt
@@ -72,9 +70,7 @@ class PostgresEngine(Engine):
         return store
 
     def examine(self, folder: Path | None, *, quick: bool = False) -> Iterator[Finding]:
-        yield from postgres_schema.examine(self._conninfo, quick=quick)
-        if folder and not quick and (fault := self._doubt(folder)):
-            yield shrunk(fault)
+        return postgres_schema.examine(self._conninfo, quick=quick)
 
     def merge(self, rows: Iterable[Incoming], *, update: bool, dry_run: bool) -> Merged:
         """See Engine. A dry run refuses a text with NUL too, because it cannot be copied to the server."""
@@ -116,7 +112,7 @@ class PostgresEngine(Engine):
         command = "pg_dump --format=custom --file=mahasiswa.dump"
         raise Unusable(f"this is PostgreSQL: run systemctl start mahasiswa-pgdump, or {command}")
 
-    def backup_into(self, folder: Path | None, max_age_seconds: float = 0.0) -> None:
+    def backup_into(self, folder: Path | None) -> None:
         self.backup(folder or Path())
 
     def restore(self, file: Path) -> Restored:
@@ -129,26 +125,16 @@ class PostgresEngine(Engine):
         command = "pg_restore --clean --if-exists --single-transaction --dbname=URL mahasiswa.dump"
         raise Unusable(f"this is PostgreSQL: stop the service, then run {command}")
 
-    def accept(self, folder: Path | None) -> int:
+    def missing(self, folder: Path) -> int:
+        """See Engine. The comparison is that of the last dump, because it takes long to read dumps."""
+        return read_outcome(self.outcome_of(folder)).missing
+
+    def outcome_of(self, folder: Path | None) -> Path:
         if folder is None:
             raise Unusable("set BACKUP_DIR to the folder of the dumps")
-        return accepted(beside_dumps(folder, self.list_id() or ""), self._count())
+        return beside_dumps(folder, self.list_id() or "")
 
-    def check_removal(self, folder: Path | None) -> None:
-        doubt = "" if self._count() else "the list is empty"
-        if folder and not doubt:
-            doubt = self._doubt(folder)
-        if doubt:
-            raise Unusable(f"no copy is removed, because {doubt}")
-
-    def _doubt(self, folder: Path) -> str:
-        """See doubt_about. The comparison is that of the last dump, because it takes long to read dumps."""
-        try:
-            return doubt_about(read_outcome(beside_dumps(folder, self.list_id() or "")).missing)
-        except OSError:  # `mahasiswa doctor` blames the folder itself
-            return ""
-
-    def _count(self) -> int:
+    def count(self) -> int:
         try:
             with connect(self._conninfo) as db:
                 ((count,),) = db.execute(COUNT).fetchall()

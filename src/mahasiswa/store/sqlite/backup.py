@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
+from typing import Any, cast
 from urllib.parse import quote
 
 import apsw
@@ -17,7 +18,6 @@ from mahasiswa.store import shared_sql
 from mahasiswa.store.backup_folder import (
     Backup,
     Outcome,
-    doubt_about,
     expired,
     find_backups,
     free_name,
@@ -68,22 +68,25 @@ def files_beside(source: Path) -> Sequence[Sequence[Backup]]:
 
 def id_in(file: Path) -> str | None:
     """The id of the list in a file, None if it cannot be read or is of a version that had no ids."""
+    key = _value_in(file, shared_sql.SIGNING_KEY)
+    return id_of_list(key) if key else None
+
+
+def count_records(file: Path) -> int | None:
+    """The number of records in a file, None if it cannot be read."""
+    return cast("int | None", _value_in(file, shared_sql.COUNT))
+
+
+def _value_in(file: Path, statement: str) -> Any:  # noqa: ANN401 - of a column
     try:
         with closing(open_to_read(file)) as db:
-            return id_of(db)
+            return db.execute(statement).get
     except apsw.Error:
         return None
 
 
-def id_of(db: apsw.Connection) -> str | None:
-    try:
-        key = db.execute(shared_sql.SIGNING_KEY).get
-    except apsw.SQLError:
-        return None
-    return id_of_list(key) if key else None
-
-
-def backup_into(source: Path, kept_in: Path | None, max_age_seconds: float) -> Path | None:
+def backup_into(source: Path, kept_in: Path | None, max_age_seconds: float = 0.0) -> Path | None:
+    """See Engine. With `max_age_seconds`, nothing is done if the newest back-up is younger, and the result is None."""
     folder = kept_in or source.parent
     with closing(_open(source)) as origin, _reported(folder):
         try:
@@ -92,7 +95,7 @@ def backup_into(source: Path, kept_in: Path | None, max_age_seconds: float) -> P
             with suppress(FileExistsError):
                 folder.mkdir(mode=0o700)
         with folder_lock(folder):  # two services may keep one folder
-            list_id = id_of(origin)
+            list_id = id_in(source)
             newest = next(iter(backup_files(source, folder, list_id)), None)
             if newest and time.time() - newest.found_at() < max_age_seconds:
                 # Proves that the next one could be written. Under systemd the service may have a read-only view of the disk.
@@ -148,20 +151,6 @@ def lacking(path: Path, folder: Path, outcome: Outcome) -> int:
     """How many records the list lacks that a back-up of the last 30 days has; raise OSError. See `missing_records`."""
     own = backup_files(path, folder, id_in(path))
     return missing_records(count_records(path) or 0, own, count_records, outcome)
-
-
-def doubt(path: Path, folder: Path, outcome: Outcome) -> str:
-    """A sentence about an alarming loss of records, or nothing; raise OSError."""
-    return doubt_about(lacking(path, folder, outcome))
-
-
-def count_records(file: Path) -> int | None:
-    """The number of records in a back-up, None if it cannot be read."""
-    try:
-        with closing(open_to_read(file)) as db:
-            return int(db.execute(shared_sql.COUNT).get)
-    except apsw.Error:
-        return None
 
 
 def _remove_expired(kinds: Sequence[Sequence[Backup]]) -> None:

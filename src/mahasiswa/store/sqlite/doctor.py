@@ -9,9 +9,9 @@ from pathlib import Path
 import apsw
 
 from mahasiswa.store import shared_sql
-from mahasiswa.store.backup_folder import lack_of_room, read_outcome
+from mahasiswa.store.backup_folder import lack_of_room
 from mahasiswa.store.commands import try_changes
-from mahasiswa.store.results import Finding, good, shrunk, wrong
+from mahasiswa.store.results import Finding, good, wrong
 from mahasiswa.store.sqlite import backup, sqlite_schema
 from mahasiswa.store.sqlite import sqlite_sql as sql
 from mahasiswa.store.sqlite.connection import CHECK_STEPS, WAL_MAX_BYTES, connect
@@ -42,18 +42,10 @@ def examine(path: Path, folder: Path | None, *, quick: bool) -> Iterator[Finding
             raise Unusable(f"{path} holds no list. Check DATABASE_URL. {empty}")
         for find in QUICK_CHECKS if quick else CHECKS:
             yield from find(db, path)
-    if folder and not quick:
-        yield from _lacking(path, folder)
     removal = "The next start or back-up removes it after an hour."
     with suppress(OSError):  # of the folder of the back-ups; `mahasiswa doctor` blames that itself
         for left in _left(path, folder):
             yield good(f"{left} was left by a program that was killed. {removal}")
-
-
-def _lacking(path: Path, folder: Path) -> Iterator[Finding]:
-    with suppress(OSError):  # as below
-        if fault := backup.doubt(path, folder, read_outcome(path)):
-            yield shrunk(fault)
 
 
 def examine_backup(file: Path) -> Finding:

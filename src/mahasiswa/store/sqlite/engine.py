@@ -12,7 +12,7 @@ import apsw
 
 from mahasiswa.record import Incoming
 from mahasiswa.store import commands, undo
-from mahasiswa.store.backup_folder import Backup, accepted, lack_of_room, read_outcome
+from mahasiswa.store.backup_folder import Backup, lack_of_room, read_outcome
 from mahasiswa.store.engine import Engine
 from mahasiswa.store.results import Finding, Merged, Restored
 from mahasiswa.store.sqlite import backup, doctor, sqlite_schema
@@ -69,50 +69,39 @@ class SQLiteEngine(Engine):
 
     def merge(self, rows: Iterable[Incoming], *, update: bool, dry_run: bool) -> Merged:
         """See Engine. The file is locked only after all rows were read."""
-        try:
-            with closing(connect(self._path)) as db:
-                with savepoint(db):
-                    db.execute(sql.CREATE_INCOMING)
-                    db.executemany(sql.ADD_INCOMING, rows)
-                with transaction(db):
-                    began = time.monotonic()
-                    steps = commands.merge(sql.SHARED, update=update, dry_run=dry_run)
-                    with interruptible(db):
-                        merged = (take if dry_run else take_named)(db, steps)
-                return merged._replace(seconds=time.monotonic() - began)
-        except apsw.ConstraintError as error:
-            raise refusal(error) from error
-        except apsw.Error as error:
-            raise Unavailable(str(error)) from error
+        with _connected(self._path) as db:
+            with savepoint(db):
+                db.execute(sql.CREATE_INCOMING)
+                db.executemany(sql.ADD_INCOMING, rows)
+            with transaction(db):
+                began = time.monotonic()
+                steps = commands.merge(sql.SHARED, update=update, dry_run=dry_run)
+                with interruptible(db):
+                    merged = (take if dry_run else take_named)(db, steps)
+            return merged._replace(seconds=time.monotonic() - began)
 
     def undo(self, number: int, *, only_unchanged: bool) -> int:
-        try:
-            with closing(connect(self._path)) as db, transaction(db), interruptible(db):
-                return take_named(db, undo(sql.SHARED, number, only_unchanged=only_unchanged))
-        except apsw.Error as error:
-            raise Unavailable(str(error)) from error
+        with _connected(self._path) as db, transaction(db), interruptible(db):
+            return take_named(db, undo(sql.SHARED, number, only_unchanged=only_unchanged))
 
     def forget(self, nim: str) -> bool:
-        try:
-            with closing(connect(self._path)) as db:
-                with transaction(db), interruptible(db):
-                    was_known = take_named(db, commands.forget(sql.SHARED, nim))
-                try:
-                    _erase_traces(db)
-                except apsw.Error as error:
-                    raise TextsRemain(
-                        f"the record and its history are removed, but {self._path} and {self._path}-wal still hold the texts ({error});"
-                        " stop every program that has the file open, such as Litestream, then run the command again"
-                    ) from error
-        except apsw.Error as error:
-            raise Unavailable(str(error)) from error
+        with _connected(self._path) as db:
+            with transaction(db), interruptible(db):
+                was_known = take_named(db, commands.forget(sql.SHARED, nim))
+            try:
+                _erase_traces(db)
+            except apsw.Error as error:
+                raise TextsRemain(
+                    f"the record and its history are removed, but {self._path} and {self._path}-wal still hold the texts ({error});"
+                    " stop every program that has the file open, such as Litestream, then run the command again"
+                ) from error
         return was_known
 
     def backup(self, to: Path) -> None:
         backup.backup(self._path, to)
 
-    def backup_into(self, folder: Path | None, max_age_seconds: float = 0.0) -> Path | None:
-        return backup.backup_into(self._path, folder, max_age_seconds)
+    def backup_into(self, folder: Path | None) -> Path | None:
+        return backup.backup_into(self._path, folder)
 
     def restore(self, file: Path) -> Restored:
         return restore(self._path, file)
@@ -120,19 +109,18 @@ class SQLiteEngine(Engine):
     def examine(self, folder: Path | None, *, quick: bool = False) -> Iterator[Finding]:
         return doctor.examine(self._path, folder, quick=quick)
 
-    def accept(self, folder: Path | None) -> int:
-        del folder  # the note stands beside the database
+    def count(self) -> int:
         count = backup.count_records(self._path)
         if count is None:
-            raise Unusable(f"{self._path} cannot be read, so no number is accepted")
-        return accepted(self._path, count)
+            raise Unusable(f"{self._path} cannot be read")
+        return count
 
-    def check_removal(self, folder: Path | None) -> None:
-        doubt = "" if backup.count_records(self._path) else "the list is empty"
-        if folder and not doubt:
-            doubt = backup.doubt(self._path, folder, read_outcome(self._path))
-        if doubt:
-            raise Unusable(f"no copy is removed, because {doubt}")
+    def missing(self, folder: Path) -> int:
+        return backup.lacking(self._path, folder, read_outcome(self._path))
+
+    def outcome_of(self, folder: Path | None) -> Path:
+        del folder  # it stands beside the database
+        return self._path
 
     def backup_files(self, folder: Path, *, from_future: bool = False) -> Sequence[Backup]:
         return backup.backup_files(self._path, folder, self.list_id(), from_future=from_future)
@@ -148,6 +136,18 @@ class SQLiteEngine(Engine):
 
     def examine_backup(self, file: Path) -> Finding:
         return doctor.examine_backup(file)
+
+
+@contextmanager
+def _connected(path: Path) -> Iterator[apsw.Connection]:
+    """Open the file for a command; raise Refused or Unavailable."""
+    try:
+        with closing(connect(path)) as db:
+            yield db
+    except apsw.ConstraintError as error:
+        raise refusal(error) from error
+    except apsw.Error as error:
+        raise Unavailable(str(error)) from error
 
 
 def _erase_traces(db: apsw.Connection) -> None:

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import apsw
 
-from mahasiswa.store import shared_sql
 from mahasiswa.store.backup_folder import free_name
 from mahasiswa.store.commands import recorded
 from mahasiswa.store.results import Restored
@@ -15,6 +14,7 @@ from mahasiswa.store.sqlite.backup import (
     backup,
     check_integrity,
     copy_database,
+    count_records,
     open_to_read,
     verify,
 )
@@ -104,8 +104,7 @@ def _replace_file(path: Path, copy: Path, why: str) -> Restored:
                 Path(f"{path}{suffix}").rename(f"{kept}{suffix}")
         copy.replace(path)
     migrate(path)
-    with closing(connect(path)) as db:
-        count = db.execute(shared_sql.COUNT).get
+    count = count_records(path) or 0
     return Restored(count, count, 0, 0, None if why == "missing" else kept, must_start=True)
 
 

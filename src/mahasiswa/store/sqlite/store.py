@@ -56,8 +56,7 @@ class SQLiteStore(Store):
             for kind in KINDS
         }
         super().__init__(sql.SHARED, readers)
-        self._open_readers = readers.values()
-        self._list_reader = readers[LIST]
+        self._own_readers = readers
         self._path = path
         self._slots = slots
         self._writer = connect(path)  # it is used on one thread
@@ -104,14 +103,14 @@ class SQLiteStore(Store):
         with suppress(apsw.Error, Unavailable):
             if self._pragmas.execute("PRAGMA page_count").get <= self._short_list_pages:
                 return read_snapshot(self._watch, version, at_most)
-        return await self._list_reader.query(lambda db: read_snapshot(db, version, at_most))
+        return await self._own_readers[LIST].query(lambda db: read_snapshot(db, version, at_most))
 
     async def run(self, steps: Callable[[], Steps[T]], kind: Kind = EDIT) -> T:
         async with self._slots.slot(kind) if kind is IMPORT else nullcontext():
             return cast("T", await self._changes.write(Change(steps, OLEH.get())))
 
     async def close(self) -> None:
-        for reader in self._open_readers:
+        for reader in self._own_readers.values():
             await asyncio.to_thread(reader.close)
         if self._giving_up:
             await self._giving_up
