@@ -114,6 +114,14 @@ def test_mahasiswa_run_waits_for_a_command_that_goes_on_after_ctrl_c(operator: O
     assert b"Ani" not in operator.database.read_bytes()
 
 
+def test_an_interrupted_check_is_incomplete(filled: Operator) -> None:
+    """The number that it has accepted before stays accepted."""
+    noted = filled.folder / "mahasiswa.db.last-backup.json"
+    code, output, errors = filled.interrupted("doctor", "--accept", at=noted.exists)
+    assert (code, errors) == (130, ["mahasiswa: interrupted; the check is incomplete"])
+    assert output.startswith(f"{MANY} records are accepted\n")
+
+
 def test_an_interrupted_export_to_standard_output_says_that_it_is_incomplete(
     filled: Operator,
 ) -> None:

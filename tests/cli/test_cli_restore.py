@@ -173,7 +173,7 @@ def test_a_backup_in_wal_mode_is_restored_from_a_folder_that_may_not_be_written(
 DAMAGED = r"a\.db cannot be restored: .*(damaged|malformed).*"
 NEWER = r"a\.db has schema version 99, .* only up to \d+: use a newer release"
 FOREIGN = (
-    r"a\.db holds a table mahasiswa that no release made; export it as CSV .* mahasiswa import"
+    r"a\.db holds a table mahasiswa that no release made; export it as CSV .* mahasiswa import FILE"
 )
 OTHER_TABLE = "DROP TABLE mahasiswa; CREATE TABLE mahasiswa (nim, nama, alamat)"
 NEWER_TABLE = "ALTER TABLE mahasiswa ADD kelas TEXT; PRAGMA user_version = 2"

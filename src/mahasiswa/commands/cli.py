@@ -246,7 +246,7 @@ def begin() -> None:
 
 @main.command()
 @click.option("--accept", is_flag=True, help="Accept the number of records, if it has shrunk.")
-@_ended_early("nothing was changed")
+@_ended_early("the check is incomplete")
 def doctor(*, accept: bool) -> None:
     """Check the settings, the service, its units, the database, its disk and the back-ups, and name each fault with its remedy.
 

@@ -181,16 +181,12 @@ async def _add(
     records = as_json(addition.texts for addition in additions)
     statements = f"{first}{sql.NAME}; {sql.SHARED.add_all}"
     parameters = {"oleh": json.dumps(names), "records": records}
-    added = {nim for (nim,) in await execute(db, statements, parameters)}
-    named = [addition.nim for addition in additions if addition.is_named]
+    rows = await execute(db, statements, parameters)
+    added: dict[str | None, Outcome] = {nim: None for (nim,) in rows}
+    named = [one.nim for one in additions if one.is_named and one.nim in added]
     entries = await execute(db, sql.NEWEST_ENTRIES, {"nims": named}) if named else ()
-    keys = {nim: key_of(number, moment) for nim, number, moment in entries}
-    outcomes: list[Outcome] = []
-    for addition in additions:
-        is_added = addition.nim in added
-        outcomes.append(keys.get(addition.nim) if is_added else Refused("nim", "duplicate"))
-        added.discard(addition.nim)
-    return outcomes
+    added |= {nim: key_of(number, moment) for nim, number, moment in entries}
+    return [added.pop(one.nim, Refused("nim", "duplicate")) for one in additions]
 
 
 class PostgresReader(Reader):
