@@ -72,7 +72,8 @@ _DIGEST_CHARACTERS = 11  # of 8 bytes in base64 without padding
 
 def _digest(text: str) -> str:
     shown = _without_line_breaks(text).encode("utf-8", "surrogatepass")
-    return base64.urlsafe_b64encode(hashlib.sha256(shown).digest()[:8]).rstrip(b"=").decode()
+    short = hashlib.sha256(shown).digest()[:8]
+    return base64.urlsafe_b64encode(short).rstrip(b"=").decode()
 
 
 def _without_line_breaks(text: str) -> str:

@@ -192,13 +192,12 @@ def _is_slip(name: str, setting: str) -> bool:
         return False
     written = name.upper().replace("_", "")
     meant = setting.replace("_", "")
-    equal = sum(block.size for block in SequenceMatcher(None, written, meant).get_matching_blocks())
-    is_one_letter_off = len(meant) > 4 and len(written) + len(meant) - 2 * equal <= 2
-    return (
-        is_one_letter_off
-        or sorted(written) == sorted(meant)
-        or ("_" in name and setting.startswith(f"{name}_"))
-    )
+    blocks = SequenceMatcher(None, written, meant).get_matching_blocks()
+    equal = sum(block.size for block in blocks)
+    differing = len(written) + len(meant) - 2 * equal
+    is_one_letter_off = len(meant) > 4 and differing <= 2
+    is_beginning = "_" in name and setting.startswith(f"{name}_")
+    return is_one_letter_off or is_beginning or sorted(written) == sorted(meant)
 
 
 def _setting(parse: Callable[[str], Any], default: str, explanation: str) -> Any:  # noqa: ANN401 - as field()
@@ -306,9 +305,9 @@ class Settings:
     def takes_foreign_forms(self) -> bool:
         """Whether other computers reach the service, perhaps through a proxy, and forms of other sites are not refused."""
         local = "127.0.0.1", "::1", "localhost"
-        return not self.same_origin_only and (
-            not (self.socket or self.host in local) or urlsplit(self.base_url).hostname not in local
-        )
+        listens_locally = self.socket or self.host in local
+        is_named_locally = urlsplit(self.base_url).hostname in local
+        return not (self.same_origin_only or (listens_locally and is_named_locally))
 
     @property
     def prefix(self) -> str:

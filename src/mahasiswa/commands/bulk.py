@@ -64,11 +64,12 @@ def import_file(
         engine_of(url).migrate(backups=backups)
         merged = engine_of(url).merge(rows, update=update, dry_run=dry_run)
     if merged.incomplete:
-        raise Failure(
-            "\n".join(_lines(file, ((row, wording.NEW_NEEDS_ONE) for row in merged.incomplete)))
-        )
+        problems = [(row, wording.NEW_NEEDS_ONE) for row in merged.incomplete]
+        raise Failure("\n".join(_lines(file, problems)))
     remarks = [f"{file}: {question.sentence}" for question in table.questions]
-    return merged, [*remarks, *_lines(file, skipped), *_lines(file, cleaner.suspects().items())]
+    remarks += _lines(file, skipped)
+    remarks += _lines(file, cleaner.suspects().items())
+    return merged, remarks
 
 
 def export_file(url: DatabaseURL, file: Path) -> int:
@@ -163,11 +164,7 @@ def _silent_changes(about: Biography, nim: str) -> Iterator[tuple[Batch, str]]:
     A batch that stands alone between two entries has changed the record if the first entry left another state than the
     second one found. In other cases the history cannot tell.
     """
-    own = [
-        entry
-        for entry in about.entries
-        if nim in {state.nim for state in (entry.before, entry.after) if state}
-    ]
+    own = [entry for entry in about.entries if nim in _nims_of(entry)]
     earlier = [sum(entry.id < batch.id for entry in own) for batch in about.silent]
     for batch, count in zip(about.silent, earlier, strict=True):
         source = "a restore" if batch.kind == "restore" else "an import"
@@ -175,24 +172,25 @@ def _silent_changes(about: Biography, nim: str) -> Iterator[tuple[Batch, str]]:
         if count == 0 or earlier.count(count) > 1:
             yield batch, f"perhaps changed by {source}"
         elif (before := own[count - 1].after) != after:
-            yield (
-                batch,
-                f"{'removed' if after is None else 'changed' if before else 'added'} by {source}",
-            )
+            done = "removed" if after is None else "changed" if before else "added"
+            yield batch, f"{done} by {source}"
 
 
 def other_nims(url: DatabaseURL, nim: str) -> Sequence[str]:
     """The nims from which or to which the record with that nim was changed."""
     entries = _read(url, lambda reader: reader.biography(nim)).entries
-    nims = {record.nim for entry in entries for record in (entry.before, entry.after) if record}
+    nims = {other for entry in entries for other in _nims_of(entry)}
     return [_printable([other]) for other in sorted(nims - {nim})]
+
+
+def _nims_of(entry: Entry) -> set[str]:
+    return {record.nim for record in (entry.before, entry.after) if record}
 
 
 def _printable(texts: Iterable[str]) -> str:
     """The texts of a record in one line, with control characters escaped, because a terminal would obey them."""
-    return " | ".join(
-        "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in text) for text in texts
-    )
+    line = " | ".join(texts)
+    return "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in line)
 
 
 def _incoming(
@@ -223,7 +221,8 @@ def _interruptible(items: Iterable[T]) -> Iterator[T]:
 def _lines(file: Path, problems: Iterable[tuple[int, str]]) -> list[str]:
     lines = [f"{file}: {wording.ROW.format(row=row, problem=problem)}" for row, problem in problems]
     if len(lines) > MAX_LISTED_ROWS:
-        lines[MAX_LISTED_ROWS:] = [f"{file}: and {len(lines) - MAX_LISTED_ROWS} more rows"]
+        others = len(lines) - MAX_LISTED_ROWS
+        lines[MAX_LISTED_ROWS:] = [f"{file}: and {others} more rows"]
     return lines
 
 
@@ -245,12 +244,11 @@ def _read(url: DatabaseURL, work: Callable[[Reader], Awaitable[T]]) -> T:
 
 def _read_all(url: DatabaseURL, work: Callable[[Iterator[Mahasiswa]], T]) -> T:
     """The same with all records."""
-    return _read(
-        url,
-        lambda reader: in_thread(
-            reader.chunks(Query()), lambda records: work(_interruptible(records))
-        ),
-    )
+
+    def interruptible(records: Iterator[Mahasiswa]) -> T:
+        return work(_interruptible(records))
+
+    return _read(url, lambda reader: in_thread(reader.chunks(Query()), interruptible))
 
 
 @contextmanager

@@ -228,7 +228,8 @@ class HttpProtocol(HttpToolsProtocol):
                 if self.state == "head":  # the parser found no head, as in the preface of HTTP/2
                     self.parse_soon()
             elif len(self.kept) >= INPUT_MAX_BYTES:
-                self.refuse(414 if self.kept.find(b"\n", 0, INPUT_MAX_BYTES) < 0 else 431)
+                has_line = b"\n" in self.kept[:INPUT_MAX_BYTES]
+                self.refuse(431 if has_line else 414)
             else:
                 self.searched_bytes = len(self.kept)
         if self.wants_body and self.kept:
@@ -348,9 +349,9 @@ class HttpProtocol(HttpToolsProtocol):
     def cut_off(self) -> None:
         """Reset the connection. If it were closed, the kernel would keep up to 64 KB for a slow client, for minutes."""
         if not self.is_closing():
-            self.transport.get_extra_info("socket").setsockopt(
-                SOL_SOCKET, SO_LINGER, struct.pack("ii", 1, 0)
-            )
+            no_linger = struct.pack("ii", 1, 0)
+            own_socket = self.transport.get_extra_info("socket")
+            own_socket.setsockopt(SOL_SOCKET, SO_LINGER, no_linger)
         self.transport.abort()
 
     def refuse(self, status: int) -> None:
@@ -366,9 +367,8 @@ class HttpProtocol(HttpToolsProtocol):
                 "a request that is not valid HTTP/1.1, or too large, was refused: %d", status
             )
             allow = b"allow: GET, HEAD, POST\r\n" if status == 405 else b""
-            self.transport.write(
-                STATUS_LINE[status] + allow + b"content-length: 0\r\nconnection: close\r\n\r\n"
-            )
+            end = b"content-length: 0\r\nconnection: close\r\n\r\n"
+            self.transport.write(STATUS_LINE[status] + allow + end)
         self.close()
 
     def is_path_too_long(self) -> bool:
@@ -419,7 +419,8 @@ class HttpProtocol(HttpToolsProtocol):
         ((name, date),) = self.server_state.default_headers
         head = b"%b%b: %b\r\n%b" % (STATUS_LINE[status], name, date, head)
         self.written = len(body)
-        self.transport.writelines((head,) if self.scope["method"] == "HEAD" else (head, body))
+        is_head = self.scope["method"] == "HEAD"
+        self.transport.writelines((head,) if is_head else (head, body))
         self.on_response_complete()
 
 

@@ -266,7 +266,9 @@ def _notify_systemd() -> None:
         with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notifier:
             notifier.settimeout(0)
             # A name that begins with @ is in Linux's abstract namespace.
-            notifier.sendto(b"READY=1", f"\0{address[1:]}" if address.startswith("@") else address)
+            is_abstract = address.startswith("@")
+            name = f"\0{address[1:]}" if is_abstract else address
+            notifier.sendto(b"READY=1", name)
 
 
 def _notices(settings: Settings) -> Iterator[str]:

@@ -104,13 +104,14 @@ def _path_of_sheet(package: zipfile.ZipFile, sheet: str) -> str:
     """The path of an .xlsx sheet's part: the workbook maps its name to an id, and the relations map that to the path."""
     identifiers: dict[str, str] = {}
     for _, entry in _ended(package.open("xl/workbook.xml"), "sheet"):
-        prefixed = {
-            name.rpartition("}")[2]: value for name, value in entry.attrib.items() if "}" in name
-        }
-        identifiers[entry.attrib["name"]] = prefixed["id"]
+        # The namespace differs between transitional and strict .xlsx.
+        for name, value in entry.attrib.items():
+            if name.endswith("}id"):
+                identifiers[entry.attrib["name"]] = value
     relations = _ended(package.open("xl/_rels/workbook.xml.rels"), "Relationship")
     targets = {relation.attrib["Id"]: relation.attrib["Target"] for _, relation in relations}
-    return posixpath.normpath(posixpath.join("/xl", targets[identifiers[sheet]])).lstrip("/")
+    target = targets[identifiers[sheet]]
+    return posixpath.normpath(posixpath.join("/xl", target)).lstrip("/")
 
 
 def _zero_formats(package: zipfile.ZipFile) -> dict[str, int]:
@@ -142,7 +143,8 @@ def _ods_marks(package: zipfile.ZipFile, sheet: str) -> Marks:
             continue
         repeated = int(element.get(_TABLE + "number-rows-repeated", "1"))
         if row := _marks_of_ods_row(element):
-            marks |= dict.fromkeys(range(number, number + min(repeated, REPEATED_MAX_CELLS)), row)
+            end = number + min(repeated, REPEATED_MAX_CELLS)
+            marks |= dict.fromkeys(range(number, end), row)
         number += repeated
     return {}
 
@@ -153,7 +155,8 @@ def _marks_of_ods_row(row: ET.Element) -> dict[int, Mark]:
     for cell in row:
         repeated = int(cell.get(_TABLE + "number-columns-repeated", "1"))
         if (mark := _ods_mark(cell)) is not None:
-            marks |= dict.fromkeys(range(column, column + min(repeated, REPEATED_MAX_CELLS)), mark)
+            end = column + min(repeated, REPEATED_MAX_CELLS)
+            marks |= dict.fromkeys(range(column, end), mark)
         column += repeated
     return marks
 

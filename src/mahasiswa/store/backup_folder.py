@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from hashlib import sha256
-from itertools import count, islice
+from itertools import count
 from pathlib import Path
 from typing import NamedTuple
 
@@ -78,7 +78,8 @@ def id_of_list(signing_key: str) -> str:
 def free_name(folder: Path, prefix: str, suffix: str = "") -> Path:
     """A name that no file has, with the time now in UTC, and a counter if two come within a second."""
     for number in count(1):
-        name = f"{prefix}{moment_of(time.time())}{f'-{number}' if number > 1 else ''}{suffix}"
+        counter = f"-{number}" if number > 1 else ""
+        name = f"{prefix}{moment_of(time.time())}{counter}{suffix}"
         if not os.path.lexists(folder / name):
             break
     return folder / name
@@ -97,11 +98,13 @@ def find_backups(
     The database itself never has such a name. Those from the future are left out, or are the only ones.
     """
     moment = r"(\d{8}T\d{6}Z)(?:-(\d+))?"
-    pattern = re.compile(rf"{re.escape(prefix)}(?:([0-9a-f]{{8}})-)?{moment}{re.escape(suffix)}")
+    list_id = r"(?:([0-9a-f]{8})-)?"
+    pattern = re.compile(re.escape(prefix) + list_id + moment + re.escape(suffix))
     latest = moment_of(time.time() + CLOCK_TOLERANCE_SECONDS)
     named = [(pattern.fullmatch(file.name), file) for file in listed(folder)]
     found = [Backup(m[2], int(m[3] or 1), file, m[1]) for m, file in named if m]
-    return sorted((one for one in found if (one.moment > latest) == from_future), reverse=True)
+    chosen = [one for one in found if (one.moment > latest) == from_future]
+    return sorted(chosen, reverse=True)
 
 
 def own_backups(
@@ -126,8 +129,8 @@ def expired(
         return []
     counts = {one: number for one in newest_first if (number := records(one.file)) is not None}
     newest = next(iter(counts.values()), 0)
-    larger = islice((one for one, number in counts.items() if number > 2 * newest), LARGER_KEPT)
-    kept = _kept(list(counts)).union(larger)
+    larger = [one for one, number in counts.items() if number > 2 * newest]
+    kept = _kept(list(counts)).union(larger[:LARGER_KEPT])
     return [one.file for one in counts if one not in kept]
 
 
@@ -136,10 +139,11 @@ def _kept(newest_first: Sequence[Backup]) -> set[Backup]:
     # The last one of each, in the order of the days and months.
     days = {one.moment[:8]: one for one in oldest_first}
     months = {one.moment[:6]: one for one in oldest_first}
-    whole = [*days][-ALL_KEPT_DAYS:]
+    whole_days = [*days][-ALL_KEPT_DAYS:]
     daily = [*days.values()][-DAILY_KEPT_DAYS:]
     monthly = [*months.values()][-KEPT_MONTHS:]
-    return {*daily, *monthly, *(one for one in newest_first if one.moment[:8] in whole)}
+    recent = [one for one in newest_first if one.moment[:8] in whole_days]
+    return {*daily, *monthly, *recent}
 
 
 def missing_records(
@@ -156,7 +160,8 @@ def missing_records(
             held = min(held, last.accepted_records)
         most = max(most, held)
     lost = most - now
-    return lost if lost >= MISSING_MIN and 10 * now < 9 * most else 0
+    is_alarming = lost >= MISSING_MIN and 10 * now < 9 * most
+    return lost if is_alarming else 0
 
 
 def _recent(newest_first: Sequence[Backup]) -> Iterator[Backup]:
@@ -180,11 +185,9 @@ def lack_of_room(folder: Path, database_bytes: int) -> str:
     """A sentence about a disk that is too full for a back-up, or nothing; raise OSError."""
     needed = FREE_SPACE_FACTOR * database_bytes
     free = shutil.disk_usage(folder).free
-    return (
-        f"only {free >> 20} MB are free for {folder}, not {needed >> 20} MB"
-        if free < needed
-        else ""
-    )
+    if free >= needed:
+        return ""
+    return f"only {free >> 20} MB are free for {folder}, not {needed >> 20} MB"
 
 
 def read_outcome(database: Path) -> Outcome:
@@ -194,7 +197,8 @@ def read_outcome(database: Path) -> Outcome:
     """
     try:
         stored = json.loads(_outcome_file(database).read_bytes())
-        return Outcome(**{name: stored[name] for name in Outcome._fields if name in stored})
+        known = {name: stored[name] for name in Outcome._fields if name in stored}
+        return Outcome(**known)
     except (FileNotFoundError, ValueError, TypeError):
         return Outcome()
 

@@ -87,7 +87,8 @@ class Outcome(NamedTuple):
     def page(self) -> Response:
         """The answer. It has no media type, so it is not compressed again."""
         response = Response(b"".join(self.pieces), self.status)
-        response.raw_headers = [(name.encode(), value.encode()) for name, value in self.headers]
+        headers = [(name.encode(), value.encode()) for name, value in self.headers]
+        response.raw_headers = headers
         return response
 
 
@@ -158,7 +159,9 @@ class Helpers:
         ours, theirs = socket.socketpair()
         with theirs:
             order = ORDER.pack(kind, number)
-            descriptors = [theirs.fileno(), *([] if file is None else [file])]
+            descriptors = [theirs.fileno()]
+            if file is not None:
+                descriptors.append(file)
             try:
                 socket.send_fds(self._control, [order], descriptors)
             except ConnectionError:
@@ -177,14 +180,16 @@ class Helpers:
         self._control, theirs = socket.socketpair()
         # -P: take no module from the directory in which the service was started.
         command = (sys.executable, "-P", "-m", "mahasiswa.server.helper")
+        descriptor = theirs.fileno()
+        environment = {name: os.environ[name] for name in VARIABLES if name in os.environ}
         with theirs:
             parent = subprocess.Popen(  # noqa: S603 - our own module
-                (*command, str(theirs.fileno()), str(os.getpid())),
+                (*command, str(descriptor), str(os.getpid())),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
-                env={name: os.environ[name] for name in VARIABLES if name in os.environ},
-                pass_fds=[theirs.fileno()],
+                env=environment,
+                pass_fds=[descriptor],
             )
         self._control.setblocking(False)  # noqa: FBT003 - as above
         return parent
@@ -237,7 +242,8 @@ class _Conversation(NamedTuple):
         has_more = True
         while has_more:
             async with asyncio.timeout(self.silent_seconds):
-                kind, has_more, length = PIECE.unpack(await self.reader.readexactly(PIECE.size))
+                head = await self.reader.readexactly(PIECE.size)
+                kind, has_more, length = PIECE.unpack(head)
                 message += await self.reader.readexactly(min(length, PIECE_BYTES))
             if len(message) > MESSAGE_MAX_BYTES:
                 raise ConnectionError
@@ -273,7 +279,8 @@ def in_pieces(kind: bytes, message: bytes) -> Iterator[bytes]:
     starts = range(0, len(message) or 1, PIECE_BYTES)
     for at in starts:
         piece = message[at : at + PIECE_BYTES]
-        yield PIECE.pack(kind, at != starts[-1], len(piece)) + piece
+        has_more = at != starts[-1]
+        yield PIECE.pack(kind, has_more, len(piece)) + piece
 
 
 def in_messages(rows: Iterable[Sequence[str | None]]) -> Iterator[bytes]:

@@ -67,14 +67,14 @@ class HistoryQuery(NamedTuple):
     def at(self, halaman: int) -> str:
         """The URL query of another page with the same search and filter. It is never empty."""
         given = (("jenis", self.jenis), ("tanggal", self.tanggal))
-        return self.page.at(halaman) + "".join(f"&{name}={value}" for name, value in given if value)
+        filters = [f"&{name}={value}" for name, value in given if value]
+        return self.page.at(halaman) + "".join(filters)
 
     @property
     def origin(self) -> str:
         """The URL query that a button of this page sends, so that its answer leads back to this page."""
-        return self.at(self.page.halaman) + (
-            "" if self.batch is None else f"&kelompok={self.batch}"
-        )
+        batch = "" if self.batch is None else f"&kelompok={self.batch}"
+        return self.at(self.page.halaman) + batch
 
 
 async def show(request: Request, store: Store, pages: Pages) -> Response:
@@ -94,6 +94,8 @@ async def undo(request: Request, store: Store, pages: Pages) -> Response:
     parameters = request.query_params
     change = _key(request.path)
     is_batch = request.path.startswith(BATCH_PATH)
+    expected = None if is_batch else form["versi"] or None
+    only_unchanged = is_batch and form["sebagian"] == "1"
     query = _page_with_button(parameters)
     if "daftar" in parameters:  # the button stood above a page of the list
         pages = pages.at(ListQuery.of(parameters).list_query)
@@ -102,24 +104,28 @@ async def undo(request: Request, store: Store, pages: Pages) -> Response:
             change.id,
             key=change,
             is_batch=is_batch,
-            expected=None if is_batch else form["versi"] or None,
-            only_unchanged=is_batch and form["sebagian"] == "1",
+            expected=expected,
+            only_unchanged=only_unchanged,
         )
     except (NotInHistory, BatchTooLong, Refused) as error:
         return _refusal(pages, change, error)
     except UndoConflict as conflict:
+        origin = query.origin if query else ""
+        back = query.address if query else HISTORY_PATH
         render = partial(
             pages.page,
             "undo_conflict.html",
             409,
             conflict=conflict,
             is_batch=is_batch,
-            address=pages.path(request.path) + (query.origin if query else ""),
-            back=pages.path(query.address if query else HISTORY_PATH),
+            address=pages.path(request.path) + origin,
+            back=pages.path(back),
             versi=digest_or_dash(conflict.conflicts[0].current),
         )
         return await rendered_in_thread(request, SEARCH, render)
-    return pages.redirect_to(query.address + changed(undoing)) if query else pages.shown(undoing)
+    if query is None:
+        return pages.shown(undoing)
+    return pages.redirect_to(query.address + changed(undoing))
 
 
 def _page_with_button(parameters: QueryParams) -> HistoryQuery | None:
@@ -137,10 +143,12 @@ def _refusal(
     if isinstance(error, NotInHistory):
         return pages.error("not in history")
     if isinstance(error, BatchTooLong):
-        text = wording.UNDO_TOO_LONG.format(limit=wording.number(UNDO_ROWS_MAX), id=change.id)
+        limit = wording.number(UNDO_ROWS_MAX)
+        text = wording.UNDO_TOO_LONG.format(limit=limit, id=change.id)
         return pages.error("undo too long", text=text)
     # Another program had stored the record without the rules of the table.
-    text = wording.UNDO_REFUSED.format(field=wording.LABELS.get(error.field, error.field))
+    label = wording.LABELS.get(error.field, error.field)
+    text = wording.UNDO_REFUSED.format(field=label)
     return pages.error("undo refused", text=text)
 
 
@@ -153,9 +161,8 @@ async def _page(request: Request, store: Store, pages: Pages, query: HistoryQuer
         if not found.head or found.head.is_silent or found.head.key != query.batch:
             return pages.error("not in history")
     else:
-        found = await reader.history(
-            *part, kind=query.jenis, days=query.days(pages.timezone), change=page.change
-        )
+        days = query.days(pages.timezone)
+        found = await reader.history(*part, kind=query.jenis, days=days, change=page.change)
     query = query._replace(page=page.with_total(found.total))
     if query.page.halaman != page.halaman:  # past the end: show the last page
         return await _page(request, store, pages, query)

@@ -51,7 +51,8 @@ class Metrics:
     def observe(self, route: str, method: str, status: int, seconds: float) -> None:
         """Count a request. Every unknown path is the route `other`, so no client can add a time series."""
         self._requests[route, method, status] += 1
-        self._durations[route, BOUNDS_SECONDS[bisect_left(BOUNDS_SECONDS, seconds)]] += 1
+        bound = BOUNDS_SECONDS[bisect_left(BOUNDS_SECONDS, seconds)]
+        self._durations[route, bound] += 1
         self._seconds[route] += seconds
 
     def last_backup(self, list_id: str) -> Outcome | None:
@@ -71,13 +72,12 @@ class Metrics:
         text = ""
         for name, meaning, samples in self._families(limits, is_up, last):
             kind = "counter" if name.endswith("_total") else "gauge"
-            text += f"# HELP {name} {meaning}\n# TYPE {name} {'histogram' if name == HISTOGRAM else kind}\n"
+            kind = "histogram" if name == HISTOGRAM else kind
+            text += f"# HELP {name} {meaning}\n# TYPE {name} {kind}\n"
             for end, value, labels in samples:
-                pairs = ",".join(
-                    f'{label}="{shown}"'
-                    for label, shown in {"worker": os.getpid(), **labels}.items()
-                )
-                text += f"{name}{end}{{{pairs}}} {value:.15g}\n"
+                all_labels = {"worker": os.getpid(), **labels}
+                pairs = [f'{label}="{shown}"' for label, shown in all_labels.items()]
+                text += f"{name}{end}{{{','.join(pairs)}}} {value:.15g}\n"
         return text
 
     def _families(
@@ -121,11 +121,8 @@ class Metrics:
             count = 0
             for bound in BOUNDS_SECONDS:
                 count += self._durations[route, bound]
-                yield (
-                    "_bucket",
-                    count,
-                    {"route": route, "le": "+Inf" if bound == BOUNDS_SECONDS[-1] else bound},
-                )
+                shown = "+Inf" if bound == BOUNDS_SECONDS[-1] else bound
+                yield "_bucket", count, {"route": route, "le": shown}
             yield "_count", count, {"route": route}
             yield "_sum", seconds, {"route": route}
 
@@ -170,7 +167,8 @@ class Metrics:
         )
         yield "process_start_time_seconds", "Start of the worker.", self._started
         with suppress(OSError):  # only Linux has this folder
-            virtual, resident, *_ = map(int, Path("/proc/self/statm").read_text("ascii").split())
+            pages = Path("/proc/self/statm").read_text("ascii").split()
+            virtual, resident = map(int, pages[:2])
             page = resource.getpagesize()
             yield "process_virtual_memory_bytes", "Virtual memory of the worker.", virtual * page
             yield "process_resident_memory_bytes", "Resident memory of the worker.", resident * page

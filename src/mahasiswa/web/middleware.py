@@ -115,12 +115,14 @@ class Middleware:
         if not request.methods:
             return pages.error("no page")
         if request.route is None:
-            allowed = {*request.methods, "HEAD"} if "GET" in request.methods else request.methods
-            return pages.error("method", {"allow": ", ".join(sorted(allowed))})
+            head = ["HEAD"] if "GET" in request.methods else []
+            allowed = sorted([*request.methods, *head])
+            return pages.error("method", {"allow": ", ".join(allowed)})
         if request.method == "POST":
             await read_before(request, request.route.body)
         # The redirect of a form of the specification names no change (specification 4.4.2).
-        NAMES_CHANGE.set(bool(request.scope["query_string"]) or not request.route.keeps_query)
+        has_query = bool(request.scope["query_string"])
+        NAMES_CHANGE.set(has_query or not request.route.keeps_query)
         answer: Coroutine[Any, Any, Response] = request.route.handler(
             request, self.service.store, pages
         )
@@ -147,17 +149,21 @@ class Middleware:
             path = route.path if route else "other"
             self.service.metrics.observe(path, method, status, seconds)
 
-        level = logging.INFO if status < 400 else logging.WARNING if status < 500 else logging.ERROR
+        level = logging.WARNING if status < 500 else logging.ERROR
+        if status < 400:
+            level = logging.INFO
         if (status < 400 and method != "POST") or not log.isEnabledFor(level):
             return
         # HttpProtocol bounds its length.
-        path = _quoted(request.scope["raw_path"].decode("latin-1"))[1:-1]
+        raw_path = request.scope["raw_path"].decode("latin-1")
+        path = _quoted(raw_path)[1:-1]
         added = request.added_nim
         oleh = OLEH.get()
         nim = "" if added is None else f" {_quoted(added[:NIM_MAX_CHARACTERS])}"
         who = "" if oleh is None else f" by {_quoted(oleh)}"
         sender = f"{self.guard.address(request.scope)} {request.number}"
-        write_line(level, f"{method} {path}{nim}{who} {status} {seconds * 1000:.1f} ms {sender}")
+        outcome = f"{status} {seconds * 1000:.1f} ms"
+        write_line(level, f"{method} {path}{nim}{who} {outcome} {sender}")
 
 
 def _quoted(text: str) -> str:

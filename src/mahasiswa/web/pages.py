@@ -65,14 +65,18 @@ class Pages(PageRenderer):
         self, count: int, latest: Entry | Batch | None, page: ListQuery | None = None
     ) -> Frame:
         """The list page around its `count` rows, with the latest change; without `page` the list of specification 4.1."""
-        own = latest if page and page.change else None
-        *before, _, after = self._frame(count, page, own) if page else self._frames[min(count, 1)]
-        values = {
-            b"total": wording.number(page.total if page else count),
-            b"latest": self.latest(latest, page),
-            b"today": wording.date(self.today()),
-        }
-        before[1::2] = [values[name].encode() for name in before[1::2]]
+        if page:
+            frame = self._frame(count, page, latest if page.change else None)
+        else:
+            frame = self._frames[min(count, 1)]
+        *before, _, after = frame
+
+        total = page.total if page else count
+        news = self.latest(latest, page)
+        today = wording.date(self.today())
+        values = {b"total": wording.number(total), b"latest": news, b"today": today}
+        inserted = [values[name].encode() for name in before[1::2]]
+        before[1::2] = inserted
         return b"".join(before), after
 
     def today(self) -> date:
@@ -81,35 +85,32 @@ class Pages(PageRenderer):
 
     def print_frame(self, page: ListQuery, count: int, printout: Printout, data: str = "") -> Frame:
         """The page to print around its `count` rows. `data` is the field of a selection; a search has an address."""
-        html = self.render(
-            "print.html",
-            count=count,
-            page=page,
-            printout=printout,
-            today=wording.date(self.today()),
-            rows=PLACEHOLDERS["rows"],
-            data=data,
-        )
+        today = wording.date(self.today())
+        rows = PLACEHOLDERS["rows"]
+        context = {"count": count, "page": page, "printout": printout, "today": today}
+        html = self.render("print.html", rows=rows, data=data, **context)
         before, _, after = placeholder.split(html)
         return before, after
 
     def printed(self, records: Sequence[Mahasiswa], printout: Printout, data: str) -> Response:
         """The page to print the records of a selection, whose field is `data`."""
-        page = ListQuery(Query(), per=MAX_ROWS_PER_PAGE, total=len(records))
-        before, after = self.print_frame(page, len(records), printout, data)
+        count = len(records)
+        page = ListQuery(Query(), per=MAX_ROWS_PER_PAGE, total=count)
+        before, after = self.print_frame(page, count, printout, data)
         texts = packed(list(map(shown, records)))
         rows = format_bodies(printed_row(printout), texts, 1, b"")
         headers = {**self.headers, **self.not_stored}
-        return Response(joined(chain([before], rows, [after])), 200, headers, "text/html")
+        body = joined(chain([before], rows, [after]))
+        return Response(body, 200, headers, "text/html")
 
     def list_page(self, page: ListQuery, found: Hits) -> Response:
         """One page of the list, or of a search."""
-        before, after = self.list_frame(len(found.records), found.last, page)
+        count = len(found.records)
+        before, after = self.list_frame(count, found.last, page)
         row = row_format(self.prefix, page.list_query, is_ticked=page.has_ticks)
         rows = format_bodies(row, packed(found.records), page.offset + 1)
-        return Response(
-            joined(chain([before], rows, [after])), headers=self.headers, media_type="text/html"
-        )
+        body = joined(chain([before], rows, [after]))
+        return Response(body, 200, self.headers, "text/html")
 
     def latest(self, item: Entry | Batch | None, page: ListQuery | None) -> Markup:
         """The person's own change, or the latest one. It stays in the window if the URL's fragment leads to a row.
@@ -119,7 +120,8 @@ class Pages(PageRenderer):
         if item is None:
             return Markup()
         is_own = page is not None and page.change is not None
-        line = latest_change(item, self.when(item), self.path("/mahasiswa/riwayat"), is_own=is_own)
+        history = self.path("/mahasiswa/riwayat")
+        line = latest_change(item, self.when(item), history, is_own=is_own)
         warning = ""
         if is_own or page is None:
             warning = self.warning(item, page.list_query if page else "")
@@ -172,13 +174,9 @@ class Pages(PageRenderer):
         typed = conflict.edited._asdict()
         if conflict.current is None:
             return self._form("deleted", typed, Reply(problem="deleted"))
-        return self._form(
-            "edit",
-            typed,
-            Reply(problem="changed"),
-            versi=digest(conflict.current),
-            conflict=conflict,
-        )
+        reply = Reply(problem="changed")
+        versi = digest(conflict.current)
+        return self._form("edit", typed, reply, versi=versi, conflict=conflict)
 
     def nim_form(self, record: Mahasiswa, values: Values, reply: Reply = NO_REPLY) -> Response:
         """The form that gives a record another nim."""
@@ -202,9 +200,9 @@ class Pages(PageRenderer):
     def add_another(self, change: ItemKey | None, nim: str) -> Response:
         """302 to an empty form that says that the record with this nim is saved."""
         query = f"{self.list_query}&" if self.list_query else "?"
-        return self.redirect_to(
-            f"/mahasiswa/add{query}lagi=1&nim={quote(nim, safe='')}{changed(change)}"
-        )
+        path = f"/mahasiswa/add{query}lagi=1"
+        added = quote(nim, safe="")
+        return self.redirect_to(f"{path}&nim={added}{changed(change)}")
 
     def upload_form(
         self,
@@ -234,9 +232,8 @@ class Pages(PageRenderer):
         `own` is the person's own change, which may have removed the last hit of a search.
         """
         list_query = page.list_query if page else ""
-        html = self.render(
-            "list.html", count=count, page=page, list_query=list_query, own=own, **PLACEHOLDERS
-        )
+        context = {"count": count, "page": page, "own": own, **PLACEHOLDERS}
+        html = self.render("list.html", list_query=list_query, **context)
         return placeholder.split(html)
 
     @cached_property
