@@ -104,6 +104,7 @@ def test_the_rule_of_csv_inverts_itself_for_any_text(text: str) -> None:
         Mahasiswa("3,", "'=", ",'="),
     ]
 )
+@example([Mahasiswa("1", "&\xa0", "&copy")])
 @settings(max_examples=100)
 def test_records_exported_as_csv_are_imported_unchanged(rows: list[Mahasiswa]) -> None:
     """If the cleaning leaves their texts alone. A row may look like titles or a total."""

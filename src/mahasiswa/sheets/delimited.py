@@ -133,19 +133,19 @@ def _line_of(row: Sequence[Cell]) -> str:
 # A formula that is only a text, as SIAKAD writes a NIM for Excel; and a letter as HTML writes it. In a cell with quotes
 # each quote of its text is doubled.
 _text_formula = re.compile(r'(^|[;,\t|])="(?=[^";,\t|\r\n])').sub
-_entity = re.compile(r"&(#\d{2,6}|#[xX][\da-fA-F]{2,5}|amp|quot|apos|lt|gt|nbsp);").sub
+_entity = re.compile(r"&(#\d{2,6}|#[xX][\da-fA-F]{2,5}|amp|quot|apos|lt|gt|nbsp);")
 _HELD = "\x1f"  # in place of a semicolon that ends an entity
 
 
 def _splittable(line: str) -> str:
     """A line whose entities have no semicolon, and whose formulas are texts, before it is split into cells."""
     line = _text_formula(r'\1"', line) if '="' in line else line
-    return _entity(rf"&\1{_HELD}", line) if _has_entities(line) else line
+    return _entity.sub(rf"&\1{_HELD}", line) if _has_entities(line) else line
 
 
 def _has_entities(line: str) -> bool:
     """Whether `&amp;` in a line is a letter. A program that writes quotes, as we do, means the text itself."""
-    return "&" in line and '"' not in line and _HELD not in line
+    return bool(_entity.search(line)) and '"' not in line and _HELD not in line
 
 
 def _unescaped(cell: str) -> str:
