@@ -166,6 +166,13 @@ def test_every_rule_that_the_code_cites_is_in_the_specification() -> None:
     assert sorted((file, number) for file, number in cited if number not in rules) == []
 
 
+def test_the_source_has_no_measured_time() -> None:
+    """It stands with its date in docs/decisions.md or bench/README.md. A comment gives the reason."""
+    for file in (ROOT / "src").rglob("*.*"):
+        if file.suffix in (".py", ".sql"):
+            assert not re.search(r"\d [um]s\b", file.read_text("utf-8")), file
+
+
 def test_the_specification_lists_every_route() -> None:
     """docs/specification.md names the method and the path of each route."""
     text = SPECIFICATION.read_text("utf-8")
