@@ -35,7 +35,7 @@ CREATE TABLE mahasiswa_history (
   oleh TEXT
 ) STRICT;
 -- Its keys are (batch, id): the items of the history (batch IS NULL), and the entries of a batch.
--- An index on nim would make each change 1 to 5 us slower, and only `show` and `forget` would use it.
+-- An index on nim would make each change slower, and only `show` and `forget` would use it.
 CREATE INDEX mahasiswa_history_batch ON mahasiswa_history (batch);
 CREATE INDEX mahasiswa_history_moment ON mahasiswa_history (moment);
 
