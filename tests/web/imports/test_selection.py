@@ -10,7 +10,7 @@ from form_answers import assert_page, post_raw
 from harness import Page, Site, led_to
 from spreadsheets import Database, Importer, by_openpyxl, cells_of, csv
 
-from mahasiswa.sheets.public import MAX_CONFIRMED_BYTES
+from mahasiswa.sheets.public import MAX_CONFIRMED_BYTES, UPLOAD_MAX_ROWS
 
 CHOOSE = "/mahasiswa/pilih"
 CONFIRM = "/mahasiswa/pilih/simpan"
@@ -413,6 +413,21 @@ def test_the_hits_of_a_search_stay_an_address(people: Site) -> None:
     ):
         assert page.target(text) == f"/mahasiswa/{name}?cari=solo&urut=nama"
     assert page.texts("main .btn-danger") == ["Hapus 1 mahasiswa"]
+
+
+def test_more_hits_than_a_selection_holds_are_refused(site: Site, other: Database) -> None:
+    """The page says how many it holds, and selects none of them."""
+    records = [(f"{number:05}", "Ani", "Solo") for number in range(UPLOAD_MAX_ROWS + 1)]
+    other.fill(records)
+    link = site.page("/?cari=ani").target("Pilih hasil ini")
+    refused = site.get(link)
+    page = assert_page(refused, site)
+    assert refused.status_code == 400
+    assert page.texts("[role=alert]")[0].startswith(
+        "Pencarian ini menemukan lebih dari 10.000 mahasiswa."
+    )
+    site.delete(records[0][0])
+    assert counts(site.page(link)) == [UPLOAD_MAX_ROWS, 0]
 
 
 def test_records_that_an_import_lacks_are_led_to_the_bulk_delete(

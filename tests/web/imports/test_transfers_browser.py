@@ -10,6 +10,8 @@ from playwright.sync_api import expect
 from spreadsheets import KEPT, Database
 from web.pages.test_browser import follow
 
+from mahasiswa import wording
+
 
 def test_a_confirmation_carries_every_text_unchanged(window: Window) -> None:
     """Only line breaks and outer spaces are tidied, because a form cannot hold a line break."""
@@ -78,6 +80,26 @@ def test_search_sorting_paging_and_import_work_by_keyboard(
 
 TOPS = "nodes => nodes.filter(node => node.checkVisibility()).map(node => node.getBoundingClientRect().top)"
 AFTER = "(node, button) => Boolean(node.compareDocumentPosition(button) & Node.DOCUMENT_POSITION_FOLLOWING)"
+
+
+def test_a_tick_in_the_head_of_the_table_selects_the_page(
+    open_window: OpenWindow, site: Site
+) -> None:
+    """A second click takes the ticks away. Without scripts it is absent, because it would do nothing."""
+    for number in range(12):
+        site.add(f"{number:02}", f"Nama {number}", "Solo")
+    for are_enabled in (True, False):
+        window = open_window(java_script_enabled=are_enabled)
+        window.open("/?per=10")
+        of_page = window.page.get_by_label(wording.TICK_ALL)
+        expect(of_page).to_be_visible(visible=are_enabled)
+        expect(window.rows.get_by_role("checkbox")).to_have_count(10)
+        if are_enabled:
+            for ticks in (10, 0, 10):
+                of_page.click()
+                expect(window.rows.get_by_role("checkbox", checked=True)).to_have_count(ticks)
+            press(window, "Pilih yang dicentang")
+            expect(window.page.get_by_role("button", name="Hapus 10 mahasiswa")).to_be_visible()
 
 
 def test_a_preview_shows_the_first_question_at_once_and_its_button_after_every_question(
