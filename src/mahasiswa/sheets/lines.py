@@ -81,7 +81,7 @@ def rows_in_lines(text: str) -> list[SheetRow] | None:
 def _with_nims(lines: Sequence[Line]) -> dict[int, Found]:
     """The lines with a number that most of them have in common, by the number of digits; by the number of the line."""
     candidates = {
-        number: [nim for nim in _numbers(text) if may_be_nim(nim[0])] for number, text in lines
+        number: [nim for nim in _numbers(text) if _may_be_nim(nim[0])] for number, text in lines
     }
     lengths = Counter(
         digits for nims in candidates.values() for digits in {digits_in(nim[0]) for nim in nims}
@@ -97,7 +97,7 @@ def _with_nims(lines: Sequence[Line]) -> dict[int, Found]:
     return found
 
 
-def may_be_nim(text: str) -> bool:
+def _may_be_nim(text: str) -> bool:
     return has_nim(text) and not is_no_nim(text)
 
 

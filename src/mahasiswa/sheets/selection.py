@@ -2,25 +2,19 @@
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from itertools import chain
+from itertools import chain, filterfalse
 from typing import NamedTuple
 
 from mahasiswa import wording
 from mahasiswa.record import Mahasiswa
 from mahasiswa.sheets.cell_rules import clean_nim
 from mahasiswa.sheets.cells import Cell, Sheet, SheetRow, cell_text, has_digit, in_input, is_blank
-from mahasiswa.sheets.lines import (
-    NIM_MAX_DIFFERENCE,
-    digits_in,
-    is_no_nim,
-    may_be_nim,
-    without_stamp,
-)
+from mahasiswa.sheets.lines import NIM_MAX_DIFFERENCE, digits_in, is_no_nim, without_stamp
 from mahasiswa.sheets.plan import Neighbours
 from mahasiswa.sheets.questions import Question
 from mahasiswa.sheets.sheet_errors import SheetError
 from mahasiswa.sheets.signed_field import Signer, pack, unpack
-from mahasiswa.sheets.titles import fields_in
+from mahasiswa.sheets.titles import fields_in, has_nim
 
 NAMA_MAX_CHARACTERS = 60  # of a name in a notice about another record
 FORMS_MAX = 8  # parts of a line that are looked for as NIMs
@@ -31,7 +25,7 @@ _fields = re.compile("[,;|]").split
 _words = re.compile(r"[\s:=()\[\]]+").split
 _around_word = " .-–*_•'\""
 # The number before a NIM as in `1.2300018101`, and the name behind it as in `2300018101-Siti`.
-_without_attached = re.compile(r"^[0-9]{1,3}\.|[-–_][^\W\d].*").sub
+_without_attached = re.compile(r"^[0-9]{1,3}\.(?=[0-9]{5})|[-–_][^\W\d].*").sub
 _is_number = re.compile("[0-9./-]{3,}").fullmatch
 _sexes = ("l", "p")  # laki-laki, perempuan
 
@@ -72,7 +66,7 @@ class NimRow(NamedTuple):
 
 
 def _may_be_second_nim(other: str, nim: str) -> bool:
-    if not _is_number(other) or is_no_nim(other):
+    if not _is_number(other) or (is_no_nim(other) and not is_no_nim(nim)):
         return False
     return abs(digits_in(other) - digits_in(nim)) <= NIM_MAX_DIFFERENCE
 
@@ -194,8 +188,9 @@ def _with_stored_nim(row: NimRow, existing: Collection[str]) -> NimRow:
     if row.problem or row.nim in existing:
         return row
     stored = {nim for nim in row.forms() if nim in existing}
-    likely = [nim for _, nim in row.parts() if may_be_nim(nim)]
-    meant = stored or likely
+    likely = [nim for _, nim in row.parts() if has_nim(nim)]
+    # A NIM such as 23.11.5432 looks like a date.
+    meant = stored or list(filterfalse(is_no_nim, likely)) or likely
     return row.with_part(*meant) if len(meant) == 1 else row
 
 

@@ -343,13 +343,18 @@ def test_long_nims_are_found_whatever_stands_beside_them(
     assert (counts(preview), found(preview)) == ([2, 0], students)
 
 
+@pytest.mark.parametrize(
+    ("stored", "unknown"), [("2300018101", "2300018199"), ("23.11.5401", "23.11.5499")]
+)
 def test_a_nim_on_two_lines_that_was_not_found_is_asked_about_once(
-    people: Site, other: Database
+    people: Site, other: Database, stored: str, unknown: str
 ) -> None:
-    """The lines have other numbers. Nothing was repaired, so the button acts at once."""
-    other.fill([*LIST, ("2300018101", "Siti", "Solo")])
-    preview = preview_of(people, "1. 2300018101 Siti\n2. 2300018199 Budi\n3. 2300018199 Budi")
-    assert (counts(preview), missing(preview)) == ([1, 1], ["Baris 2: 2300018199"])
+    """The lines have other numbers. Nothing was repaired, so the button acts at once. A line with both NIMs is not taken."""
+    other.fill([*LIST, (stored, "Siti", "Solo")])
+    lines = [f"1. {stored} Siti", f"2. {unknown} Budi", f"3. {unknown} Budi"]
+    preview = preview_of(people, "\n".join(lines))
+    assert (counts(preview), missing(preview)) == ([1, 1], [f"Baris 2: {unknown}"])
+    assert counts(preview_of(people, f"{stored} {unknown}\n001")) == [1, 1]
     confirm(preview, people)
     assert people.list().nims == NIMS
 
