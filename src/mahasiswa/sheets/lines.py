@@ -20,8 +20,10 @@ Line: TypeAlias = tuple[int, str]  # its number, and its text
 
 # The time and the sender of a message, as WhatsApp copies them.
 _stamp = re.compile(
-    r"\W{0,3}\[[\d/.,: ]{4,24}[APMapm. ]{0,5}\]\s?[^:]{1,60}: |\W{0,3}\d{1,2}/\d{1,2}/\d{2,4},? \d{1,2}[.:]\d\d[^:]{1,60}: "
-).match
+    r"\A\W{0,3}(?:"
+    r"\[[\d/.,: ]{4,24}[APMapm. ]{0,5}\]\s?[^:]{1,60}: "
+    r"|\d{1,2}/\d{1,2}/\d{2,4},? \d{1,2}[.:]\d\d[^:]{1,60}: )"
+).sub
 _is_rule = re.compile(r"[\s|+=:\u2500-\u257f_-]+").fullmatch
 # Segments after the first one begin with a digit, so `2300018101-Siti` ends before the name.
 _numbers = re.compile(
@@ -103,8 +105,7 @@ def _may_be_nim(text: str) -> bool:
 
 def without_stamp(line: str) -> str:
     """A line without the time and the sender of a message."""
-    stamp = _stamp(line)
-    return line[stamp.end() :] if stamp else line
+    return _stamp("", line)
 
 
 def digits_in(text: str) -> int:

@@ -20,7 +20,7 @@ NAMA_MAX_CHARACTERS = 60  # of a name in a notice about another record
 FORMS_MAX = 8  # parts of a line that are looked for as NIMs
 
 # The number or the mark of a line in a list, as in `1. 2300018101` and `- 2300018101`.
-_mark = re.compile(r"(?:[0-9]{1,3}[.)]|[-*•])\s+")
+_mark = re.compile(r"\A(?:[0-9]{1,3}[.)]|[-*•])\s+").sub
 _fields = re.compile("[,;|]").split
 _words = re.compile(r"[\s:=()\[\]]+").split
 _around_word = " .-–*_•'\""
@@ -40,7 +40,7 @@ class NimRow(NamedTuple):
 
     def parts(self) -> Iterator[tuple[str, str]]:
         """The parts of a line such as `1. 2300018101 Siti` that may be the NIM: as written, and without what is attached."""
-        words = [word for words in self._words() for word in words][:FORMS_MAX]
+        words = list(chain.from_iterable(self._words()))[:FORMS_MAX]
         for at, word in enumerate(words):
             others = words[:at] + words[at + 1 :]
             if has_digit(word) and not any(_may_be_second_nim(other, word) for other in others):
@@ -58,9 +58,8 @@ class NimRow(NamedTuple):
 
     def _words(self) -> Iterator[list[str]]:
         """The words of each field of the line."""
-        line = without_stamp(self.nim)
-        mark = _mark.match(line)
-        for field in _fields(line[mark.end() if mark else 0 :]):
+        line = _mark("", without_stamp(self.nim))
+        for field in _fields(line):
             words = (word.strip(_around_word) for word in _words(field))
             yield list(filter(None, words))
 
