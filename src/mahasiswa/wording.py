@@ -152,7 +152,6 @@ SKIPPED_TITLE = "Tampaknya judul atau keterangan, bukan data mahasiswa. Baris in
 SKIPPED_REPETITION = "Sama persis dengan {row}, jadi dihitung sekali."
 
 NIM_SPACES = "NIM ini berisi spasi di tengahnya. Periksa sebelum menyimpan."
-NIM_LETTERS = "NIM ini berisi huruf O, I, atau l di antara angka. Mungkin maksudnya angka 0 atau 1."
 SPACES_TIDIED = "Spasi yang berlebih di nama atau alamat dirapikan."
 JOINED_CELLS = "Alamat ini terpisah di beberapa sel, jadi sudah digabung lagi."
 MORE_CELLS = (

@@ -11,7 +11,7 @@ from operator import attrgetter
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from mahasiswa.record import Field
-from mahasiswa.sheets.cells import SHEET_ROWS, Sheet, SheetRow, from_json
+from mahasiswa.sheets.cells import SHEET_ROWS, Cell, Sheet, SheetRow, from_json
 from mahasiswa.sheets.columns import Columns
 from mahasiswa.sheets.limits import Roles
 from mahasiswa.sheets.questions import Question
@@ -72,22 +72,15 @@ def dump(versions: Iterable[CarriedFile], signer: Signer) -> tuple[CarriedFile, 
     for file in versions:
         # By columns, a tenth shorter than by rows.
         sheets = [
-            {
-                "name": name,
-                "numbers": ranges_of(number for number, _ in rows),
-                "columns": list(zip_longest(*(cells for _, cells in rows))),
-                "questions": questions,
-                "hidden_columns": hidden,
-            }
-            for name, rows, questions, hidden in file.sheets
+            (name, ranges_of(number for number, _ in rows), _columns_of(rows), *others)
+            for name, rows, *others in file.sheets
         ]
         numbers = {
             "accepted": ranges_of(sorted(file.accepted)),
             "new": ranges_of(file.new),
             "changed": ranges_of(file.changed),
         }
-        tables = [columns._asdict() for columns in file.tables]
-        named = {**file._asdict(), **numbers, "sheets": sheets, "tables": tables}
+        named = {**file._asdict(), **numbers, "sheets": sheets}
         field = pack(named, "import 5", signer)
         if not file.has_all_cells or len(field) <= FIELD_MAX_CHARACTERS:
             return file, field
@@ -99,18 +92,15 @@ def load(field: str, signer: Signer) -> CarriedFile:
     named = unpack(field, "import 5", signer)
     file = CarriedFile(**named)
     return file._replace(
-        sheets=[_sheet(**sheet) for sheet in named["sheets"]],
-        tables=[
-            Columns(**{**columns, "roles": _by_number(columns["roles"])})
-            for columns in named["tables"]
-        ],
+        sheets=[_sheet(*sheet) for sheet in named["sheets"]],
+        tables=[Columns(*of)._replace(roles=_by_number(of[4])) for of in named["tables"]],
         typed={number: tuple(texts) for number, texts in _by_number(file.typed).items()},
         accepted=frozenset(_numbers(file.accepted)),
         new=list(_numbers(file.new)),
         changed=list(_numbers(file.changed)),
         chosen_columns={key: _by_number(roles) for key, roles in file.chosen_columns.items()},
         repairs=tuple(file.repairs),
-        asked=tuple(Question(*question) for question in file.asked),
+        asked=tuple(starmap(Question, file.asked)),
     )
 
 
@@ -123,8 +113,11 @@ def _sheet(
 ) -> Sheet:
     cells = zip(*map(from_json, columns), strict=True)
     rows: list[SheetRow] = list(zip(_numbers(numbers), cells, strict=True))
-    asked = tuple(Question(*question) for question in questions)
-    return Sheet(name, rows, asked, tuple(hidden_columns))
+    return Sheet(name, rows, tuple(starmap(Question, questions)), tuple(hidden_columns))
+
+
+def _columns_of(rows: Iterable[SheetRow]) -> list[Sequence[Cell]]:
+    return list(zip_longest(*(cells for _, cells in rows)))
 
 
 def _by_number(values: Mapping[Any, T]) -> dict[int, T]:

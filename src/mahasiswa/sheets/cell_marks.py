@@ -5,6 +5,7 @@ calamine reads an error (#N/A), or a formula that was never calculated, as empty
 Only the child process that reads a workbook may do so, because the XML may be malicious.
 """
 
+import io
 import posixpath
 import re
 import zipfile
@@ -38,48 +39,42 @@ _is_hidden = re.compile(rb"""\bhidden=["'](?:1|true)["']""").search
 _number_in = re.compile(rb"""\b(?:r|min|max)=["'](\d{1,7})["']""").findall
 
 
-def hidden_parts(file: BinaryIO, sheet: str, width: int) -> tuple[list[int], list[int]]:
-    """The numbers of the hidden rows and of the hidden columns up to `width`, both from 1. calamine reads them as any others."""
-    parts: dict[bytes, list[int]] = {b"row": [], b"col": []}
+def cell_marks(file: BinaryIO, sheet: str, width: int) -> tuple[Marks, list[int], list[int]]:
+    """The marks of a sheet of a .xlsx or .ods file, and its hidden rows and columns up to `width`, both from 1.
+
+    calamine has read the file, so a fault found here refuses nothing.
+    """
     try:
         with zipfile.ZipFile(file) as package:
-            is_xlsx = "xl/workbook.xml" in package.namelist()
-            xml = package.read(_path_of_sheet(package, sheet)) if is_xlsx else b""
+            names = package.namelist()
+            if "xl/workbook.xml" in names:
+                xml = package.read(_path_of_sheet(package, sheet))
+                return _xlsx_marks(package, xml), *_hidden_parts(xml, width)
+            marks = _ods_marks(package, sheet) if "content.xml" in names else {}
+            return marks, [], []
     except (zipfile.BadZipFile, KeyError, ValueError, ET.ParseError):
-        return [], []
-    if b"hidden=" in xml:
-        for tag in _start_tags(xml):
-            if _is_hidden(tag[2]) and (numbers := [*map(int, _number_in(tag[2]))]):
-                parts[tag[1]] += (
-                    range(min(numbers), min(max(numbers), width) + 1)
-                    if tag[1] == b"col"
-                    else numbers[:1]
-                )
-    return parts[b"row"], parts[b"col"]
+        return {}, [], []
 
 
-def cell_marks(file: BinaryIO, sheet: str) -> Marks:
-    """The marks of each sheet of a .xlsx or .ods file. calamine has read it, so a fault found here refuses nothing."""
-    try:
-        with zipfile.ZipFile(file) as package:
-            if "xl/workbook.xml" in package.namelist():
-                return _xlsx_marks(package, sheet)
-            if "content.xml" in package.namelist():
-                return _ods_marks(package, sheet)
-            return {}
-    except (zipfile.BadZipFile, KeyError, ValueError, ET.ParseError):
-        return {}
+def _hidden_parts(xml: bytes, width: int) -> tuple[list[int], list[int]]:
+    rows: list[int] = []
+    columns: list[int] = []
+    for tag in _start_tags(xml) if b"hidden=" in xml else ():
+        if _is_hidden(tag[2]) and (numbers := [*map(int, _number_in(tag[2]))]):
+            if tag[1] == b"col":
+                columns += range(min(numbers), min(max(numbers), width) + 1)
+            else:
+                rows += numbers[:1]
+    return rows, columns
 
 
-def _xlsx_marks(package: zipfile.ZipFile, sheet: str) -> Marks:
-    path = _path_of_sheet(package, sheet)
+def _xlsx_marks(package: zipfile.ZipFile, xml: bytes) -> Marks:
     zero_formats = _zero_formats(package)
-    xml = package.read(path)
     if not zero_formats and not any(re.search(pattern, xml) for pattern in _XLSX_ERROR_OR_FORMULA):
         return {}
     marks: Marks = {}
     number = -1
-    for _, row in _ended(package.open(path), "row"):
+    for _, row in _ended(io.BytesIO(xml), "row"):
         number = int(row.get("r", number + 2)) - 1
         column = -1
         for cell in row:

@@ -1,5 +1,6 @@
 """The rules for one cell of an import. They report damage that a spreadsheet did, and never guess a repair."""
 
+import html
 import re
 import unicodedata
 
@@ -39,7 +40,7 @@ _is_masked = re.compile("##+").fullmatch
 _has_two_nims = re.compile(r"[0-9]{5,}\s*(?:[,;&\n]|\s/|/\s)\s*[0-9]{5,}").fullmatch
 # Excel makes a date of a NIM such as `01-02-2023` or `2-23`.
 _MONTH = "[A-Z][a-z]{2}"
-_is_date = re.compile(
+is_date = re.compile(
     r"[0-9]{1,2}([-/.])[0-9]{1,2}\1[0-9]{4}|[0-9]{1,2}([-/])[0-9]{1,2}\2[0-9]{2}"
     r"|[0-9]{4}-[0-9]{2}-[0-9]{2}(?: [0-9:]+)?"
     rf"|[0-9]{{1,2}}-{_MONTH}(?:-[0-9]{{2,4}})?|{_MONTH}-[0-9]{{2,4}}"
@@ -49,6 +50,10 @@ _is_date = re.compile(
 # the end of a text takes quadratic time.
 _SPACES = "".join(filter(str.isspace, map(chr, range(0x3001)))) + INVISIBLE
 _APOSTROPHES = "'’‘`´"
+
+_entity = re.compile(r"&(?:#\d{2,6}|#[xX][\da-fA-F]{2,5}|amp|quot|apos|lt|gt|nbsp);").sub
+
+is_name = re.compile(r"\s*[^\W\d_][^\d_@:;/]{1,60}").fullmatch
 
 # Of a text that stands for nothing, such as `belum ada`.
 NOTHING_MAX_CHARACTERS = 20
@@ -85,7 +90,6 @@ def warnings_about(nim: str, nama: str | None) -> tuple[str, ...]:
     """The reasons to check a row that can be written, in Indonesian."""
     warnings = {
         wording.NIM_SPACES: any(map(str.isspace, nim)),
-        wording.NIM_LETTERS: _is_written_with_letters(nim),
         wording.NAMA_NO_LETTER: nama is not None and not any(map(str.isalpha, nama)),
     }
     return tuple(warning for warning, applies in warnings.items() if applies)
@@ -134,7 +138,7 @@ def doubt_about(nim: str, *, are_rounded: bool) -> str:
     """
     if not has_digit(nim):
         return wording.NO_DIGIT
-    if _is_date(nim):
+    if is_date(nim):
         return wording.NIM_LIKE_DATE
     return wording.NIM_ENDS_IN_ZEROS if are_rounded and ends_in_zeros(nim) else ""
 
@@ -183,6 +187,11 @@ def _is_written_with_letters(nim: str) -> bool:
     """Whether the letters O, o, l and I of a NIM are probably digits."""
     digits = sum(map(str.isdecimal, nim))
     return digits >= LETTER_FOR_DIGIT_MIN_DIGITS and bool(_has_letter_for_digit(nim))
+
+
+def unescaped(text: str) -> str:
+    """A text with the letters that stand in it as in the source of a web page, such as `&amp;`."""
+    return _entity(lambda found: html.unescape(found[0]).replace("\xa0", " "), text)
 
 
 def stands_for_nothing(cell: Cell) -> bool:

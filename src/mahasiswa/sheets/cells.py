@@ -1,7 +1,7 @@
 """The cells of a sheet: their kinds, the text by which a person recognises one, and their form in JSON."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from mahasiswa import wording
@@ -31,22 +31,16 @@ Cell: TypeAlias = str | int | float | bool | BadCell | None
 SheetRow: TypeAlias = tuple[int, Sequence[Cell]]
 
 
-class OpenSheet(NamedTuple):
-    """A sheet whose rows are read one by one, and questions about how it is read, whose repair leaves their rows out."""
+class Sheet(NamedTuple):
+    """A sheet, and questions about how it is read, whose repair leaves their rows out.
+
+    Its rows are a list if all of them are kept. Otherwise they are an iterator, which reads them one by one.
+    """
 
     name: str
-    rows: Iterator[SheetRow]
+    rows: Iterable[SheetRow]
     questions: Sequence[Question] = ()
     hidden_columns: Sequence[int] = ()  # counted from 0
-
-
-class Sheet(NamedTuple):
-    """A sheet and the rows of it that were kept."""
-
-    name: str
-    rows: list[SheetRow]
-    questions: Sequence[Question] = ()
-    hidden_columns: Sequence[int] = ()
 
 
 has_digit = re.compile("[0-9]").search

@@ -93,7 +93,7 @@ class Cleaner:
                 self._in_signatures = False
                 yield CleanedRow(number, nim, nama, alamat)  # type: ignore[arg-type]  # as above
             else:
-                yield self._clean_row(row)
+                yield self._skipped(row) or self._clean_row(row)
 
     def twice(self, nim: str, first: int, second: int) -> str:
         """The problem of two rows with the same NIM."""
@@ -122,47 +122,52 @@ class Cleaner:
         )
         return {number: text.format(length=usual) for number, text in warnings if text}
 
-    def _skipped(self, cells: Sequence[Cell]) -> str:
-        """The reason to skip a row, or a blank text. The rows below a signature are signatures until a student follows."""
-        reason = _reason_to_skip(cells, in_signatures=self._in_signatures)
+    def _skipped(self, row: SheetRow) -> RejectedRow | None:
+        """A row of no student with the reason. The rows below a signature are signatures until a student follows."""
+        number, cells = row
+        reason = _reason_to_skip(cells[:3], in_signatures=self._in_signatures)
         is_below = self._in_signatures or reason == wording.SKIPPED_SIGNATURE
         self._in_signatures = bool(reason) and is_below
-        return reason
+        return RejectedRow(number, reason, _shown(cells), is_skipped=True) if reason else None
 
     def _clean_row(self, row: SheetRow) -> RowResult:
-        number, (nim_cell, nama_cell, alamat_cell, *notes) = row
-        shown_cells = cell_text(nim_cell), cell_text(nama_cell), cell_text(alamat_cell)
-        if reason := self._skipped((nim_cell, nama_cell, alamat_cell)):
-            return RejectedRow(number, reason, shown_cells, is_skipped=True)
-
-        nim, nim_problem, removed = clean_nim(nim_cell)
-        nama, nama_problem = clean_text("nama", nama_cell)
-        alamat, alamat_problem = clean_text("alamat", alamat_cell)
-        problems = list(filter(None, (nim_problem, nama_problem, alamat_problem)))
-        texts = -1 if problems else hash((nama, alamat))  # no hash is -1
-        first, first_texts = number, texts
+        number, cells = row
+        cleaned, nim_problem, problems = _cleaned(number, cells)
+        texts = -1 if problems else hash(cleaned[2:4])  # no hash is -1
+        own = number, texts
         # A NIM counts even if the rest of its row is invalid: only a person can tell which of two rows is right.
-        if not nim_problem:
-            first, first_texts = self._seen.setdefault(nim, (number, texts))
+        nim = cleaned.nim
+        first, first_texts = own if nim_problem else self._seen.setdefault(nim, own)
 
         is_repeated = first != number
-        if is_repeated and not problems and first_texts == texts:
+        if is_repeated and first_texts == texts and not problems:
             reason = wording.SKIPPED_REPETITION.format(row=self._name_of(first))
-            return RejectedRow(number, reason, (nim, nama or "", alamat or ""), is_skipped=True)
+            return RejectedRow(number, reason, _shown(cells), is_skipped=True)
         if is_repeated:
             problems.append(self.twice(nim, first, number))
         if problems:
             repeats = first if is_repeated else None
-            return RejectedRow(number, " ".join(problems), shown_cells, repeats)
-
-        cleaned = CleanedRow(number, nim, nama, alamat, removed, warnings_about(nim, nama))
-        return _with_notes(cleaned, nim_cell, notes)
+            return RejectedRow(number, " ".join(problems), _shown(cells), repeats)
+        return cleaned
 
 
-def _with_notes(row: CleanedRow, nim_cell: Cell, notes: Iterable[Cell]) -> CleanedRow:
-    """The row with the NIM as it is in the file, if characters were removed, and with how its cells were read."""
-    noted = tuple(note for note in notes if isinstance(note, str))
-    return row._replace(uncleaned=str(nim_cell) if row.cleaned else "", noted=noted)
+def _cleaned(number: int, cells: Sequence[Cell]) -> tuple[CleanedRow, str, list[str]]:
+    """A row as it can be written, the problem of its NIM, if there is one, and all problems of its cells."""
+    nim, nim_problem, removed = clean_nim(cells[0])
+    nama, nama_problem = clean_text("nama", cells[1])
+    alamat, alamat_problem = clean_text("alamat", cells[2])
+    problems = list(filter(None, (nim_problem, nama_problem, alamat_problem)))
+    uncleaned = cell_text(cells[0]) if removed else ""
+    noted = tuple(map(cell_text, cells[3:]))
+    warnings = warnings_about(nim, nama)
+    row = CleanedRow(number, nim, nama, alamat, removed, warnings, uncleaned, noted)
+    return row, nim_problem, problems
+
+
+def _shown(cells: Sequence[Cell]) -> tuple[str, str, str]:
+    """NIM, Nama and Alamat as they are in the file."""
+    nim, nama, alamat = map(cell_text, cells[:3])
+    return nim, nama, alamat
 
 
 def _begins_as_other(texts: Sequence[str], *, in_signatures: bool) -> str:

@@ -7,13 +7,12 @@ import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice, pairwise, zip_longest
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import NamedTuple, TypeAlias
 
 from mahasiswa import wording
 from mahasiswa.record import FIELDS, Field
-from mahasiswa.sheets import titles as of_titles
-from mahasiswa.sheets.cell_rules import stands_for_nothing
+from mahasiswa.sheets.cell_rules import is_date, is_name, stands_for_nothing
 from mahasiswa.sheets.cells import (
     SHEET_ROWS,
     BadCell,
@@ -27,7 +26,16 @@ from mahasiswa.sheets.cells import (
 from mahasiswa.sheets.limits import KEY_CHARACTERS, MAX_TABLES, MAX_TITLES, Choice, Roles
 from mahasiswa.sheets.questions import Question
 from mahasiswa.sheets.sheet_errors import SheetError, TooBig
-from mahasiswa.sheets.titles import Heading, headings, is_total, sure_fields
+from mahasiswa.sheets.titles import (
+    HEADER_WITHIN_ROWS,
+    Heading,
+    find_titles,
+    headings,
+    is_header,
+    is_labelled,
+    is_total,
+    sure_fields,
+)
 
 TITLE_MAX_CHARACTERS = 60  # of a title in the choice of columns
 MAX_SENTENCES = 5  # about the columns of several tables
@@ -37,8 +45,6 @@ SAMPLE_MAX_CHARACTERS = 60  # of a cell by which a column is recognised
 NIM_MIN_DIGITS, NIM_MAX_LENGTH = 5, 30
 
 _row_number = re.compile(r"([0-9]{1,3})[.)]?").fullmatch
-_is_date = re.compile(r"[0-9]{1,4}[-/.][0-9]{1,2}[-/.][0-9]{1,4}").fullmatch
-_is_name = re.compile(r"[^\W\d_][^\d@:/]+").fullmatch
 # Three letters, and no e-mail address.
 _is_place = re.compile(r"(?=.*[^\W\d_]{3})[^@]{4,}").fullmatch
 
@@ -109,24 +115,23 @@ class TableReader:
         """The NIM, Nama and Alamat of each row of a sheet that is not blank, table by table. Raises SheetError."""
         filled: Iterator[SheetRow] = (row for row in rows if not is_blank(row[1]))
         place = self._new_place(sheet)
-        top = list(islice(filled, of_titles.HEADER_WITHIN_ROWS))
-        if self._choice.nim_only and len(top) == 1:
+        nim_only = self._choice.nim_only
+        titles_within = HEADER_WITHIN_ROWS
+        top = list(islice(filled, titles_within))
+        if nim_only and len(top) == 1:
             top = _one_below_another(top[0])
 
-        titles_within = of_titles.HEADER_WITHIN_ROWS
         while top:
-            cells = [cells for _, cells in top]
-            below, header = of_titles.find_titles(
-                cells[:titles_within], nim_only=self._choice.nim_only
-            )
+            first = list(map(itemgetter(1), top[:titles_within]))
+            below, header = find_titles(first, nim_only=nim_only)
             filled = chain(top[below:], filled)
             following: list[SheetRow] = []
             own = _until_titles(filled, header, following)
-            first_rows = _until_titles(iter(top[below:]), header, [])
-            table = [header, *(cells for _, cells in first_rows)]
+            own_top = _until_titles(iter(top[below:]), header, [])
+            table = [header, *map(itemgetter(1), own_top)]
             yield from self._tables_beside(own, table, (place, top[0][0]), sheet)
 
-            top = [*following, *islice(filled, of_titles.HEADER_WITHIN_ROWS - len(following))]
+            top = following + list(islice(filled, HEADER_WITHIN_ROWS - len(following)))
             titles_within = 2  # The titles of another table stand at its top.
 
     def _tables_beside(
@@ -211,10 +216,6 @@ def _examples(texts: Texts) -> list[list[str]]:
     return [[text[:EXAMPLE_MAX_CHARACTERS] for text in column[:EXAMPLES]] for column in texts]
 
 
-def read_columns(tables: Iterable[Columns]) -> set[int]:
-    return {column for columns in tables for column in columns.roles}
-
-
 def problem_of(tables: Sequence[Columns]) -> str:
     """The reason why no table can be read, or a blank text."""
     if any(columns.is_readable for columns in tables):
@@ -233,34 +234,31 @@ def _until_titles(
     rows: Iterator[SheetRow], header: Sequence[Cell], following: list[SheetRow]
 ) -> Iterator[SheetRow]:
     """The rows above other titles, whose row is put into `following`."""
-    own = headings(header)
-    nim = next((title.column for title in own if title.field == "nim"), 0)
+    own = _places(header)
+    nim = next((column for column, field in sorted(own) if field == "nim"), 0)
     for row in rows:
-        cells = row[1]
+        cells = row[1][:MAX_TITLES]
         # The title of any column has no digit.
         is_student = nim < len(cells) and has_digit(cell_text(cells[nim]))
-        if not is_student and _begins_table(cells[:MAX_TITLES], own, nim):
+        if not is_student and _begins_table(cells, own, nim):
             following.append(row)
             return
         yield row
 
 
-def _begins_table(cells: Sequence[Cell], own: Sequence[Heading], nim: int) -> bool:
+def _begins_table(cells: Sequence[Cell], own: set[tuple[int, Field]], nim: int) -> bool:
     """Whether a row has other sure titles than the table, or else titles of two fields in other columns."""
-    found = headings(cells)
-    if sure_fields(cells) > {"nim"} and _sure_columns(found) != _sure_columns(own):
-        return True
-    columns = {(title.column, title.field) for title in own}
-    others = {title.field for title in found if (title.column, title.field) not in columns}
+    found = _places(cells)
+    if sure_fields(cells) > {"nim"}:
+        return found != own
+    fields = {field for _, field in found - own}
     # A second row of titles has nothing below NIM.
-    is_row_of_titles = not is_blank(cells[nim : nim + 1]) and not any(
-        map(has_digit, map(cell_text, cells))
-    )
-    return len(others) > 1 and is_row_of_titles
+    is_second = is_blank(cells[nim : nim + 1])
+    return len(fields) > 1 and not is_second and not any(map(has_digit, map(cell_text, cells)))
 
 
-def _sure_columns(titles: Iterable[Heading]) -> list[tuple[int, Field]]:
-    return [(title.column, title.field) for title in titles if title.kind != "word"]
+def _places(titles: Sequence[Cell]) -> set[tuple[int, Field]]:
+    return {(heading.column, heading.field) for heading in headings(titles)}
 
 
 def _starts_of_tables(titles: Sequence[str]) -> list[int]:
@@ -284,7 +282,7 @@ def _only(row: Sequence[Cell], columns: slice) -> Sequence[Cell]:
 def _one_below_another(row: SheetRow) -> list[SheetRow]:
     """The cells of a row as rows, unless they are titles."""
     number, cells = row
-    if of_titles.is_header(cells, nim_only=True):
+    if is_header(cells, nim_only=True):
         return [row]
     return [(number + at, [cell]) for at, cell in enumerate(cells) if not is_blank((cell,))]
 
@@ -377,12 +375,16 @@ def _of_field(field: Field, named: Sequence[Heading], texts: Texts) -> tuple[lis
     columns = [begin, *(column for column in parts if column > begin)]
     left_out = [column for column in (*whole, *parts) if column not in columns]
     if left_out:
-        first, second = map(wording.column_letter, sorted((begin, left_out[0])))
-        label = wording.LABELS[field]
-        return columns, wording.TWO_COLUMNS.format(field=label, first=first, second=second)
-    are_together = columns[-1] - begin + 1 == len(columns)
-    is_sure = are_together and (whole or (field == "nama" and len(parts) > 1))
-    return columns, "" if is_sure else _unsure(field, begin)
+        return columns, _two_columns(field, begin, left_out[0])
+    are_together = columns == [*range(begin, begin + len(columns))]
+    is_whole = bool(whole) or (field == "nama" and len(parts) > 1)
+    return columns, "" if are_together and is_whole else _unsure(field, begin)
+
+
+def _two_columns(field: Field, *columns: int) -> str:
+    label = wording.LABELS[field]
+    first, second = map(wording.column_letter, sorted(columns))
+    return wording.TWO_COLUMNS.format(field=label, first=first, second=second)
 
 
 def _by_words(field: Field, named: Sequence[Heading], texts: Texts) -> tuple[list[int], str]:
@@ -429,13 +431,13 @@ def _are_nims(texts: Sequence[str]) -> bool:
     def is_like_a_nim(text: str) -> bool:
         digits = len(re.findall("[0-9]", text))
         is_long = digits >= NIM_MIN_DIGITS and len(text) <= min(NIM_MAX_LENGTH, 2 * digits)
-        return is_long and not _is_date(text)
+        return is_long and not is_date(text)
 
     return _differ(texts) and not _counts(texts) and _most(map(is_like_a_nim, texts))
 
 
 def _are_names(texts: Sequence[str]) -> bool:
-    return _vary(texts) and _most(map(_is_name, texts))
+    return _vary(texts) and _most(map(is_name, texts))
 
 
 def _are_places(texts: Sequence[str]) -> bool:
@@ -483,21 +485,30 @@ def _selected(
     ends_with_alamat = alamat_columns[-1:] == [width - 1]
     for number, row in rows:
         if not columns.is_readable:
-            continue
+            continue  # The rows must be read, because another table may follow.
+        notice = _about_more_cells(row, width, length, ends_with_alamat=ends_with_alamat)
+        others = range(width, len(row)) if notice == wording.JOINED_CELLS else ()
         nim = _joined(row, nims)
         nama = _joined(row, nama_columns)
-        alamat = _joined(row, alamat_columns, labels)
+        alamat = _joined(row, [*alamat_columns, *others], labels)
         if nim is not None and not (nama or alamat):
             # The word may stand in another column, such as that of the row numbers.
             nim = next(filter(is_total, map(cell_text, row)), nim)
-        beyond = row[width:] if width else ()
-        if ends_with_alamat and not is_blank(beyond[:1]):
-            alamat = _joined(row, [*alamat_columns, *range(width, len(row))], labels)
-            yield number, (nim, nama, alamat, wording.JOINED_CELLS)
-        elif not is_blank(beyond) or (beyond and len(row) > length and not ends_with_alamat):
-            yield number, (nim, nama, alamat, wording.MORE_CELLS)
-        elif nim or not is_blank((nim, nama, alamat)):
-            yield number, (nim, nama, alamat)
+        cells = (nim, nama, alamat)
+        if notice or not is_blank(cells):
+            yield number, (*cells, notice) if notice else cells
+
+
+def _about_more_cells(
+    row: Sequence[Cell], width: int, length: int, *, ends_with_alamat: bool
+) -> str:
+    """The notice about the cells of a row beyond its titles, or a blank text."""
+    beyond = row[width:] if width else ()
+    if is_blank(beyond):
+        is_longer = bool(beyond) and len(row) > length and not ends_with_alamat
+        return wording.MORE_CELLS if is_longer else ""
+    is_beside = not is_blank(beyond[:1])
+    return wording.JOINED_CELLS if ends_with_alamat and is_beside else wording.MORE_CELLS
 
 
 def _joined(
@@ -518,7 +529,7 @@ def _joined(
         if not text or stands_for_nothing(cell):
             continue
         label = labels.get(column, "") if labels is not None else ""
-        if label and not of_titles.is_labelled(text):
+        if label and not is_labelled(text):
             text = f"{label} {text}"
         separator = " " if labels is None else "/" if (before, label) == ("RT", "RW") else ", "
         joined += separator * bool(joined) + text

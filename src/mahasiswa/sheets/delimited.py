@@ -1,7 +1,6 @@
 """Reads CSV files of any encoding and separator, and cells that were copied from a spreadsheet and pasted."""
 
 import csv
-import html
 import io
 import re
 from collections import Counter
@@ -12,11 +11,12 @@ from itertools import chain, islice, zip_longest
 from typing import BinaryIO
 
 from mahasiswa import wording
+from mahasiswa.sheets.cell_rules import unescaped
 from mahasiswa.sheets.cells import (
     CELL_MAX_CHARACTERS,
     ROW_MAX_CELLS,
     Cell,
-    OpenSheet,
+    Sheet,
     SheetRow,
     cell_text,
     has_digit,
@@ -32,12 +32,12 @@ from mahasiswa.sheets.titles import HEADER_WITHIN_ROWS, NIM_MIN_DIGITS, is_heade
 SAMPLE_ROWS, SAMPLE_CHARACTERS = 100, 1 << 16
 ROW_MAX_CHARACTERS = 1 << 20  # of CSV
 
-_SEPARATORS = ";\t,"
+_SEPARATORS = tuple(";\t,|")
 _END = "\0the end of the file\0"
 
 
 @contextmanager
-def read_csv(file: BinaryIO, *, asks: bool) -> Iterator[OpenSheet]:
+def read_csv(file: BinaryIO, *, asks: bool) -> Iterator[Sheet]:
     """The rows of a seekable CSV file, in bounded memory. Raises SheetError, at once or while rows are read."""
     text = io.TextIOWrapper(file, encoding=encoding_of(file), newline="")
     try:
@@ -49,14 +49,14 @@ def read_csv(file: BinaryIO, *, asks: bool) -> Iterator[OpenSheet]:
 
         in_lines = asks and not _has_columns(rows()) and text.seek(0) == 0
         found = rows_in_lines(text.read(TEXT_MAX_CHARACTERS)) if in_lines else None
-        yield _in_lines(found) if found else OpenSheet("", rows())
+        yield _in_lines(found) if found else Sheet("", rows())
     except UnicodeDecodeError as error:  # also while the rows are read
         raise SheetError(wording.NOT_A_SPREADSHEET) from error
     finally:
         text.detach()
 
 
-def read_pasted(data: bytes, *, nim_only: bool) -> OpenSheet:
+def read_pasted(data: bytes, *, nim_only: bool) -> Sheet:
     """The rows of cells pasted from Excel, or of a pasted text, in valid UTF-8. Raises as `read_csv` does.
 
     With `nim_only` several lines are cells, because a NIM that Excel shows as `2,3E+14` has a comma of its own.
@@ -72,7 +72,7 @@ def read_pasted(data: bytes, *, nim_only: bool) -> OpenSheet:
 
     if not nim_only and not _has_columns(rows()) and (found := rows_in_lines(text)):
         return _in_lines(found)
-    return OpenSheet("", rows())
+    return Sheet("", rows())
 
 
 def _has_columns(rows: Iterator[SheetRow]) -> bool:
@@ -94,8 +94,8 @@ def _is_number(text: str) -> bool:
     return digits >= NIM_MIN_DIGITS and " " not in text.strip() and len(text) <= 2 * digits
 
 
-def _in_lines(rows: Sequence[SheetRow]) -> OpenSheet:
-    return OpenSheet("", iter(rows), (Question("baris", wording.IN_LINES),))
+def _in_lines(rows: Sequence[SheetRow]) -> Sheet:
+    return Sheet("", iter(rows), (Question("baris", wording.IN_LINES),))
 
 
 def rejoined(rows: Iterable[SheetRow]) -> tuple[Iterator[SheetRow], Sequence[Question]]:
@@ -133,37 +133,23 @@ def _line_of(row: Sequence[Cell]) -> str:
 # A formula that is only a text, as SIAKAD writes a NIM for Excel; and a letter as HTML writes it. In a cell with quotes
 # each quote of its text is doubled.
 _text_formula = re.compile(r'(^|[;,\t|])="(?=[^";,\t|\r\n])').sub
-_entity = re.compile(r"&(#\d{2,6}|#[xX][\da-fA-F]{2,5}|amp|quot|apos|lt|gt|nbsp);")
-_HELD = "\x1f"  # in place of a semicolon that ends an entity
 
 
 def _splittable(line: str) -> str:
-    """A line whose entities have no semicolon, and whose formulas are texts, before it is split into cells."""
+    """A line whose formulas and letters of HTML are texts, before it is split into cells."""
     line = _text_formula(r'\1"', line) if '="' in line else line
-    return _entity.sub(rf"&\1{_HELD}", line) if _has_entities(line) else line
-
-
-def _has_entities(line: str) -> bool:
-    """Whether `&amp;` in a line is a letter. A program that writes quotes, as we do, means the text itself."""
-    return bool(_entity.search(line)) and '"' not in line and _HELD not in line
-
-
-def _unescaped(cell: str) -> str:
-    return html.unescape(unguarded(cell).replace(_HELD, ";")).replace("\xa0", " ")
+    # A program that writes quotes, as we do, may mean the text itself.
+    return line if '"' in line else unescaped(line)
 
 
 def _rows(lines: Iterator[str], sample: str) -> Iterator[SheetRow]:
     """The rows of CSV, without the guards of an export. A cell with line breaks belongs to one row, as in Excel."""
     # Excel reads a first line `sep=;` as an instruction, and does not count it as a row.
-    instruction = re.match(r"sep=(.?)\r?\n", sample, re.IGNORECASE)
-    if instruction:
+    named = ""
+    if instruction := re.match(r"sep=(.?)\r?\n", sample, re.IGNORECASE):
         next(lines)
-        sample = sample[instruction.end() :]
-    separator = (
-        instruction[1]
-        if instruction and instruction[1] in {*_SEPARATORS, "|"}
-        else _separator(sample)
-    )
+        named, sample = instruction[1], sample[instruction.end() :]
+    separator = named if named in _SEPARATORS else _separator(sample)
     row_lines: list[str] = []
 
     def collected() -> Iterator[str]:
@@ -172,9 +158,10 @@ def _rows(lines: Iterator[str], sample: str) -> Iterator[SheetRow]:
         # the file. If no row consists of this line, it is within a cell, and a quote has no end. The strict mode of the
         # reader would refuse other files that Excel reads.
         for line in chain(lines, [_END]):
-            size = size + len(line) if row_lines else len(line)
+            is_first = not row_lines
+            size = len(line) if is_first else size + len(line)
             row_lines.append(line)
-            yield _splittable(line)
+            yield _splittable(line) if is_first else line
             if size >= ROW_MAX_CHARACTERS:
                 raise TooBig(wording.TOO_HEAVY)
 
@@ -183,17 +170,22 @@ def _rows(lines: Iterator[str], sample: str) -> Iterator[SheetRow]:
         for number, cells in enumerate(csv.reader(collected(), delimiter=separator), 1):
             if cells == [_END]:
                 return
-            restored = _unescaped if _has_entities(row_lines[0]) else unguarded
-            is_special = restored == _unescaped or any("'" in cell for cell in cells)
-            yield number, list(map(restored, cells)) if is_special else cells
+            yield number, _unguarded(cells)
             row_lines.clear()
     except csv.Error as error:
-        # A cell is too long. If the number of quotes is odd, the reason is a quote that never ends.
-        quotes = sum(line.count('"') for line in chain(row_lines, lines))
-        problem = wording.OPEN_QUOTE if quotes % 2 else wording.CELL_OVER_LIMIT
-        limit = wording.number(CELL_MAX_CHARACTERS)
-        raise SheetError(problem.format(row=number + 1, limit=limit)) from error
+        raise _cell_too_long(number + 1, chain(row_lines, lines)) from error
     raise SheetError(wording.OPEN_QUOTE.format(row=number))
+
+
+def _unguarded(cells: list[str]) -> list[str]:
+    return list(map(unguarded, cells)) if any("'" in cell for cell in cells) else cells
+
+
+def _cell_too_long(row: int, lines: Iterable[str]) -> SheetError:
+    """The error about a cell of these lines. If the number of quotes is odd, the reason is a quote that never ends."""
+    quotes = sum(line.count('"') for line in lines)
+    problem = wording.OPEN_QUOTE if quotes % 2 else wording.CELL_OVER_LIMIT
+    return SheetError(problem.format(row=row, limit=wording.number(CELL_MAX_CHARACTERS)))
 
 
 def _separator(sample: str) -> str:
@@ -207,7 +199,7 @@ def _separator(sample: str) -> str:
         return any(map(is_header, rows)), max(widths.values(), default=0)
 
     try:
-        return max(f"{_SEPARATORS}|", key=score)
+        return max(_SEPARATORS, key=score)
     except csv.Error:
         return _SEPARATORS[0]
 

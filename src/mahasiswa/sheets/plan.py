@@ -62,11 +62,7 @@ def compare(
     plan = ImportPlan([], [], [], [], [], [])
     neighbours = Neighbours(near, cleaned.file.places)
     accepted = cleaned.file.accepted
-    long_nims = [
-        row.nim for row in cleaned.results if isinstance(row, CleanedRow) and is_long(row.nim)
-    ]
-    # By chance, one in a hundred NIMs of 17 digits ends in zeros.
-    are_rounded = 10 * sum(map(ends_in_zeros, long_nims)) >= len(long_nims)
+    are_rounded = _are_rounded(cleaned.results)
     for row in cleaned.results:
         planned = (
             _planned(row, cleaned.file, existing, neighbours)
@@ -86,34 +82,40 @@ def compare(
     return plan
 
 
+def _are_rounded(rows: Iterable[CleanedRow | RejectedRow]) -> bool:
+    """Whether a tenth of the long NIMs end in zeros. By chance, one in a hundred of 17 digits does."""
+    nims = [row.nim for row in rows if isinstance(row, CleanedRow) and is_long(row.nim)]
+    return 10 * sum(map(ends_in_zeros, nims)) >= len(nims)
+
+
 def _planned(
     row: CleanedRow, file: CarriedFile, existing: Mapping[str, Mahasiswa], neighbours: "Neighbours"
 ) -> PlannedRow | RejectedRow:
     """The record that a row would make, or the row with the reason why it cannot make one."""
-    nim, nama, alamat, notices = row.nim, row.nama, row.alamat, row.cleaned
-    if notices and row.uncleaned in existing:  # a record has the NIM as it stands in the file
-        nim, notices = row.uncleaned, ()
+    if row.uncleaned in existing:  # a record has the NIM as it stands in the file
+        row = row._replace(nim=row.uncleaned, cleaned=())
+    nim, nama, alamat, notices = row[1:5]
     similar, meant = neighbours.look(row.number, nim)
     before = existing.get(nim)
     if before is None:
-        alamat = wording.NO_ALAMAT if alamat is None and file.fills_alamat else alamat
+        if alamat is None and file.fills_alamat:
+            alamat = wording.NO_ALAMAT
         if problem := _problem_of_new(row, file):
             return RejectedRow(row.number, problem, (nim, nama or "", alamat or ""))
         notices += (similar,) if similar else row.warnings
 
-    stored = before or Mahasiswa(nim, "", "")
-    after, text_notices = _replaced(stored, nama, alamat)
+    after, text_notices = _replaced(before or Mahasiswa(nim, "", ""), nama, alamat)
     if after != before:
         notices += (*row.noted, *text_notices)
-    if before and _are_of_others(before.nama, after.nama):
+    if before and _are_of_others(before, after):
         notices += (wording.OTHER_NAME,)
-    notices = tuple(dict.fromkeys(notices))
-    return PlannedRow(row.number, before, after, notices, None if before else meant)
+    near = None if before else meant
+    return PlannedRow(row.number, before, after, (*dict.fromkeys(notices),), near)
 
 
-def _are_of_others(nama: str, other: str) -> bool:
-    """Whether two names have no word in common."""
-    words, others = (set(re.findall(r"\w{2,}", name.casefold())) for name in (nama, other))
+def _are_of_others(*records: Mahasiswa) -> bool:
+    """Whether the names of two records have no word in common."""
+    words, others = (set(re.findall(r"\w{2,}", of.nama.casefold())) for of in records)
     return bool(words and others and not words & others)
 
 

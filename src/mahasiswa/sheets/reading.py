@@ -6,8 +6,8 @@ from itertools import chain, islice, zip_longest
 from typing import BinaryIO
 
 from mahasiswa import wording
-from mahasiswa.sheets.cells import SHEET_ROWS, OpenSheet, Sheet, SheetRow, is_blank
-from mahasiswa.sheets.columns import Table, TableReader, read_columns
+from mahasiswa.sheets.cells import SHEET_ROWS, Sheet, SheetRow, is_blank
+from mahasiswa.sheets.columns import Table, TableReader
 from mahasiswa.sheets.delimited import read_csv, read_pasted, rejoined
 from mahasiswa.sheets.file_kind import kind_of
 from mahasiswa.sheets.limits import NO_CHOICE, WEB, Choice, ReadLimits
@@ -51,34 +51,40 @@ def table_of(
 ) -> Table:
     """The rows of the sheets to read: the first of those that are kept, or else all that the workbook has."""
     names, others, sheets = workbook
-    is_kept = len(kept) >= len(names)
     reader = TableReader(choice, is_strict=not limits.keeps_all_cells)
     questions: list[Question] = []
-
-    def rows() -> Iterator[SheetRow]:
-        all_sheets: Iterator[OpenSheet | Sheet] = chain(kept, sheets)
-        hidden: set[int] = set()
-        for sheet in islice(all_sheets, len(names)):
-            first = len(reader.tables)
-            cells, asked = answered(sheet, len(reader.places), choice.repairs)
-            # A list of NIMs has lines, too, but no address that would need a boundary.
-            whole, resplit = (cells, ()) if choice.nim_only else rejoined(cells)
-            questions.extend([*asked, *resplit])
-            yield from reader.rows(sheet.name, whole)
-            hidden |= read_columns(reader.tables[first:]).intersection(sheet.hidden_columns)
-        if not reader.tables:
-            raise SheetError(wording.EMPTY)
-        if hidden:
-            letters = ", ".join(map(wording.column_letter, sorted(hidden)))
-            sentence = wording.HIDDEN_COLUMNS.format(columns=letters)
-            questions.append(Question("kolom-tersembunyi", sentence))
-
-    kept = kept if is_kept else []
-    numbered = _at_most(limits.rows, rows())
-    return Table(numbered, reader.tables, reader.places, names, others, kept, questions)
+    read = islice(chain(kept, sheets), len(names))
+    rows = _at_most(limits.rows, _rows_of(read, reader, choice, questions))
+    whole_file = kept if len(kept) >= len(names) else []
+    return Table(rows, reader.tables, reader.places, names, others, whole_file, questions)
 
 
-def _at_most(most: int | None, rows: Iterator[SheetRow]) -> Iterator[SheetRow]:
+def _rows_of(
+    sheets: Iterable[Sheet],
+    reader: TableReader,
+    choice: Choice,
+    questions: list[Question],
+) -> Iterator[SheetRow]:
+    """The rows of all sheets, one after another. `questions` gets those about how they are read."""
+    hidden: set[int] = set()
+    for sheet in sheets:
+        first = len(reader.tables)
+        cells, asked = answered(sheet, len(reader.places), choice.repairs)
+        # A list of NIMs has lines, too, but no address that would need a boundary.
+        whole, resplit = (cells, ()) if choice.nim_only else rejoined(cells)
+        questions += [*asked, *resplit]
+        yield from reader.rows(sheet.name, whole)
+        for columns in reader.tables[first:]:
+            hidden |= columns.roles.keys() & set(sheet.hidden_columns)
+    if not reader.tables:
+        raise SheetError(wording.EMPTY)
+    if hidden:
+        letters = ", ".join(map(wording.column_letter, sorted(hidden)))
+        sentence = wording.HIDDEN_COLUMNS.format(columns=letters)
+        questions.append(Question("kolom-tersembunyi", sentence))
+
+
+def _at_most(most: int | None, rows: Iterable[SheetRow]) -> Iterator[SheetRow]:
     """The same rows. Raises TooBig if there are more."""
     for count, row in enumerate(rows, 1):
         if most is not None and count > most:
@@ -96,7 +102,7 @@ def _table(workbook: Workbook, limits: ReadLimits, choice: Choice) -> Table:
     return table_of((names, others, chain(unfinished, sheets)), kept, choice, limits)
 
 
-def _kept_sheets(sheets: Iterable[OpenSheet]) -> tuple[list[Sheet], list[OpenSheet]]:
+def _kept_sheets(sheets: Iterable[Sheet]) -> tuple[list[Sheet], list[Sheet]]:
     """The sheets that fit, without their blank rows, and in a second list the first sheet that does not fit, if any."""
     cells, characters = KEPT_MAX_CELLS, KEPT_MAX_CHARACTERS
     kept: list[Sheet] = []
@@ -112,12 +118,12 @@ def _kept_sheets(sheets: Iterable[OpenSheet]) -> tuple[list[Sheet], list[OpenShe
             if characters < 0 or width * len(taken) > cells:
                 return kept, [sheet._replace(rows=chain(taken, sheet.rows))]
         cells -= width * len(taken)
-        kept.append(Sheet(sheet.name, taken, sheet.questions, sheet.hidden_columns))
+        kept.append(sheet._replace(rows=taken))
     return kept, []
 
 
 def answered(
-    sheet: OpenSheet | Sheet, place: int, repairs: Collection[str]
+    sheet: Sheet, place: int, repairs: Collection[str]
 ) -> tuple[Iterator[SheetRow], Sequence[Question]]:
     """The rows of a sheet that no repair leaves out, and its open questions, with the numbers of a whole file."""
     left_out = {
@@ -131,7 +137,7 @@ def answered(
     return (row for row in sheet.rows if row[0] not in left_out), asked
 
 
-def _upright(sheet: OpenSheet) -> OpenSheet:
+def _upright(sheet: Sheet) -> Sheet:
     """The sheet; if its titles stand in the first column of a few rows, with its columns as rows, and a question."""
     top = list(islice((row for row in sheet.rows if not is_blank(row[1])), TRANSPOSED_MAX_ROWS + 1))
     rows = chain(top, sheet.rows)
@@ -142,4 +148,4 @@ def _upright(sheet: OpenSheet) -> OpenSheet:
     # A pasted text has no titles at its top then, and its lines were looked at for that reason.
     asked = [question for question in sheet.questions if question.name != "baris"]
     asked.append(Question("terbalik", wording.TRANSPOSED))
-    return OpenSheet(sheet.name, enumerate(columns, 1), asked)
+    return Sheet(sheet.name, enumerate(columns, 1), asked)

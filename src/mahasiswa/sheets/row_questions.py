@@ -4,17 +4,16 @@ A repair that nobody has pressed is a question about the rows that it would chan
 there is something to repair, and after the repair there is none.
 """
 
-import html
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import NamedTuple, TypeAlias, TypeGuard
+from typing import NamedTuple, TypeAlias
 
 from mahasiswa import wording
-from mahasiswa.sheets.cell_rules import bare_nim, stands_for_nothing
+from mahasiswa.sheets.cell_rules import bare_nim, is_name, stands_for_nothing, unescaped
 from mahasiswa.sheets.cells import Cell, SheetRow, cell_text, has_digit, is_blank
 from mahasiswa.sheets.questions import Question
 
-TOWNS_MIN_ROWS = 4  # of a list whose names are probably towns
+TOWNS_MIN_NAMES = 4  # that stand under Alamat, beside at most half as many towns
 EXAMPLE_MAX_CHARACTERS = 60  # of a text in a question
 
 # The cells of each row that a repair changes, by its number. A row of blank cells is left out.
@@ -25,7 +24,6 @@ _is_address = re.compile(
     r"|kabupaten|no\W{0,2}[0-9])\b",
     re.IGNORECASE,
 ).search
-_is_name = re.compile(r"\s*[^\W\d_][^\d_@:;/]{1,60}").fullmatch
 _degrees = re.compile(
     r"(?:(?:(?:[SM]|A\.?Md|Sp|Ph)\.[A-Z][A-Za-z.]{0,6}|S[EHT]|M[MT]|MBA|Ners|Apt)\.?, *)+(?=\S)"
 ).match
@@ -41,7 +39,6 @@ _swallowed = re.compile(r"[\r\n]\W{0,3}[0-9]{5,}\W{0,2}[;,\t|]").search
 _decoded_twice = re.compile(
     r"[\u00c2-\u00f4][\u0080-\u00bf\u0152-\u0192\u02c6\u02dc\u2013-\u2122]+"
 ).sub
-_entity = re.compile(r"&(?:#\w{2,6}|[a-z]{2,5});").sub
 
 
 class _Check(NamedTuple):
@@ -157,34 +154,28 @@ def _exchanged(rows: Iterable[SheetRow]) -> Changes:
 def _is_exchanged(cells: Sequence[Cell]) -> bool:
     _, nama, alamat, *_ = cells
     # Most addresses have a digit, so this test ends early.
-    if not isinstance(nama, str) or not isinstance(alamat, str) or not _is_name(alamat):
+    if not isinstance(nama, str) or not isinstance(alamat, str) or not is_name(alamat):
         return False
     return bool(_is_address(nama)) and not _is_address(alamat)
 
 
 def _are_towns_and_names(rows: Sequence[SheetRow]) -> bool:
-    """Whether the texts under Nama repeat, as towns do, and those under Alamat are names, which differ."""
-    towns = {cell_text(cells[1]) for _, cells in rows}
-    names = {cell_text(cells[2]) for _, cells in rows}
-    are_many = len(rows) >= TOWNS_MIN_ROWS and len(names) * 10 >= len(rows) * 9
-    return are_many and len(towns) * 2 <= len(rows) and all(map(_is_name, names))
+    """Whether the texts under Nama repeat, as towns do, and those under Alamat are many names."""
+    towns = {cells[1] for _, cells in rows}
+    names = {cells[2] for _, cells in rows}
+    are_many = len(names) >= TOWNS_MIN_NAMES and len(names) >= 2 * len(towns)
+    return are_many and all(map(is_name, map(cell_text, names)))
 
 
 def _with_letters(cells: Sequence[Cell]) -> Sequence[Cell] | None:
     """Letters that were decoded twice, as in `Nurâ€™aini`, or that stand as in the source of a web page."""
+    if all(not isinstance(cell, str) or (cell.isascii() and "&" not in cell) for cell in cells):
+        return None
     repaired = [
-        _decoded_twice(_decoded, _entity(_unescaped, cell)) if _may_be_spoilt(cell) else cell
+        _decoded_twice(_decoded, unescaped(cell)) if isinstance(cell, str) else cell
         for cell in cells
     ]
     return repaired if repaired != [*cells] else None
-
-
-def _may_be_spoilt(cell: Cell) -> TypeGuard[str]:
-    return isinstance(cell, str) and ("&" in cell or not cell.isascii())
-
-
-def _unescaped(match: re.Match[str]) -> str:
-    return html.unescape(match[0]).replace("\xa0", " ")
 
 
 def _decoded(match: re.Match[str]) -> str:
@@ -207,7 +198,7 @@ def _with_bare_nim(cells: Sequence[Cell]) -> Sequence[Cell] | None:
     bare, rest = bare_nim(nim)
     if not bare:
         return None
-    if is_blank((nama,)) and _is_name(rest):
+    if is_blank((nama,)) and is_name(rest):
         nama = rest
     return bare, nama, alamat, *notes
 

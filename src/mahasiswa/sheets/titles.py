@@ -104,20 +104,23 @@ def _heading(column: int, cell: str) -> Heading | None:
     letters = re.sub("[^a-z]+", "", text)
     if part := _PARTS.get(letters):
         return Heading(part[0], "part", column, part[1])
-    names = [letters, *(re.sub("[^a-z]+", "", name) for name in text.split("/"))]
-    known = [name for name in names if name in _FIELDS]
-    sure = [_FIELDS[name] for name in known]
+    names = (
+        [letters]
+        if letters in _FIELDS
+        else [re.sub("[^a-z]+", "", name) for name in text.split("/")]
+    )
+    sure = {_FIELDS.get(name) for name in names}
     # NIS/NISN are two numbers in one cell, and NIM/NPM are two words for one number.
-    is_sure = letters in _FIELDS or len(sure) == len(names) - 1
-    if is_sure and len(set(sure)) == 1 and ("nisn" not in names or len(names) == 2):
-        return Heading(sure[0], "sure", column, rank=_RANKS[known[0]])
+    are_two = "nisn" in names and len(names) > 1
+    if len(sure) == 1 and not are_two and (field := sure.pop()):
+        return Heading(field, "sure", column, rank=_RANKS[names[0]])
+
     words = re.findall("[a-z]+", text)
-    fields = [_WORDS[word] for word in words if word in _WORDS]
+    fields = {_WORDS[word] for word in words if word in _WORDS}
     if not fields or _is_of_others(" ".join(words)):
         return None
     # `NIM Mahasiswa` is a NIM, and `Mahasiswa` alone a name.
-    field = min(fields, key=("nim", "alamat", "nama").index)
-    return Heading(field, "word", column)
+    return Heading(min(fields, key=("nim", "alamat", "nama").index), "word", column)
 
 
 def find_titles(top: Sequence[Sequence[Cell]], *, nim_only: bool) -> tuple[int, Sequence[Cell]]:

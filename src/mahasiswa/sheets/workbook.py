@@ -2,7 +2,7 @@
 
 import datetime as dt
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from itertools import accumulate, chain, islice
 from typing import BinaryIO, TypeAlias, TypeVar
@@ -10,13 +10,13 @@ from typing import BinaryIO, TypeAlias, TypeVar
 import python_calamine as calamine
 
 from mahasiswa import wording
-from mahasiswa.sheets.cell_marks import Mark, Marks, cell_marks, hidden_parts
+from mahasiswa.sheets.cell_marks import Mark, Marks, cell_marks
 from mahasiswa.sheets.cells import (
     CELL_MAX_CHARACTERS,
     FIRST_INEXACT,
     BadCell,
     Cell,
-    OpenSheet,
+    Sheet,
     SheetRow,
     is_blank,
 )
@@ -30,7 +30,7 @@ from mahasiswa.sheets.titles import HEADER_WITHIN_ROWS, find_titles, is_header, 
 T = TypeVar("T")
 
 # The names of the sheets that are to be read, and of the others; and the sheets, each of which must be read before the next.
-Workbook: TypeAlias = tuple[Sequence[str], Sequence[str], Iterator[OpenSheet]]
+Workbook: TypeAlias = tuple[Sequence[str], Sequence[str], Iterator[Sheet]]
 
 # In a workbook, even if it is damaged.
 _PARTS = (b"xl/", b"opendocument.spreadsheet", "Workbook".encode("utf-16-le"))
@@ -44,7 +44,7 @@ def read_workbook(file: BinaryIO, choice: Choice, *, all_sheets: bool) -> Workbo
     return names, others, undamaged
 
 
-def _undamaged(items: Iterator[T]) -> Iterator[T]:
+def _undamaged(items: Iterable[T]) -> Iterator[T]:
     """The same items. A fault of the parser, which also panics on some damaged files, becomes SheetError."""
     try:
         yield from items
@@ -58,18 +58,11 @@ def _undamaged(items: Iterator[T]) -> Iterator[T]:
 
 def _opened(file: BinaryIO, choice: Choice, all_sheets: bool) -> Workbook:  # noqa: FBT001 - for map
     if kind_of(file) == "html":
-        rows = html_rows(file)
-        if not rows:
-            raise SheetError(wording.WEB_PAGE)
-        return [""], [], iter([OpenSheet("", iter(enumerate(rows, 1)))])
+        return [""], [], iter([_web_page(file)])
     workbook = _open(file)
     # This reads the XML of a sheet, which takes most of the time.
     sheet_of = cache(workbook.get_sheet_by_name)
-    tables = [
-        sheet for sheet in workbook.sheets_metadata if sheet.typ == calamine.SheetTypeEnum.WorkSheet
-    ]
-    if len(tables) > MAX_SHEETS or any(len(sheet.name) > NAME_MAX_CHARACTERS for sheet in tables):
-        raise TooBig(wording.TOO_HEAVY)
+    tables = _tables_of(workbook)
     visible = [sheet.name for sheet in tables if sheet.visible == calamine.SheetVisibleEnum.Visible]
     # A hidden list of students is read if there is a page that asks about it.
     hidden = [
@@ -84,6 +77,22 @@ def _opened(file: BinaryIO, choice: Choice, all_sheets: bool) -> Workbook:  # no
     read = names + others if all_sheets else names
     sheets = (_open_sheet(file, sheet_of(name), is_hidden=name in hidden) for name in read)
     return names, others, sheets
+
+
+def _tables_of(workbook: calamine.CalamineWorkbook) -> list[calamine.SheetMetadata]:
+    """The sheets that have cells. Raises TooBig if a page cannot offer all of them."""
+    kind = calamine.SheetTypeEnum.WorkSheet
+    tables = [sheet for sheet in workbook.sheets_metadata if sheet.typ == kind]
+    if len(tables) > MAX_SHEETS or any(len(sheet.name) > NAME_MAX_CHARACTERS for sheet in tables):
+        raise TooBig(wording.TOO_HEAVY)
+    return tables
+
+
+def _web_page(file: BinaryIO) -> Sheet:
+    rows = html_rows(file)
+    if not rows:
+        raise SheetError(wording.WEB_PAGE)
+    return Sheet("", iter(enumerate(rows, 1)))
 
 
 def _open(file: BinaryIO) -> calamine.CalamineWorkbook:
@@ -130,10 +139,10 @@ def _is_of_students(sheet: calamine.CalamineSheet) -> bool:
     return sheet.height > 1 and sure_fields(_titles(sheet)) > {"nim"}
 
 
-def _open_sheet(file: BinaryIO, sheet: calamine.CalamineSheet, *, is_hidden: bool) -> OpenSheet:
+def _open_sheet(file: BinaryIO, sheet: calamine.CalamineSheet, *, is_hidden: bool) -> Sheet:
     """A sheet with the questions about what a person does not see in Excel, although it is read."""
     height, width = (last + 1 for last in sheet.end or (-1, -1))
-    rows, columns = hidden_parts(file, sheet.name, width)
+    marks, rows, columns = cell_marks(file, sheet.name, width)
     questions = []
     if is_hidden:
         hidden = [*range(1, height + 1)], wording.WITHOUT_HIDDEN_SHEETS
@@ -141,8 +150,8 @@ def _open_sheet(file: BinaryIO, sheet: calamine.CalamineSheet, *, is_hidden: boo
     if rows:
         skip = wording.WITHOUT_HIDDEN_ROWS
         questions.append(Question("tersembunyi", wording.HIDDEN_ROWS, rows, skip))
-    numbered = _numbered(sheet, cell_marks(file, sheet.name))
-    return OpenSheet(sheet.name, numbered, questions, [number - 1 for number in columns])
+    hidden_columns = [number - 1 for number in columns]
+    return Sheet(sheet.name, _numbered(sheet, marks), questions, hidden_columns)
 
 
 def _numbered(sheet: calamine.CalamineSheet, marks: Marks) -> Iterator[SheetRow]:

@@ -21,15 +21,15 @@ Alert = Literal["", "changed", "asked", "repaired", "chosen"]
 FIRST_ROWS = 10  # of a table, which are visible at first; the others are folded
 PAGE_ROWS = 500  # of one part, also if they are folded; more rows come when a person asks for them
 MAX_GROUPS = 100  # messages in one part of the page
-EXAMPLES = 10  # rows that a group of notices shows
-MAX_REPAIRED_ROWS = 100  # with inputs, each up to six, and rows of a group with a tick
+EXAMPLES = 10  # rows without inputs that a group shows
+MAX_REPAIRED_ROWS = 100  # with inputs, each up to six
 REPAIRED_MAX_BYTES = 20_000  # of texts to repair; as a form they are at most three times as long
 # Numbers and ranges of rows before a message, which says how many other rows have it.
 MAX_SPANS = 20
 
 
 class Group(NamedTuple, Generic[Row]):
-    """Rows with the same message. Only the first `rows` are shown; `others` is the number of the rest."""
+    """Rows with the same message. Only `rows` are shown; `others` is the number of the rest."""
 
     numbers: str  # `Baris 4, 9, 12–30`, or `Kelas A, baris 4; Kelas B, baris 9`
     message: str
@@ -117,8 +117,8 @@ class PreviewPage:
     @property
     def offers_all_sheets(self) -> bool:
         """Whether the page carries a sheet that was not read, and all of them together are not too long."""
-        rows = sum(len(sheet.rows) for sheet in self.file.sheets)
-        return self._carried_unread > 0 and rows <= sheets.UPLOAD_MAX_ROWS
+        rows = [row for sheet in self.file.sheets for row in sheet.rows]
+        return self._carried_unread > 0 and len(rows) <= sheets.UPLOAD_MAX_ROWS
 
     @property
     def offers_absentees(self) -> bool:
@@ -148,46 +148,28 @@ class PreviewPage:
 
     @cached_property
     def noticed(self) -> list[Group[sheets.PlannedRow]]:
-        """The rows to check by their notices. A row has inputs once, below its first notice."""
-        groups = []
-        placed = {row.number for row in self._repairable}
-        for group in self._notices:
-            inputs = {row.number for row in group.rows if row.number in self.inputs} - placed
-            placed |= inputs
-            rows = [
-                row
-                for index, row in enumerate(group.rows)
-                if index < EXAMPLES or row.near or row.number in inputs
-            ]
-            others = group.others + len(group.rows) - len(rows)
-            groups.append(group._replace(inputs=inputs, rows=rows, others=others))
-        return groups
+        """The rows to check by their notices."""
+        return self._groups((notice, row) for row in self._accepted for notice in row.notices)
 
     @cached_property
     def skipped(self) -> list[Group[sheets.RejectedRow]]:
         """The rows that are skipped, by their reasons."""
-        return self._groups(((row.problem, row) for row in self.plan.skipped), EXAMPLES)
+        return self._groups((row.problem, row) for row in self.plan.skipped)
 
     @cached_property
     def repairs(self) -> list[Group[sheets.RejectedRow]]:
-        """The rows to repair. Only the first ones have inputs, if no column is missing."""
-        groups = []
-        problems = ((row.problem, row) for row in self._left)
-        for group in self._groups(problems, MAX_REPAIRED_ROWS):
-            shown = [] if group.message in wording.MISSING_COLUMNS else group.rows
-            inputs = {row.number for row in shown if row.number in self.inputs}
-            groups.append(group._replace(inputs=inputs))
-        return groups
+        """The rows to repair, by their problems."""
+        return self._groups((row.problem, row) for row in self._left)
 
     @cached_property
     def inputs(self) -> Mapping[int, Sequence[str]]:
         """The NIM, Nama and Alamat of the rows that have inputs: first those to repair, then those to check."""
-        checked = [row.number for group in self._notices for row in group.rows]
-        numbers = dict.fromkeys([*(row.number for row in self._repairable), *checked])
+        checked = [row.number for row in self._accepted if row.notices]
+        numbers = [*(row.number for row in self._repairable), *checked]
         cells_of = dict(self.cleaned.rows)
         texts = {
             number: [sheets.in_input(cell) for cell in cells_of[number][: len(wording.HEADER)]]
-            for number in islice(numbers, MAX_REPAIRED_ROWS)
+            for number in numbers[:MAX_REPAIRED_ROWS]
         }
         return dict(islice(texts.items(), fitting(map("".join, texts.values()))))
 
@@ -204,11 +186,6 @@ class PreviewPage:
         return [row._replace(problem=wording.GONE) if row.number in gone else row for row in rows]
 
     @cached_property
-    def _notices(self) -> list[Group[sheets.PlannedRow]]:
-        notices = ((notice, row) for row in self._accepted for notice in row.notices)
-        return self._groups(notices, MAX_REPAIRED_ROWS)
-
-    @cached_property
     def _accepted(self) -> list[sheets.PlannedRow]:
         """The rows that can be saved or are already in the list, by their numbers."""
         plan = self.plan
@@ -220,15 +197,20 @@ class PreviewPage:
         rows = {"berubah": self.plan.changed, "baru": self.plan.new, "sama": self.plan.same}
         return [self._part(name, rows[name]) for name in wording.PARTS]
 
-    def _groups(self, messages: Iterable[tuple[str, Row]], most: int) -> list[Group[Row]]:
-        """The rows of each message, in the order of the first row of each."""
+    def _groups(self, messages: Iterable[tuple[str, Row]]) -> list[Group[Row]]:
+        """The rows of each message, in the order of the first row of each. A row has inputs below its first message."""
         groups: dict[str, list[Row]] = {}
         for message, row in messages:
             groups.setdefault(message, []).append(row)
         found = []
+        placed: set[int] = set()
         for message, rows in islice(groups.items(), MAX_GROUPS):
-            numbers = self.rows_named(row.number for row in rows)
-            found.append(Group(numbers, message, rows[:most], len(rows[most:])))
+            numbers = [row.number for row in rows]
+            inputs = self.inputs.keys() & set(numbers) - placed
+            placed |= inputs
+            shown = [row for at, row in enumerate(rows) if at < EXAMPLES or row.number in inputs]
+            others = len(rows) - len(shown)
+            found.append(Group(self.rows_named(numbers), message, shown, others, inputs))
         return found
 
     def rows_named(self, numbers: Iterable[int]) -> str:

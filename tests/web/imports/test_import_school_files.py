@@ -287,7 +287,7 @@ FILES = {
         "xlsx numbers", [HEADER, "22100008|Rizki Lestari|S"], "ABC", 1, check=1, says="022100008"
     ),
     "NIMs with spaces and letters for digits": File(
-        "csv ;", ODD_NIMS, "ABC", 5, check=4, says="Angka nol di belakang koma pada NIM dihapus."
+        "csv ;", ODD_NIMS, "ABC", 5, check=2, says="Angka nol di belakang koma pada NIM dihapus."
     ),
     "names with spaces, and without letters": File(
         "csv ;",
