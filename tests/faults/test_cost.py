@@ -19,13 +19,16 @@ from urllib.parse import urlencode
 import psutil  # type: ignore[import-untyped]
 import pytest
 from attack import assert_log_is_sound, at_once, attacked, fill
+from clocks import CLOCK
 from harness import Service
 from processes import allow_files, cannot, children, client_files, helpers, memory, until
 from sockets import CLOSE, FORM, HOST, Line, connected, get, post, upload
 from spreadsheets import HEADER_XML, Importer, sheet_xml, text_cell, with_sheet, zip_bomb
 from stores import ask
+from stores import fill as import_records
 
 import mahasiswa.web
+from mahasiswa.settings import parse_database_url
 from mahasiswa.web.app import ROUTES
 from mahasiswa.web.forms import FORM_MAX_BYTES
 from mahasiswa.work import BODIES_MAX_BYTES, EXPORT, PREVIEW, SEARCH, Kind
@@ -401,7 +404,8 @@ PARTS: dict[str, tuple[int, Callable[[bytes], bytes]]] = {
 """The parts of a request, each with the largest size that is let in, or above it, and the request with such a part."""
 
 MEASURE = """
-import asyncio, os, sys, time
+import asyncio, os, sys, time, watch_interpreter
+watch_interpreter.watch_workers()
 sys.modules["uvloop"] = None  # its callbacks cannot be wrapped
 run = asyncio.Handle._run
 def measured(handle):
@@ -443,18 +447,20 @@ class Measured(NamedTuple):
 
 
 @pytest.fixture
-def measured(tmp_path: Path) -> Iterator[Measured]:
+def measured(tmp_path: Path, database: str) -> Iterator[Measured]:
     (tmp_path / "sitecustomize.py").write_text(MEASURE)
     costs = tmp_path / "costs"
     costs.touch()
     settings = {"USER_HEADER": "X-Remote-User", "TRUSTED_PROXIES": "127.0.0.1"}
-    environment = {"PYTHONPATH": str(tmp_path), "COSTS": str(costs), **settings}
+    path = os.pathsep.join((str(tmp_path), str(CLOCK)))
+    environment = {"PYTHONPATH": path, "COSTS": str(costs), **settings}
     command = (sys.executable, "-m", "mahasiswa")
     with (
-        Service(tmp_path / "a.db", environment, command=command) as service,
+        Service(database, environment, command=command) as service,
         service.site() as site,
     ):
-        fill(tmp_path / "a.db", 300)
+        records = [(f"{number:08}", f"Nama {number}", "Alamat") for number in range(300)]
+        import_records(parse_database_url(database), records)
         shown = (
             Importer(site).paste("NIM\tNama\tAlamat\n1\tSiti\tSolo"),
             site.page(f"{DELETE}?cari=a"),

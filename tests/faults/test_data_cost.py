@@ -27,6 +27,11 @@ TEXT = {
     "postgresql": "repeat('a', 32000) || repeat('aéB ', 7500)",
 }
 QUOTES = {"sqlite": "replace(hex(zeroblob(30000)), '0', '\"')", "postgresql": "repeat('\"', 60000)"}
+LETTERS = {"sqlite": "replace(hex(zeroblob(30000)), '0', 'a')", "postgresql": "repeat('a', 60000)"}
+WORDS = {
+    "sqlite": "replace(hex(zeroblob(5000)), '0', 'Siti  ')",
+    "postgresql": "repeat('Siti  ', 10000)",
+}
 # 252 letters of three bytes.
 THAI = {"sqlite": "replace(hex(zeroblob(126)), '0', 'ก')", "postgresql": "repeat('ก', 252)"}
 ROWS = (
@@ -41,6 +46,12 @@ DATA = {
     "untidy NIMs and quotes": f"{ROWS.format(count=480)} mahasiswa SELECT i || '  x', 'Siti', {{quotes}} FROM n",
     # They are percent-encoded byte by byte. With the additions of the bystander, a page of all has fewer than 64 K characters.
     "long Thai NIMs": f"{ROWS.format(count=200)} mahasiswa SELECT (100 + i) || {{thai}}, 'Siti', 'Solo' FROM n",
+    # Just short enough to be kept; Python takes four bytes for each letter of a text with an emoji.
+    "16 MB and an emoji": (
+        f"{ROWS.format(count=270)} mahasiswa"
+        " SELECT i, {letters} || CASE i WHEN 1 THEN '🎓' ELSE '' END, 'Solo' FROM n"
+    ),
+    "untidy long names": f"{ROWS.format(count=480)} mahasiswa SELECT 'x' || i, {{words}} || i, 'Solo' FROM n",
     "equal names": f"{ROWS.format(count=10_000)} mahasiswa SELECT 'x' || i, 'Budi', 'Solo' FROM n",
     "nearly equal NIMs": "",
     "a million entries": f"{ROWS.format(count=1_000_000)} {ENTRY} 'x' || i, 'a', 'b', 'c', 'd' FROM n",
@@ -84,6 +95,8 @@ SAMPLE = [
     ("untidy NIMs and quotes", 1),
     ("untidy NIMs and quotes", 12),
     ("long Thai NIMs", 1),
+    ("16 MB and an emoji", 0),
+    ("untidy long names", 12),
 ]
 
 
@@ -94,7 +107,14 @@ def prepare(data: str, database: str) -> None:
     scheme = "sqlite" if isinstance(url, SQLiteURL) else "postgresql"
     run_elsewhere(url, "INSERT INTO mahasiswa VALUES ('0', 'Siti', 'Solo')")
     if DATA[data]:
-        texts = {"text": TEXT, "quotes": QUOTES, "thai": THAI, "moment": MOMENT}
+        texts = {
+            "text": TEXT,
+            "quotes": QUOTES,
+            "letters": LETTERS,
+            "words": WORDS,
+            "thai": THAI,
+            "moment": MOMENT,
+        }
         values = {name: by_scheme[scheme] for name, by_scheme in texts.items()}
         run_elsewhere(url, DATA[data].format(**values))
     elif data == "nearly equal NIMs":
