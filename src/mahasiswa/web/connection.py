@@ -1,4 +1,4 @@
-"""The connection of a request, as the web needs it beyond ASGI. HttpProtocol is one; another ASGI server has none."""
+"""The connection of a request, as the web needs it beyond ASGI. HttpProtocol is one; no other ASGI server has it."""
 
 from typing import Protocol, cast
 
@@ -32,6 +32,8 @@ class Connection(Client, Protocol):
         """Write a complete response, whose body other clients share; False if the server must write it by `send`."""
 
 
-def connection_of(scope: Scope) -> Connection | None:
-    """The connection of a request, or None if another ASGI server has received it."""
-    return cast("Connection | None", scope.get("extensions", {}).get(KEY))
+def connection_of(scope: Scope) -> Connection:
+    """The connection of a request. Another ASGI server has none, so slow clients would not be limited."""
+    if KEY not in scope.get("extensions", ()):
+        raise RuntimeError("this ASGI server is not the one of the command mahasiswa")
+    return cast("Connection", scope["extensions"][KEY])

@@ -191,13 +191,11 @@ async def read_large_body(request: BareRequest) -> AsyncIterator[tuple[bytearray
             uploads.grow(count, length)
             count(length)
 
-        if connection:
-            uploads.hold(count, 0, connection, connection.give_body_up)
+        uploads.hold(count, 0, connection, connection.give_body_up)
         try:
             body = await read_body(request, limit, problem, count_received)
         finally:
-            if connection:
-                uploads.release(count, connection.give_body_up)
+            uploads.release(count, connection.give_body_up)
         if not is_upload:
             _check_form(request, body)
         yield body, boundary
@@ -226,7 +224,7 @@ async def read_pieces(
         if received > max_bytes:
             raise BodyRefused(too_large, max_bytes)
         count(len(piece))
-        if request.connection and request.connection.body_is_late:
+        if request.connection.body_is_late:
             raise BodyRefused("too slow")
         yield piece
         # Stop reading at Content-Length: waiting for the empty final message costs one more receive().

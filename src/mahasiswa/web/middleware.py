@@ -41,7 +41,6 @@ class Middleware:
     service: Service
     numbers: Iterator[int] = field(default_factory=lambda: count(secrets.randbelow(10**8)))
     """Of requests. Each worker begins at another number."""
-    has_warned: bool = False
 
     def list_page_now(self, scope: Scope) -> FixedResponse | None:
         """The answer to GET or HEAD of exactly the list, if nothing has to be waited for."""
@@ -55,11 +54,6 @@ class Middleware:
         began = time.perf_counter()
         request = Request(scope, receive, self.service, self.guard.prefix, self.router)
         request.number = f"{next(self.numbers) % 10**8:08}"
-        if not (request.connection or self.has_warned):
-            log.warning(
-                "this ASGI server is not the one of the command mahasiswa, so slow clients are not limited"
-            )
-            self.has_warned = True
         # Each request is a task, so no other request has this name.
         OLEH.set(self.guard.person(scope))
         status = 500
@@ -73,7 +67,7 @@ class Middleware:
                 status = response.status_code
                 await response(scope, receive, send)
                 if not isinstance(response, FixedResponse):
-                    await request.sent()
+                    await request.connection.drain()
         except ClientDisconnect:
             status = CLIENT_DISCONNECTED
         except Busy as reason:  # in the middle of a response; uvicorn closes the connection

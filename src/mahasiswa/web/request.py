@@ -52,9 +52,9 @@ class BareRequest(StarletteRequest):
         self.route = self.methods.get("GET" if self.method == "HEAD" else self.method)
         self.connection = connection_of(scope)
         # Counts bytes of the answer, or of the records for it, in the budget of answers; raises Busy.
-        self.count_answer: Callable[[int], None] = lambda _: None
+        self.count_answer: Callable[[int], None]
         # Counts bytes of the texts of a form in the budget of bodies; raises Busy.
-        self.count_texts: Callable[[int], None] = lambda _: None
+        self.count_texts: Callable[[int], None]
         self.number = ""  # short, and in the log, so that a person can say which request failed
         self.fields: Form  # of a POST, unless a helper reads its body
         # For the log; other changes than an addition have it in their path.
@@ -90,8 +90,6 @@ class BareRequest(StarletteRequest):
 
     async def while_connected(self, work: Coroutine[Any, Any, T]) -> T:
         """Do work after the body was read. If the client sends no more, cancel the work and raise ClientDisconnect."""
-        if not self.connection:
-            return await work
         working = asyncio.create_task(work)
         disconnected = asyncio.create_task(self.connection.leave())
         try:
@@ -128,8 +126,3 @@ class BareRequest(StarletteRequest):
             return "disk full" if number in DISK_FULL else "busy"
         log.error("an unexpected error (request %s)", self.number, exc_info=error)
         return "failed"
-
-    async def sent(self) -> None:
-        """Return when the client has taken all that was written. Without a connection of ours, return at once."""
-        if self.connection:
-            await self.connection.drain()

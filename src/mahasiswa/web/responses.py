@@ -73,13 +73,12 @@ class Stream(StreamingResponse):
         held = self._request.limits.files
         connection = self._request.connection
         with self._file or nullcontext():
-            if self._file and connection:
+            if self._file:
                 held.hold(self, self._file.seek(0, os.SEEK_END), connection, connection.cut_off)
             try:
                 await self._request.while_connected(self.stream_response(send))
             finally:
-                if connection:
-                    held.release(self, connection.cut_off)
+                held.release(self, connection.cut_off)
 
     async def stream_response(self, send: Send) -> None:
         """Send the head, each chunk in pieces, and the end."""
@@ -96,7 +95,7 @@ class Stream(StreamingResponse):
             count(len(chunk))
             for piece in slices(chunk, STREAM_PIECE_BYTES):
                 await send({"type": "http.response.body", "body": piece, "more_body": True})
-                await self._request.sent()
+                await self._request.connection.drain()
 
 
 async def chunks_of(
@@ -121,8 +120,7 @@ class FixedResponse(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send it as it is if the connection allows that. uvicorn would check and join its headers each time."""
-        connection = connection_of(scope)
-        if not (connection and connection.write_now(self.status_code, self.head, self.body)):
+        if not connection_of(scope).write_now(self.status_code, self.head, self.body):
             await super().__call__(scope, receive, send)
 
     def with_number(self, number: str) -> "FixedResponse":

@@ -17,6 +17,7 @@ from unittest.mock import create_autospec
 import httpx
 import psutil  # type: ignore[import-untyped]
 import pytest
+import uvicorn
 from attack import fill
 from engines import run_elsewhere
 from harness import Page, Service, Site
@@ -24,7 +25,9 @@ from processes import children, run, until
 from sockets import get
 from spreadsheets import Database
 from stores import opened
+from uvicorn.server import ServerState
 
+from mahasiswa.server.http_protocol import HttpProtocol
 from mahasiswa.settings import Settings
 from mahasiswa.store import Store
 from mahasiswa.store.engines import engine_of
@@ -181,10 +184,18 @@ def test_a_list_too_long_for_the_cache_is_streamed(database: str) -> None:
 
 @asynccontextmanager
 async def client_of(settings: Settings, store: Store) -> AsyncIterator[httpx.AsyncClient]:
+    """Serve in this process, in which a test can replace a method; yield a client."""
     with closing(Helpers()) as helpers:
-        transport = httpx.ASGITransport(create_app(settings, store, Limits(), helpers))
-        async with httpx.AsyncClient(transport=transport, base_url="http://a") as client:
-            yield client
+        app = create_app(settings, store, Limits(), helpers)
+        config = uvicorn.Config(app, http=HttpProtocol, log_config=None, proxy_headers=False)
+        config.load()
+        state = ServerState()
+        state.default_headers = [(b"date", b"")]
+        serve = partial(HttpProtocol, config, state, {})
+        async with await asyncio.get_running_loop().create_server(serve, "127.0.0.1", 0) as server:
+            port = server.sockets[0].getsockname()[1]
+            async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}") as client:
+                yield client
 
 
 async def test_the_streamed_list_equals_the_cached_one(
