@@ -9,7 +9,6 @@ import gc
 import json
 import os
 import resource
-import select
 import signal
 import socket
 import sys
@@ -63,41 +62,28 @@ def main() -> None:
 
     parent = os.getpid()
     helpers: dict[int, int] = {}  # process ids by their numbers
-    for kind, number, descriptors in _orders(control, helpers):
+    while True:
+        order, descriptors, _, _ = socket.recv_fds(control, ORDER.size, 2)
+        if not order:  # the worker has ended
+            break
+        kind, number = ORDER.unpack(order)
         if kind != KILL:
             try:
                 helpers[number] = os.fork() or _help(kind, descriptors, pages, control, parent)
             except OSError as error:  # too many processes, or too little memory
                 control.send(bytes([error.errno or 0]))
         elif number in helpers:
-            os.kill(helpers[number], signal.SIGKILL)
+            _kill(helpers.pop(number))
         for descriptor in descriptors:
             os.close(descriptor)
     for pid in helpers.values():
-        os.kill(pid, signal.SIGKILL)
+        _kill(pid)
 
 
-def _orders(
-    control: socket.socket, helpers: dict[int, int]
-) -> Iterator[tuple[bytes, int, Sequence[int]]]:
-    """The orders of the worker. Meanwhile, forget the helpers that have ended."""
-    ended, wake = socket.socketpair()
-    wake.setblocking(False)  # noqa: FBT003 - its only parameter
-    signal.set_wakeup_fd(wake.fileno())
-    signal.signal(signal.SIGCHLD, lambda *_: None)
-    while True:
-        ready, _, _ = select.select([control, ended], [], [])
-        if ended in ready:
-            ended.recv(PIECE_BYTES)
-            for number, pid in list(helpers.items()):
-                if os.waitpid(pid, os.WNOHANG)[0]:
-                    del helpers[number]
-        if control in ready:
-            order, descriptors, _, _ = socket.recv_fds(control, ORDER.size, 2)
-            if not order:
-                return
-            kind, number = ORDER.unpack(order)
-            yield kind, number, descriptors
+def _kill(pid: int) -> None:
+    """Kill a helper, which may have ended. Until this wait no other process can get its id."""
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
 
 
 def _help(
@@ -106,7 +92,6 @@ def _help(
     """Do one task in the new process, and end it. It ends when the process `parent` ends, too."""
     try:
         end_with(parent)
-        signal.set_wakeup_fd(-1)
         control.close()
         _limit(kind)
         gc.disable()  # the process ends soon

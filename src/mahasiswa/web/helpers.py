@@ -100,11 +100,18 @@ class Helpers:
         self._parent: subprocess.Popen[bytes] | None = None
         self._control: socket.socket
 
-    def start(self) -> subprocess.Popen[bytes]:
-        """Start the parent of helpers, if it was not started yet. The first task would wait for it."""
-        if self._parent is None:
-            self._parent = self._start_parent()
-        return self._parent
+    def start(self) -> None:
+        """Start the parent of helpers, if there is none. The first task would wait for it."""
+        parent = self._parent
+        if parent and parent.poll() is None:
+            return
+        if parent:
+            log.error(
+                "the parent of helpers ended with code %s; another one is started",
+                parent.returncode,
+            )
+            self._control.close()
+        self._parent = self._start_parent()
 
     async def converse(
         self,
@@ -155,24 +162,14 @@ class Helpers:
 
     def _start(self, kind: bytes, number: int, file: int | None) -> socket.socket:
         """Start a helper; return the socket on which it talks."""
-        parent = self.start()
+        self.start()
         ours, theirs = socket.socketpair()
         with theirs:
             order = ORDER.pack(kind, number)
             descriptors = [theirs.fileno()]
             if file is not None:
                 descriptors.append(file)
-            try:
-                socket.send_fds(self._control, [order], descriptors)
-            except ConnectionError:
-                parent.kill()
-                self.close()
-                log.error(  # noqa: TRY400 - a traceback tells the operator nothing
-                    "the parent of helpers ended with code %s; another one is started",
-                    parent.returncode,
-                )
-                self._parent = self._start_parent()
-                socket.send_fds(self._control, [order], descriptors)
+            socket.send_fds(self._control, [order], descriptors)
         ours.setblocking(False)  # noqa: FBT003 - its only parameter
         return ours
 
