@@ -42,8 +42,8 @@ before the client has read it.
 """
 
 INPUT_MAX_BYTES = 64 * 1024
-"""Maximum bytes of three things: a head, the framing of a chunked body between two contents (sizes, extensions and
-trailers), and the input that a connection keeps. A connection that keeps more is not read. Its last read may add 256 KB."""
+"""Maximum bytes of a head, and of the input that a connection keeps: if it keeps more, it is not read. The last read may
+add 256 KB. In a chunked body it is also the maximum of sizes, extensions and trailers between two pieces of content."""
 
 HEAD_MAX_HEADERS = 100
 PATH_MAX_BYTES = 3200  # besides the prefix of BASE_URL; a nim of 255 characters takes at most 3,060
@@ -51,7 +51,7 @@ PATH_MAX_BYTES = 3200  # besides the prefix of BASE_URL; a nim of 255 characters
 PARSED_MAX_BYTES = 16 * 1024
 head_end = re.compile(rb"\n\r?\n")  # the parser refuses line feeds alone
 
-State = Literal["head", "body", "answer", "drain", "closed"]
+State = Literal["head", "body", "answer", "drain", "cut"]
 
 log = logging.getLogger(__name__)
 
@@ -66,7 +66,7 @@ class HttpProtocol(HttpToolsProtocol):
     body: the rest of the body, when the application asks for it (`body_pace`).
     answer: the application, and the client that takes the response (`pace`).
     drain: the client, which has its last response; its input is ignored (DRAIN_TIMEOUT_SECONDS).
-    closed: nothing.
+    cut: nothing; the connection was lost before the client had taken its last response.
 
     A client that does not take a response is given up in each state (`pace`). `input_ended` is set when the client sends no
     more. Complete requests are still answered. `kept` has the bytes that were not parsed yet. `body_left` is the length
@@ -86,7 +86,7 @@ class HttpProtocol(HttpToolsProtocol):
         self.body_left = 0.0
         self.body_bytes = 0
         self.body_pace = Pace(BODY_TIMEOUT_SECONDS)
-        self.body_is_late = self.wants_body = self.is_waiting = self.is_cut = False
+        self.body_is_late = self.wants_body = self.is_waiting = False
         self.input_ended = asyncio.Event()
         self.state: State
         self.shared: bytes | None = None
@@ -99,9 +99,9 @@ class HttpProtocol(HttpToolsProtocol):
         self.middleware.service.limits.shared_answers.release(self.shared, self.cut_off)
         self.shared = None
         is_unsent = self.flow.write_paused or (self.cycle and not self.cycle.response_complete)
-        self.is_cut = bool(exc or is_unsent)
+        if exc or is_unsent:
+            self.state = "cut"
         self.input_ended.set()
-        self.state = "closed"
         self.kept.clear()
         self.count_held()
         super().connection_lost(exc)
@@ -396,7 +396,7 @@ class HttpProtocol(HttpToolsProtocol):
         await self.flow.drain()
         if self.is_closing():  # a write has failed, perhaps; then connection_lost comes next
             await asyncio.sleep(0)
-        if self.is_cut:
+        if self.state == "cut":
             raise ClientDisconnect
 
     async def leave(self) -> None:
