@@ -18,7 +18,7 @@ from threading import Thread
 STANDARD_OUTPUT = 1
 STANDARD_ERROR = 2
 # Of up to four bytes; a pipe takes so many as a whole or not at all.
-WRITE_MAX_CHARACTERS = select.PIPE_BUF // 4 - 1
+WRITE_MAX_CHARACTERS = select.PIPE_BUF // 4 - 3
 QUEUE_MAX_LINES = 1000  # that wait for the thread of a worker
 # In which the thread gathers lines. If it woke for each of them, an addition would take 15% longer (2026-11-23).
 GATHER_SECONDS = 0.05
@@ -94,15 +94,15 @@ class Lines:
     def _write_waiting(self) -> None:
         """Write the lines that wait, all at once, until the end."""
         texts: list[str | None] = []
-        lost = told = 0  # lines that the disk had no room for, and those that a line has told of
+        lost = 0  # lines that the disk had no room for, without those that a line has told of
         while None not in texts:
             texts = [self._waiting.get()]
             time.sleep(GATHER_SECONDS)
             while not self._waiting.empty():
                 texts.append(self._waiting.get())
-            missing = self._missing + lost - told
+            missing = self._missing + lost
             if not _unwritten(_gap(missing)):
-                told += missing
+                lost -= missing
             lost += _unwritten("".join(filter(None, texts)))
 
 
@@ -125,14 +125,13 @@ def _unwritten(text: str) -> int:
 
 
 def write_now(file: int, text: str) -> bool:
-    """Write a text; False if there is no room for it, or no such file. If it is long, it is cut after its first line.
+    """Write a text; False if there is no room for it, or no such file. If it is long, it is cut in its middle.
 
-    The last line of a traceback names the error.
+    Its first line says what has happened, and the last line of a traceback names the error.
     """
-    first, end, rest = text.partition("\n")
-    first = first[: WRITE_MAX_CHARACTERS - len(end)]
-    room = WRITE_MAX_CHARACTERS - len(first + end)
-    data = _encoded(f"{first}{end}{rest[max(0, len(rest) - room) :]}\n")
+    if len(text) > WRITE_MAX_CHARACTERS:
+        text = f"{text[: WRITE_MAX_CHARACTERS // 2]}…{text[-WRITE_MAX_CHARACTERS // 2 :]}"
+    data = _encoded(f"{text}\n")
     with suppress(OSError):
         if stat.S_ISSOCK(os.fstat(file).st_mode):
             with socket.socket(fileno=os.dup(file)) as receiver:
@@ -172,8 +171,6 @@ def configure_logging(level: str, timezone: tzinfo) -> None:
     handler = LineHandler()
     handler.setFormatter(LineFormatter())
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
-    # No line shows them.
-    logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
     logging.getLogger("mahasiswa").setLevel(level.upper())
     # uvicorn reports a request that was cut off at shutdown as an error. The middleware logs all other errors.
     logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)

@@ -246,15 +246,15 @@ class SlowClients:
     def hold(self, thing: object, size: int, client: Client, cut_off: Callable[[], None]) -> None:
         """Count a thing of `size` bytes until this client releases it."""
         if id(thing) not in self._held:
-            self._make_room(1, size)
             self._held[id(thing)] = _Held(thing, size, {})
         self._held[id(thing)].clients[cut_off] = client.address(), client
+        self._make_room()
 
     def grow(self, thing: object, size: int) -> None:
         """Count further bytes of a thing that is held."""
         if held := self._held.get(id(thing)):
-            self._make_room(0, size)
             held.size += size
+            self._make_room()
 
     def release(self, thing: object, cut_off: Callable[[], None]) -> None:
         if held := self._held.get(id(thing)):
@@ -262,10 +262,10 @@ class SlowClients:
             if not held.clients:
                 del self._held[id(thing)]
 
-    def _make_room(self, things: int, size: int) -> None:
-        while self._held and (
-            len(self._held) + things > self._max_things
-            or sum(held.size for held in self._held.values()) + size > self._max_bytes
+    def _make_room(self) -> None:
+        while len(self._held) > 1 and (
+            len(self._held) > self._max_things
+            or sum(held.size for held in self._held.values()) > self._max_bytes
         ):
             log.warning(
                 "busy: slow clients hold too many %s, so the slowest one was cut off", self._name

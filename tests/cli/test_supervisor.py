@@ -160,6 +160,6 @@ def test_a_long_traceback_of_the_main_process_keeps_its_end(tmp_path: Path) -> N
     with pytest.raises(StartError) as raised:
         Service(tmp_path / "a.db", command=(sys.executable, "-c", FAILING_LOOK))
     # Then Python writes the whole traceback.
-    logged = raised.value.stderr.partition("Traceback (most recent call last)")[0]
+    logged = raised.value.stderr.rpartition("Traceback (most recent call last)")[0]
     assert "ERROR the main process has failed" in logged
     assert logged.endswith("ZeroDivisionError: division by zero\n")

@@ -163,11 +163,10 @@ class _Worker:
             if now >= self._start_at:
                 self._start(now)
         elif self.process.exitcode is not None:
-            text = "a worker ended with exit code %s; another one is started"
-            log.error(text, self.process.exitcode)
+            code = self.process.exitcode
+            log.error("a worker ended with exit code %s; another one is started", code)
             self.process = None
             self.accepts = False
-            self._start_at = now + RESTART_SECONDS
         elif self.beats.poll():
             with suppress(EOFError):  # if the worker has just ended
                 self.beats.recv_bytes()

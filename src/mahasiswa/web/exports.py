@@ -33,9 +33,15 @@ async def export_records(
     kind = sheets.EXPORTS[suffix]
     with unsent_file() as file:
         if kind.needs_helper:
-            if refusal := await _refused_workbook(request, pages, file, records):
+            try:
+                async with aclosing(records):
+                    outcome = await _workbook(request, file, records)
+            except sheets.TooBig:  # the helper has died, or was too late
                 file.close()
-                return refusal
+                return pages.error("not read")
+            if outcome.kind == "page":
+                file.close()
+                return outcome.page()
         else:
             await in_thread(records, lambda found: kind.write(found, file))
         # It is complete before its first byte is sent, so no transaction waits for a slow client.
@@ -44,21 +50,10 @@ async def export_records(
         return Stream(request, chunks_of(file), headers, kind.media_type, file)
 
 
-async def _refused_workbook(
-    request: Request, pages: Pages, file: BinaryIO, records: AsyncGenerator[Sequence[Mahasiswa]]
-) -> Response | None:
-    """Let a helper write a workbook to the file. If it cannot, or dies, return the page that says so."""
-    try:
-        async with aclosing(records):
-            outcome = await _workbook(request, file, records)
-    except sheets.TooBig:
-        return pages.error("not read")
-    return outcome.page() if outcome.kind == "page" else None
-
-
 async def _workbook(
     request: Request, file: BinaryIO, chunks: AsyncGenerator[Sequence[Mahasiswa]]
 ) -> Outcome:
+    """Let a helper write a workbook to the file. If it cannot, the outcome is the page that says so; raise TooBig."""
     first = list(await anext(chunks, []))  # waits for a slot, so no helper is started before
 
     async def next_records(*_: object) -> Iterator[bytes]:

@@ -10,6 +10,7 @@ from mahasiswa import wording
 from mahasiswa.record import SHOWN_MAX_CHARACTERS, Mahasiswa
 from mahasiswa.store.history_items import Batch, Entry
 from mahasiswa.web.list_query import Printout
+from mahasiswa.work import groups, slices
 
 CONFIRM = f"return confirm('{wording.CONFIRM_DELETION}')"  # specification 4.1.5
 # On our own pages, which name the student in `data-tanya`.
@@ -143,21 +144,18 @@ def format_bodies(
 
 
 def _pieces(packed: bytes) -> Iterator[bytes]:
-    """Packed records in pieces of at most so many bytes, or of one record that is longer."""
+    """Packed records in pieces. Each ends with the record that makes it longer than FORMATTED_MAX_BYTES."""
     if len(packed) <= FORMATTED_MAX_BYTES:
         yield from [packed] * bool(packed)
         return
 
-    cells = packed.split(NUL)
-    start = size = 0
-    for at in range(0, len(cells), CELLS):
-        length = sum(map(len, cells[at : at + CELLS]))
-        if size and size + length > FORMATTED_MAX_BYTES:
-            yield NUL.join(cells[start:at])
-            start = at
-            size = 0
-        size += length
-    yield NUL.join(cells[start:])
+    records = slices(packed.split(NUL), CELLS)
+    for group in groups(records, _length, FORMATTED_MAX_BYTES):
+        yield NUL.join(chain.from_iterable(group))
+
+
+def _length(record: Sequence[bytes]) -> int:
+    return sum(map(len, record))
 
 
 def _columns(row: RowFormat, packed: bytes, first: int) -> Sequence[Sequence[bytes]]:

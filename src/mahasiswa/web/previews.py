@@ -43,11 +43,6 @@ async def choose_import(request: Request, _store: Store, pages: Pages) -> Respon
     return pages.empty_form("impor").respond(request.scope)
 
 
-async def preview(request: Request, store: Store, _pages: Pages) -> Response:
-    """POST /mahasiswa/impor: a preview of the changes, and POST /mahasiswa/pilih: the records with these NIMs. Nothing is kept."""
-    return await _preview(request, store, "preview")
-
-
 async def confirm(request: Request, store: Store, pages: Pages) -> Response:
     """POST …/simpan: write the previewed changes, all or none. New repairs are first previewed again.
 
@@ -83,16 +78,6 @@ async def select(request: Request, store: Store, pages: Pages) -> Response:
     return (await _converse(request, store, "preview_found", given, query=query.export)).page()
 
 
-async def select_ticked(request: Request, store: Store, _pages: Pages) -> Response:
-    """POST /mahasiswa/pilih/centang: the selection of the rows that a person has ticked on a page of the list."""
-    return await _preview(request, store, "preview_ticked")
-
-
-async def print_selected(request: Request, store: Store, _pages: Pages) -> Response:
-    """POST /mahasiswa/pilih/cetak: the records of a selection on a page to print."""
-    return await _preview(request, store, "print_selected")
-
-
 async def export_selected(request: Request, store: Store, pages: Pages) -> Response:
     """POST /mahasiswa/pilih/ekspor.xlsx and .csv: the same of the records of a selection, in its order."""
     async with read_large_body(request) as (body, _):
@@ -126,10 +111,19 @@ async def _write_all(store: Store, rows: Sequence[Sequence[str]]) -> ItemKey | N
     return await store.write_all("delete" if removals else "import", writes, removals)
 
 
-async def _preview(request: Request, store: Store, task: str) -> Response:
+async def _preview(request: Request, store: Store, _pages: Pages, task: str) -> Response:
+    """Answer with the page that a helper makes of the body. Nothing is kept."""
     async with read_large_body(request) as (body, boundary):
         talk = _converse(request, store, task, body, boundary=boundary)
         return (await request.while_connected(talk)).page()
+
+
+# POST /mahasiswa/impor: a preview of the changes, and POST /mahasiswa/pilih: the records with these NIMs.
+preview = partial(_preview, task="preview")
+# POST /mahasiswa/pilih/centang: the selection of the rows that a person has ticked on a page of the list.
+select_ticked = partial(_preview, task="preview_ticked")
+# POST /mahasiswa/pilih/cetak: the records of a selection on a page to print.
+print_selected = partial(_preview, task="print_selected")
 
 
 async def _converse(
