@@ -160,6 +160,8 @@ def test_a_helper_or_their_parent_that_is_killed_costs_one_page(
 ) -> None:
     """The page says that the file was not read. The next one is, by a new helper."""
     find = {"helper": lambda: helpers(worker)[0], "parent": lambda: children(worker)[0]}[whom]
+    assert is_previewed(service)  # by a parent that runs
+    until(lambda: not helpers(worker))
     before = [*children(worker), *helpers(worker)]
     answer = killed_while_reading(service, worker, find, signal.SIGKILL)
     assert TOO_HEAVY in answer
