@@ -335,7 +335,7 @@ FILES = {
         [HEADER + "||" + HEADER, DEWI + "||22000186204|Elsa|Depok"],
         "ABCEFG",
         2,
-        says="“kolom E”: NIM dari kolom E",
+        says=". “kolom E”: NIM dari kolom E",
     ),
     "a second table below the first one": File(
         "csv ;", [HEADER, DEWI, "||", "Nama|NIM|Alamat", "Elsa|22000186204|Depok"], "ABCBAC", 2
