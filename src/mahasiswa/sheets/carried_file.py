@@ -93,7 +93,7 @@ def load(field: str, signer: Signer) -> CarriedFile:
     file = CarriedFile(**named)
     return file._replace(
         sheets=[_sheet(*sheet) for sheet in named["sheets"]],
-        tables=[Columns(*of)._replace(roles=_by_number(of[4])) for of in named["tables"]],
+        tables=list(starmap(_columns, named["tables"])),
         typed={number: tuple(texts) for number, texts in _by_number(file.typed).items()},
         accepted=frozenset(_numbers(file.accepted)),
         new=list(_numbers(file.new)),
@@ -114,6 +114,11 @@ def _sheet(
     cells = zip(*map(from_json, columns), strict=True)
     rows: list[SheetRow] = list(zip(_numbers(numbers), cells, strict=True))
     return Sheet(name, rows, tuple(starmap(Question, questions)), tuple(hidden_columns))
+
+
+def _columns(*stored: Any) -> Columns:  # noqa: ANN401 - JSON
+    columns = Columns(*stored)
+    return columns._replace(roles=_by_number(columns.roles))
 
 
 def _columns_of(rows: Iterable[SheetRow]) -> list[Sequence[Cell]]:

@@ -97,9 +97,9 @@ class Cleaner:
 
     def twice(self, nim: str, first: int, second: int) -> str:
         """The problem of two rows with the same NIM."""
-        return wording.NIM_TWICE.format(
-            nim=nim, first=self._name_of(first), second=self._name_of(second)
-        )
+        first_row = self._name_of(first)
+        second_row = self._name_of(second)
+        return wording.NIM_TWICE.format(nim=nim, first=first_row, second=second_row)
 
     def suspects(self) -> dict[int, str]:
         """Warnings by row number about NIMs that may have lost or won digits. Call it after the last row.
@@ -196,7 +196,8 @@ def _reason_to_skip(cells: Sequence[Cell], *, in_signatures: bool) -> str:
     is_alone = is_blank(others)
     if any(map(_is_only_total, map(_folded, others))) and any(is_blank((cell,)) for cell in cells):
         return wording.SKIPPED_TOTAL
-    is_student = has_digit(text) and not is_alone and not _is_signature(text) and not is_total(text)
+    is_other = is_alone or _is_signature(text) or is_total(text)
+    is_student = has_digit(text) and not is_other
     if is_student or (nim is not None and not isinstance(nim, str)):
         return ""
 
@@ -222,9 +223,8 @@ def clean_all(rows: Iterable[SheetRow], sheets: Sequence[str] = ()) -> list[RowR
     for index, row in enumerate(results):
         if isinstance(row, CleanedRow) and row.number in repeated:
             problem = cleaner.twice(row.nim, row.number, repeated[row.number])
-            results[index] = RejectedRow(
-                row.number, problem, (row.nim, row.nama or "", row.alamat or "")
-            )
+            cells = (row.nim, row.nama or "", row.alamat or "")
+            results[index] = RejectedRow(row.number, problem, cells)
         elif isinstance(row, CleanedRow) and row.number in suspects:
             warnings = (*row.warnings, suspects[row.number])
             results[index] = row._replace(warnings=warnings, is_odd=True)
@@ -244,10 +244,8 @@ class CleanedFile(NamedTuple):
         """The parts of the file that a preview can carry: all of it, or only NIM, Nama and Alamat. Raise SheetError."""
         if file.has_all_cells:
             yield file
-            others = [
-                *file.other_sheets,
-                *(sheet.name for sheet in file.sheets[len(file.read_sheets) :]),
-            ]
+            unread = file.sheets[len(file.read_sheets) :]
+            others = [*file.other_sheets, *(sheet.name for sheet in unread)]
             if self.columns_problem:
                 raise SheetError(self.columns_problem)
             file = file._replace(
@@ -321,11 +319,8 @@ def _cleaned_file(file: CarriedFile, rows: list[SheetRow], table: Table) -> Clea
 
 def _of_no_student(results: Iterable[RowResult]) -> set[int]:
     """The rows that are skipped. A row that looks like a title may be the rest of a long address."""
-    return {
-        row.number
-        for row in results
-        if isinstance(row, RejectedRow) and row.is_skipped and row.problem != wording.SKIPPED_TITLE
-    }
+    skipped = [row for row in results if isinstance(row, RejectedRow) and row.is_skipped]
+    return {row.number for row in skipped if row.problem != wording.SKIPPED_TITLE}
 
 
 def _about_odd_nims(results: Iterable[RowResult]) -> list[Question]:
@@ -411,13 +406,12 @@ def _are_column_numbers(cells: Sequence[Cell]) -> bool:
     """Whether a row numbers the columns, such as `(2)`, `(3)`, `(4)`: the name of a student is no number."""
     matches = [_column_number(cell_text(cell)) for cell in cells if not is_blank((cell,))]
     numbers = [int(match[1]) for match in matches if match]
-    return 1 < len(numbers) == len(matches) and all(
-        first < second for first, second in pairwise(numbers)
-    )
+    are_ascending = all(first < second for first, second in pairwise(numbers))
+    return 1 < len(numbers) == len(matches) and are_ascending
 
 
 def _folded(cell: Cell) -> str:
     """The beginning of a text, in lower case and with single spaces."""
-    return (
-        " ".join(cell[:HEADER_MAX_CHARACTERS].casefold().split()) if isinstance(cell, str) else ""
-    )
+    if not isinstance(cell, str):
+        return ""
+    return " ".join(cell[:HEADER_MAX_CHARACTERS].casefold().split())

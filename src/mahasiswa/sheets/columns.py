@@ -179,7 +179,8 @@ class TableReader:
             raise SheetError(found.problem)
         roles = self._usable(found.roles, len(titles))
         fields = list(roles.values())
-        is_readable = fields.count("nim") == 1 and (self._choice.nim_only or len({*fields}) > 1)
+        is_enough = self._choice.nim_only or len({*fields}) > 1
+        is_readable = fields.count("nim") == 1 and is_enough
         columns = Columns(
             first, key, titles, _examples(texts), roles, found.problem, found.is_plain, is_readable
         )
@@ -254,7 +255,8 @@ def _begins_table(cells: Sequence[Cell], own: set[tuple[int, Field]], nim: int) 
     fields = {field for _, field in found - own}
     # A second row of titles has nothing below NIM.
     is_second = is_blank(cells[nim : nim + 1])
-    return len(fields) > 1 and not is_second and not any(map(has_digit, map(cell_text, cells)))
+    has_digits = any(map(has_digit, map(cell_text, cells)))
+    return len(fields) > 1 and not is_second and not has_digits
 
 
 def _places(titles: Sequence[Cell]) -> set[tuple[int, Field]]:
@@ -336,7 +338,8 @@ def _by_titles(named: Sequence[Heading], texts: Texts) -> _Found:
         problems.append(wording.NO_OTHER_COLUMN)
     problem = next(filter(None, problems), "")
     kinds = [heading.kind for heading in named]
-    is_plain = not problem and kinds == ["sure"] * len(wording.LABELS)
+    all_sure = ["sure"] * len(wording.LABELS)
+    is_plain = not problem and kinds == all_sure
     return _Found(roles, problem, is_plain)
 
 
@@ -390,7 +393,8 @@ def _two_columns(field: Field, *columns: int) -> str:
 def _by_words(field: Field, named: Sequence[Heading], texts: Texts) -> tuple[list[int], str]:
     """The first column whose title has a word of the field, and whose texts fit it."""
     fitting = [heading.column for heading in named if _FITS[field](texts[heading.column])]
-    return fitting[:1], _unsure(field, fitting[0]) if fitting else ""
+    problem = _unsure(field, fitting[0]) if fitting else ""
+    return fitting[:1], problem
 
 
 def _unsure(field: Field, column: int) -> str:
@@ -430,7 +434,8 @@ def _fit(before: Columns, texts: Texts) -> bool:
 def _are_nims(texts: Sequence[str]) -> bool:
     def is_like_a_nim(text: str) -> bool:
         digits = len(re.findall("[0-9]", text))
-        is_long = digits >= NIM_MIN_DIGITS and len(text) <= min(NIM_MAX_LENGTH, 2 * digits)
+        most = min(NIM_MAX_LENGTH, 2 * digits)
+        is_long = digits >= NIM_MIN_DIGITS and len(text) <= most
         return is_long and not is_date(text)
 
     return _differ(texts) and not _counts(texts) and _most(map(is_like_a_nim, texts))
@@ -454,7 +459,8 @@ _FITS: dict[Field, Callable[[Sequence[str]], bool]] = {
 
 def _most(found: Iterable[object]) -> bool:
     results = list(map(bool, found))
-    return bool(results) and results.count(True) * 10 >= len(results) * 9
+    hits = results.count(True)
+    return hits > 0 and hits * 10 >= len(results) * 9
 
 
 def _differ(texts: Sequence[str]) -> bool:

@@ -95,7 +95,8 @@ def _with_nims(lines: Sequence[Line]) -> dict[int, Found]:
         nim = min(nims, key=lambda nim: abs(digits_in(nim[0]) - usual), default=None)
         if nim and abs(digits_in(nim[0]) - usual) <= NIM_MAX_DIFFERENCE:
             before = _list_mark("", _nim_title("", text[: nim.start()]))
-            found[number] = Found(_bare(before), nim[0], _bare(text[nim.end() :]))
+            after = text[nim.end() :]
+            found[number] = Found(_bare(before), nim[0], _bare(after))
     return found
 
 
@@ -238,11 +239,14 @@ def _nama_and_alamat(line: Found, separator: str) -> tuple[str, str]:
     if line.before and line.after:
         return line.before, line.after
     # The separators stand between the texts.
-    parts = re.split(f"({separator})", line.before + line.after)
+    text = line.before + line.after
+    parts = re.split(f"({separator})", text)
     end = 1
     while _degree("".join(parts[end + 1 : end + 2])):
         end += 2
-    return _bare(", ".join(parts[:end:2])), _bare("".join(parts[end + 1 :]))
+    nama = ", ".join(parts[:end:2])
+    alamat = "".join(parts[end + 1 :])
+    return _bare(nama), _bare(alamat)
 
 
 def _bare(text: str) -> str:

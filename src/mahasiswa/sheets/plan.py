@@ -49,9 +49,9 @@ class ImportPlan(NamedTuple):
         rows = [row.number for row in self.changed if wording.OTHER_NAME in row.notices]
         if len(rows) < OTHER_NAMES_MIN or len(rows) * OTHER_NAMES_PART < len(self.changed):
             return []
-        sentence = wording.OTHER_NAMES.format(
-            others=wording.number(len(rows)), changed=wording.number(len(self.changed))
-        )
+        others = wording.number(len(rows))
+        changed = wording.number(len(self.changed))
+        sentence = wording.OTHER_NAMES.format(others=others, changed=changed)
         return [Question("nama", sentence, rows)]
 
 
@@ -72,11 +72,13 @@ def compare(
         if isinstance(planned, RejectedRow):
             (plan.skipped if planned.is_skipped else plan.wrong).append(planned)
         elif planned.before is not None:
-            (plan.same if planned.after == planned.before else plan.changed).append(planned)
+            part = plan.same if planned.after == planned.before else plan.changed
+            part.append(planned)
         elif planned.number not in accepted and (
             doubt := doubt_about(planned.after.nim, are_rounded=are_rounded)
         ):
-            plan.doubted.append(RejectedRow(planned.number, doubt, (*planned.after,)))
+            row_of_doubt = RejectedRow(planned.number, doubt, (*planned.after,))
+            plan.doubted.append(row_of_doubt)
         else:
             plan.new.append(planned)
     return plan
@@ -176,7 +178,8 @@ def _replaced(
     """The record with the texts of a row, and notices about them."""
     new_nama, of_nama = _replacement(nama, stored.nama, " ", wording.NAMA_LINE_BREAKS)
     new_alamat, of_alamat = _replacement(alamat, stored.alamat, ", ", wording.LINE_BREAKS)
-    return Mahasiswa(stored.nim, new_nama, new_alamat), (*of_nama, *of_alamat)
+    record = Mahasiswa(stored.nim, new_nama, new_alamat)
+    return record, (*of_nama, *of_alamat)
 
 
 def _replacement(
@@ -221,7 +224,6 @@ class Neighbours:
             lost = stored.nim.startswith("0") and not nim.startswith("0")
             return wording.LOST_ZEROS if lost else wording.NEAR_STORED, stored
         if other != nim:
-            return wording.NEAR_IN_FILE.format(
-                nim=nim, other=other, row=row_name(row, self._sheets)
-            ), None
+            place = row_name(row, self._sheets)
+            return wording.NEAR_IN_FILE.format(nim=nim, other=other, row=place), None
         return "", None

@@ -31,7 +31,8 @@ def read(file: BinaryIO, limits: ReadLimits = WEB, choice: Choice = NO_CHOICE) -
     if not size:
         raise SheetError(wording.EMPTY_FILE)
     if limits.file_bytes is not None and size > limits.file_bytes:
-        raise TooBig(wording.TOO_LARGE.format(limit=wording.size(limits.file_bytes)))
+        limit = wording.size(limits.file_bytes)
+        raise TooBig(wording.TOO_LARGE.format(limit=limit))
     if kind_of(file):
         workbook = read_workbook(file, choice, all_sheets=limits.keeps_all_cells)
         yield _table(workbook, limits, choice)
@@ -98,7 +99,8 @@ def _table(workbook: Workbook, limits: ReadLimits, choice: Choice) -> Table:
     sheets = map(_upright, bounded) if limits.keeps_all_cells else bounded
     kept, unfinished = _kept_sheets(sheets if limits.keeps_all_cells else ())
     if len(kept) >= len(names):
-        others = [name for name in others if name not in {sheet.name for sheet in kept}]
+        kept_names = {sheet.name for sheet in kept}
+        others = [name for name in others if name not in kept_names]
     return table_of((names, others, chain(unfinished, sheets)), kept, choice, limits)
 
 
@@ -139,7 +141,8 @@ def answered(
 
 def _upright(sheet: Sheet) -> Sheet:
     """The sheet; if its titles stand in the first column of a few rows, with its columns as rows, and a question."""
-    top = list(islice((row for row in sheet.rows if not is_blank(row[1])), TRANSPOSED_MAX_ROWS + 1))
+    filled = (row for row in sheet.rows if not is_blank(row[1]))
+    top = list(islice(filled, TRANSPOSED_MAX_ROWS + 1))
     rows = chain(top, sheet.rows)
     columns = list(zip_longest(*(cells for _, cells in top)))
     is_few = len(top) <= TRANSPOSED_MAX_ROWS and len(columns) > 2

@@ -49,7 +49,8 @@ class NimRow(NamedTuple):
     def with_part(self, nim: str) -> "NimRow":
         """The row with this part as its NIM, and with the name in the line: the first words that are no titles."""
         names = (" ".join(filter(_is_of_name, words)) for words in self._words())
-        return self._replace(nim=nim, nama=self.nama or next(filter(None, names), ""))
+        first_name = next(filter(None, names), "")
+        return self._replace(nim=nim, nama=self.nama or first_name)
 
     def forms(self) -> Iterator[str]:
         """Each text that may be the NIM."""
@@ -143,7 +144,8 @@ def select(
 def dump_selection(selection: Selection, signer: Signer) -> str:
     """The field of a preview, with the NIMs that it shows. Raises SheetError if it is too large."""
     found = [row._replace(nim=record.nim) for row, record in selection.found]
-    return pack([found, [row for row, _ in selection.missing]], "selection 1", signer)
+    missing = [row for row, _ in selection.missing]
+    return pack([found, missing], "selection 1", signer)
 
 
 def load_selection(field: str, signer: Signer) -> tuple[list[NimRow], list[NimRow]]:
@@ -208,7 +210,8 @@ def _reason(row: NimRow, neighbours: Neighbours) -> str:
     if meant:
         nama = meant.nama[:NAMA_MAX_CHARACTERS]
         return wording.NEAR_RECORD.format(nim=meant.nim, nama=nama)
-    is_several = sum(map(bool, map(has_digit, row.nim.split()))) > 1
+    numbers = list(filter(has_digit, row.nim.split()))
+    is_several = len(numbers) > 1
     return message or (wording.SEVERAL_NIMS if is_several else "")
 
 

@@ -142,7 +142,8 @@ class Store(ABC):
             edited = Mahasiswa(nim, nama, alamat)
             edited, is_conflict = combine(current, edited, expected) if current else (edited, True)
             if is_conflict:
-                recent = map(Mahasiswa._make, (yield self.sql.recent_before, self.sql.of(nim)))
+                rows = yield self.sql.recent_before, self.sql.of(nim)
+                recent = map(Mahasiswa._make, rows)
                 shown = next((old for old in recent if digest(old) == expected), None)
                 raise EditConflict(current, edited, shown)
             texts = edited.nama, edited.alamat
@@ -224,7 +225,8 @@ class Store(ABC):
 
         # Another transaction added them meanwhile.
         others = [record for record in added if record.nim not in new]
-        stored = yield from by_nim(self.sql, self.sql.find, [record.nim for record in others])
+        nims = [record.nim for record in others]
+        stored = yield from by_nim(self.sql, self.sql.find, nims)
         for record in others:
             if stored.get(record.nim) != record:
                 raise Changed(record.nim)
@@ -331,10 +333,9 @@ def _refuse_conflicts(sql: SharedSQL, item: int, kind: str, expected: str | None
     """Raise UndoConflict, unless the person has seen the only conflict. Return whether there is that one to overwrite."""
     # Both records of a changed nim must be as the change left them. Otherwise two records would remain, or none.
     is_divisible = kind != "nim"
-    conflicting = yield (
-        sql.batch_conflicts if kind else sql.entry_conflicts,
-        {"item": item, "is_whole": not is_divisible, "limit": UNDO_CONFLICTS_MAX},
-    )
+    statement = sql.batch_conflicts if kind else sql.entry_conflicts
+    parameters = {"item": item, "is_whole": not is_divisible, "limit": UNDO_CONFLICTS_MAX}
+    conflicting = yield statement, parameters
     conflicts = [conflict_of(row) for _, *row in conflicting]
     if not conflicts:
         return False
@@ -355,7 +356,8 @@ def _by_record(writes: Sequence[Write]) -> Mapping[Mahasiswa, str | None]:
 
 def _refuse_changed(record: Mahasiswa, current: Mahasiswa | None, expected: str | None) -> None:
     """Raise Changed or Refused. After a double click the current record may be as it is to be."""
-    is_expected = current == record or expected == (digest(current) if current else None)
+    stored = digest(current) if current else None
+    is_expected = current == record or expected == stored
     if not is_expected:
         raise Changed(record.nim)
     refuse_nul(*record)

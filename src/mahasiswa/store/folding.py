@@ -89,7 +89,8 @@ _CODES = (
 
 def _plain(letter: str) -> str:
     parts = unicodedata.normalize("NFD", letter.lower())
-    return "".join(SPECIAL.get(part, part) for part in parts if not unicodedata.combining(part))
+    letters = [part for part in parts if not unicodedata.combining(part)]
+    return "".join(SPECIAL.get(part, part) for part in letters)
 
 
 REPLACEMENTS = {letter: _plain(letter) for letter in map(chr, _CODES) if _plain(letter) != letter}
@@ -156,7 +157,8 @@ def words(cari: str) -> Sequence[str]:
     if "\0" in cari:  # no record contains it
         return []
     unquoted = quoted.sub(r" \1 ", cari)
-    return [word for word in dict.fromkeys(map(fold, unquoted.split())) if word][:MAX_WORDS]
+    folded = dict.fromkeys(map(fold, unquoted.split()))
+    return [word for word in folded if word][:MAX_WORDS]
 
 
 def terms(cari: str, *, is_prefix: bool = False) -> Sequence[Term]:
@@ -167,12 +169,14 @@ def terms(cari: str, *, is_prefix: bool = False) -> Sequence[Term]:
     if "\0" in cari:
         return []
     if is_prefix:
-        return [[Spelling(f"\n{word}")] for word in words("".join(cari.split()))]
+        joined = "".join(cari.split())
+        return [[Spelling(f"\n{word}")] for word in words(joined)]
 
     phrases = (fold(" ".join(phrase.split())) for phrase in quoted.findall(cari))
     folded = " ".join(map(fold, quoted.sub(" ", cari).split()))
     found: list[Term] = [[Spelling(phrase)] for phrase in phrases if phrase]
-    found += map(_of_word, dict.fromkeys(rt_rw.sub(" ", folded).split()))
+    others = rt_rw.sub(" ", folded).split()
+    found += map(_of_word, dict.fromkeys(others))
     # Last, because each takes as long as a dozen words.
     for match in rt_rw.finditer(folded):
         found += _of_rt_rw(*match.groups())
@@ -181,7 +185,8 @@ def terms(cari: str, *, is_prefix: bool = False) -> Sequence[Term]:
 
 def _of_word(word: str) -> Term:
     others = (other for other in _SAME.get(word, ()) if word not in other)
-    return [Spelling(word), *(Spelling(other, [f"[^a-z]{other}"]) for other in others)]
+    spellings = [Spelling(other, [f"[^a-z]{other}"]) for other in others]
+    return [Spelling(word), *spellings]
 
 
 def _of_rt_rw(

@@ -138,7 +138,8 @@ class Reader(ABC):
         return (yield from by_nim(self.sql, self.sql.find, nims))
 
     async def get(self, nim: str) -> Mahasiswa | None:
-        return next(map(Mahasiswa._make, await self._rows(self.sql.find, self.sql.of(nim))), None)
+        rows = await self._rows(self.sql.find, self.sql.of(nim))
+        return next(map(Mahasiswa._make, rows), None)
 
     async def after(self, nim: str | None, limit: int) -> Sequence[Mahasiswa]:
         """At most `limit` records after `nim` in the order of a snapshot, but no further one after AFTER_MAX_BYTES."""
@@ -149,7 +150,8 @@ class Reader(ABC):
     @in_transaction
     def near(self, keys: Sequence[str], limit: int) -> Steps[Sequence[str]]:
         """At most `limit` nims that have one of these `near_key`s."""
-        rows = yield self.sql.near, {**self.sql.of(*keys), "limit": limit}
+        parameters = {**self.sql.of(*keys), "limit": limit}
+        rows = yield self.sql.near, parameters
         return [nim for (nim,) in rows]
 
     @in_transaction
@@ -177,8 +179,9 @@ class Reader(ABC):
         """
         words = folding.words(query.cari)
         if not any(map(str.isalpha, query.cari)):
-            nims = await self.find(slips("".join(query.cari.split())))
-            return await self._counted(list(nims)[:limit], query.di)
+            typed = "".join(query.cari.split())
+            nims = list(await self.find(slips(typed)))
+            return await self._counted(nims[:limit], query.di)
         if query.di == "nim" or not words:
             return []
         spellings = await self._words(CORRECTING_TEXTS)
@@ -197,7 +200,8 @@ class Reader(ABC):
 
     async def _words(self, texts: Parameters) -> Sequence[str]:
         """The words of so many names and addresses, the most frequent first."""
-        return [word for (word,) in await self._rows(self.sql.words, texts)]
+        rows = await self._rows(self.sql.words, texts)
+        return [word for (word,) in rows]
 
     async def _counted(
         self, searches: Sequence[str], di: Field | Literal[""]
@@ -234,7 +238,8 @@ class Reader(ABC):
         """At most `limit` records that may be wrong, similar ones together, and the number of all of them."""
         statement: str = getattr(self.sql, f"suspects_{suspicion}")
         rows = await self._rows(statement, {"limit": limit})
-        return Hits(rows[0][0] if rows else 0, [Mahasiswa._make(row[1:]) for row in rows])
+        total = rows[0][0] if rows else 0
+        return Hits(total, [Mahasiswa._make(row[1:]) for row in rows])
 
     async def untidy(self, limit: int) -> Sequence[Mahasiswa]:
         """At most `limit` records whose name or address `tidy` changes."""
@@ -288,7 +293,8 @@ class Reader(ABC):
     def biography(self, nim: str) -> Steps[Biography]:
         """All that is known of the record with that nim."""
         record = yield from one(self.sql, self.sql.find, nim)
-        entries = map(entry_of, (yield self.sql.entries_of, self.sql.of(nim)))
+        rows = yield self.sql.entries_of, self.sql.of(nim)
+        entries = map(entry_of, rows)
         items = map(item_of, (yield self.sql.silent, {}))
         silent = [item for item in items if isinstance(item, Batch)]
         ((days,),) = yield DAYS, {}
@@ -299,7 +305,8 @@ class Reader(ABC):
     async def nims(self, cari: str, limit: int) -> Sequence[str]:
         """At most `limit` nims whose record or history has every word of `cari`, in order."""
         (statement,), terms = self.sql.written(Query(cari), self.sql.nims)
-        return [nim for (nim,) in await self._rows(statement, {"limit": limit, **terms})]
+        rows = await self._rows(statement, {"limit": limit, **terms})
+        return [nim for (nim,) in rows]
 
     async def new_nim(self, nim: str) -> str | None:
         """The nim that replaced this nim, or None if the newest change of this nim is no replacement."""

@@ -62,7 +62,8 @@ def same_sound(words: Sequence[str], spellings: Iterable[str]) -> Sequence[str]:
     searches = []
     for at, word in enumerate(words):
         for other in vocabulary.going_on(word):
-            parts = [*words[:at], vocabulary.usual(other), *words[at + 1 :]]
+            others = words[at + 1 :]
+            parts = [*words[:at], vocabulary.usual(other), *others]
             searches.append(" ".join(parts))
     return searches[:MAX_CORRECTIONS]
 

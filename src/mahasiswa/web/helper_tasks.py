@@ -92,7 +92,8 @@ class Task:
 
     def shown(self, response: Response) -> Led:
         """The page as an outcome."""
-        done = compressed(response, self.head["number"], takes_gzip=self.head["takes_gzip"])
+        takes_gzip = self.head["takes_gzip"]
+        done = compressed(response, self.head["number"], takes_gzip=takes_gzip)
         headers = [(name.decode(), value.decode()) for name, value in done.raw_headers]
         body = bytes(done.body)
         head = {"kind": "page", "status": done.status_code, "headers": headers}
@@ -113,7 +114,8 @@ class Pressed(NamedTuple):
     def of(cls, sent: Sent) -> "Pressed":
         """Read a form."""
         opened = "".join(sent["periksa"][-1:])
-        return cls(opened, sent["pakai[]"], sent["benar[]"], sent["ada"][-1:] == ["perbarui"])
+        updates = sent["ada"][-1:] == ["perbarui"]
+        return cls(opened, sent["pakai[]"], sent["benar[]"], updates)
 
 
 NOT_PRESSED = Pressed()
@@ -131,7 +133,8 @@ def do(task: Task) -> Led:
             message += f" {wording.PASTE_NOT_REPEATED.format(limit=limit)}"
             pasted = ""
         status = 413 if isinstance(error, sheets.TooBig) else 400
-        page = task.pages.upload_form(task.head["purpose"], message, status, utf8(pasted))
+        purpose = task.head["purpose"]
+        page = task.pages.upload_form(purpose, message, status, utf8(pasted))
         return task.shown(page)
     except PageTooLong:
         return task.shown(task.pages.error("page too long"))
@@ -160,7 +163,8 @@ def preview_ticked(task: Task) -> Led:
 def preview_found(task: Task) -> Led:
     """The records of a search, whose NIMs are the input."""
     nims = [nim for message in task.given for (nim,) in json.loads(message)]
-    return _selected(task, selections.nims_of(nims), query=task.head["query"])
+    rows = selections.nims_of(nims)
+    return _selected(task, rows, query=task.head["query"])
 
 
 def confirm(task: Task) -> Led:
@@ -181,8 +185,10 @@ def print_selected(task: Task) -> Led:
     def printed(nims: Sequence[str]) -> Led:
         stored = task.find(nims)
         records = [stored[nim] for nim in nims if nim in stored]
-        layout = Printout.of({name: values[-1] for name, values in sent.items() if values})
-        return task.shown(task.pages.printed(records, layout, "".join(sent["data"])))
+        texts = {name: values[-1] for name, values in sent.items() if values}
+        data = "".join(sent["data"])
+        page = task.pages.printed(records, Printout.of(texts), data)
+        return task.shown(page)
 
     return _confirmed_selection(task, sent, printed)
 
@@ -206,7 +212,8 @@ def _import(task: Task, cleaned: sheets.CleanedFile, pressed: Pressed) -> Led:
     writes = sheets.confirmed_writes(cleaned.file, plan, update=pressed.updates)
     if writes is None or task.head["has_changed"]:
         return _import_preview(task, cleaned, pressed, "changed")
-    written = {row.number for row in (*plan.new, *(plan.changed if pressed.updates else ()))}
+    changed = plan.changed if pressed.updates else []
+    written = {row.number for row in plan.new + changed}
     questions = [*cleaned.questions, *plan.questions]
     if writes and sheets.unanswered(questions, written, pressed.ticks):
         return _import_preview(task, cleaned, pressed, "asked")
@@ -217,13 +224,14 @@ def _rest(task: Task, cleaned: sheets.CleanedFile) -> Led:
     """The rows that no button writes, as a workbook, so that a person can repair them later."""
     plan = sheets.compare(cleaned, task.find(cleaned.nims()))
     cells_of = dict(cleaned.rows)
-    rows = [
-        (*(sheets.in_input(cell) for cell in cells_of[row.number][:3]), row.problem)
-        for row in sorted([*plan.wrong, *plan.doubted])
-    ]
+    rows = []
+    for row in sorted(plan.wrong + plan.doubted):
+        cells = map(sheets.in_input, cells_of[row.number][:3])
+        rows.append((*cells, row.problem))
     headers = task.pages.download_headers(REST_NAME)
     media_type = sheets.EXPORTS[".xlsx"].media_type
-    return task.shown(Response(sheets.rest_as_xlsx(rows), 200, headers, media_type))
+    workbook = sheets.rest_as_xlsx(rows)
+    return task.shown(Response(workbook, 200, headers, media_type))
 
 
 def _confirm_deletion(task: Task) -> Led:
@@ -244,7 +252,8 @@ def _confirmed_selection(
     task: Task, sent: Sent, act: Callable[[Sequence[str]], Led], *, is_deletion: bool = False
 ) -> Led:
     """Act on the NIMs that a selection has shown as found; or a preview of new repairs, or of an open question."""
-    found, missing = selections.load_selection("".join(sent["data"]), task)
+    data = "".join(sent["data"])
+    found, missing = selections.load_selection(data, task)
     shown = sorted(found + missing)
     typed = {number: nim for number, (nim,) in _inputs(sent, "nim[]").items()}
     repaired = selections.repaired_nims(shown, typed, _numbers(sent["lewati[]"]))
@@ -289,17 +298,20 @@ def _confirmation(task: Task) -> Sent:
 
 def _cleaned(task: Task) -> sheets.CleanedFile:
     """The file of an upload, or else its pasted text. Raise SheetError, BodyRefused."""
-    upload = parse_upload(b"".join(task.given), task.head["boundary"])
+    body = b"".join(task.given)
+    upload = parse_upload(body, task.head["boundary"])
     task.pasted = pasted = upload.pasted
     purpose = task.head["purpose"]
     if not upload.file and (not pasted or pasted.isspace()):
         raise sheets.SheetError(wording.NOTHING_CHOSEN[purpose])
-    choice = _chosen(upload.texts, upload.texts.get("lembar", ()), nim_only=purpose == "pilih")
+    names = upload.texts.get("lembar", ())
+    choice = _chosen(upload.texts, names, nim_only=purpose == "pilih")
     if not upload.file:
         table = sheets.read_text(utf8_bytes(pasted), sheets.WEB, choice)
         return sheets.clean_table(table, "", choice.columns)
     with sheets.read(upload.file, sheets.WEB, choice) as table:
-        return sheets.clean_table(table, upload.name[: sheets.NAME_MAX_CHARACTERS], choice.columns)
+        name = upload.name[: sheets.NAME_MAX_CHARACTERS]
+        return sheets.clean_table(table, name, choice.columns)
 
 
 def _import_preview(
@@ -317,7 +329,8 @@ def _import_preview(
     part, _, start = pressed.opened.partition("-")
     absentees = task.absentees(set(nims), ABSENTEES_MAX_ROWS) if part == "sisa" else []
     (total,) = task.ask("total")
-    file, data = sheets.dump(cleaned.versions(sheets.with_shown_changes(cleaned.file, plan)), task)
+    shown = sheets.with_shown_changes(cleaned.file, plan)
+    file, data = sheets.dump(cleaned.versions(shown), task)
     preview = PreviewPage(
         file,
         cleaned,
@@ -339,7 +352,8 @@ def _as_meant(
 ) -> sheets.CleanedFile:
     """The file with the NIMs that are stored in place of the similar ones in these rows."""
     numbers = None if ALL_LOST_ZEROS in rows else _numbers(rows)
-    return sheets.clean_again(cleaned.file.with_nims(sheets.nims_meant(plan, numbers)))
+    nims = sheets.nims_meant(plan, numbers)
+    return sheets.clean_again(cleaned.file.with_nims(nims))
 
 
 def _selected(
@@ -350,7 +364,8 @@ def _selected(
     query: str = "",
 ) -> Led:
     """The page of a selection. `query` is that of a search whose hits are selected."""
-    found = selections.select(rows, *_existing_and_near(task, selections.nims_in(rows)))
+    existing, near = _existing_and_near(task, selections.nims_in(rows))
+    found = selections.select(rows, existing, near)
     shown = {
         "selection": found,
         "data": selections.dump_selection(found, task),
@@ -374,27 +389,29 @@ def _existing_and_near(
 
 def _repaired(sent: Sent, signer: sheets.Signer) -> tuple[Alert, sheets.CleanedFile]:
     """The rows of a preview's form with its repairs, and their kind, if there are any. Raise SheetError."""
-    cleaned = sheets.clean_again(sheets.load("".join(sent["data"]), signer))
+    carried = sheets.load("".join(sent["data"]), signer)
+    cleaned = sheets.clean_again(carried)
     file = cleaned.file
-    names = [sheet.name for sheet in file.sheets] if sent["semua"] else sent["lembar"]
+    names = sent["lembar"]
+    if sent["semua"]:
+        names = [sheet.name for sheet in file.sheets]
     choice = _chosen(sent, names)._replace(repairs=sent["perbaiki[]"])
     accepted = _numbers(sent["benar[]"])
     left_out = dict.fromkeys(_numbers(sent["lewati[]"]), sheets.LEFT_OUT)
     typed = {**_inputs(sent, "nim[]", "nama[]", "alamat[]"), **left_out}
-    repaired = sheets.repaired(cleaned, choice, typed, accepted, fills_alamat=bool(sent["isi"]))
+    fills_alamat = bool(sent["isi"])
+    repaired = sheets.repaired(cleaned, choice, typed, accepted, fills_alamat=fills_alamat)
     if repaired == file:
         return "", cleaned
-    is_repaired = (repaired.typed, repaired.accepted, repaired.repairs) != (
-        file.typed,
-        file.accepted,
-        file.repairs,
-    )
-    return "repaired" if is_repaired else "chosen", sheets.clean_again(repaired)
+    before = (file.typed, file.accepted, file.repairs)
+    after = (repaired.typed, repaired.accepted, repaired.repairs)
+    return "chosen" if after == before else "repaired", sheets.clean_again(repaired)
 
 
 def _inputs(sent: Sent, *names: str) -> Mapping[int, Sequence[str]]:
     """The texts of the inputs with these names, by the number of the row."""
-    rows = zip(sent["baris[]"], *(sent[name] for name in names), strict=False)
+    columns = [sent[name] for name in names]
+    rows = zip(sent["baris[]"], *columns, strict=False)
     return {number: texts for row, *texts in rows for number in _numbers([row])}
 
 

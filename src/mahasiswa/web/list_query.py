@@ -104,9 +104,8 @@ class ListQuery(NamedTuple):
     @property
     def kept_by_search(self) -> Mapping[str, Any]:
         """The parameters that a new search keeps, as hidden fields of its form."""
-        return _without_defaults(
-            {"urut": self.query.urut, "arah": self.query.arah, "per": self.per}
-        )
+        kept = {"urut": self.query.urut, "arah": self.query.arah, "per": self.per}
+        return _without_defaults(kept)
 
     @property
     def export(self) -> str:
@@ -183,12 +182,9 @@ def changed(change: ItemKey | None) -> str:
 def query_of(parameters: QueryParams) -> Query:
     """Read `cari`, `di`, `urut` and `arah`. An invalid value is replaced by its default."""
     cari = _line(parameters.get("cari", ""), SEARCH_MAX_CHARACTERS)
-    return Query(
-        cari,
-        FIELDS.get(parameters.get("urut", ""), "nim"),
-        "turun" if parameters.get("arah") == "turun" else "naik",
-        FIELDS.get(parameters.get("di", ""), ""),
-    )
+    query = Query(cari, di=FIELDS.get(parameters.get("di", ""), ""))
+    urut = FIELDS.get(parameters.get("urut", ""), "nim")
+    return query._replace(urut=urut, arah="turun" if parameters.get("arah") == "turun" else "naik")
 
 
 def _url_query(parameters: Mapping[str, Any]) -> str:

@@ -78,7 +78,9 @@ class Middleware:
             log.exception("an answer could not be completed")
             raise
         finally:
-            self._note(request, status, time.perf_counter() - began)
+            seconds = time.perf_counter() - began
+            self._count(request, status, seconds)
+            self._log(request, status, seconds)
 
     async def _respond(self, request: Request) -> Response:
         problem = self.guard.problem(request.scope)
@@ -131,18 +133,20 @@ class Middleware:
             request.count_answer(len(response.body))
         return response
 
-    def _note(self, request: Request, status: int, seconds: float) -> None:
-        """Count a request. Log it if it changed something or was refused, with its address and its number.
+    def _count(self, request: Request, status: int, seconds: float) -> None:
+        """Count a request in the metrics, if there are any."""
+        if self.service.metrics:
+            route = next(iter(request.methods.values()), None)
+            path = route.path if route else "other"
+            self.service.metrics.observe(path, request.method, status, seconds)
+
+    def _log(self, request: Request, status: int, seconds: float) -> None:
+        """Log a request if it changed something or was refused, with its address and its number.
 
         The path is logged as it was sent, percent-encoded and without its query; a nim is quoted as JSON in ASCII. So a
         client can put neither a line break nor an escape sequence into the log, and a long text is cut.
         """
         method: str = request.method
-        if self.service.metrics:
-            route = next(iter(request.methods.values()), None)
-            path = route.path if route else "other"
-            self.service.metrics.observe(path, method, status, seconds)
-
         level = logging.WARNING if status < 500 else logging.ERROR
         if status < 400:
             level = logging.INFO

@@ -76,7 +76,8 @@ class PreviewPage:
         """
         plan = self.plan
         numbers = {row.number for row in (*plan.new, *plan.changed)}
-        numbers |= {rejected.number for rejected in (*plan.wrong, *plan.doubted, *plan.skipped)}
+        rejected = plan.wrong + plan.doubted + plan.skipped
+        numbers |= {row.number for row in rejected}
         questions = [*self.cleaned.questions, *plan.questions]
         shown = sheets.unanswered(questions, numbers, ())
         return sorted(shown, key=lambda question: bool(question.rows))
@@ -112,7 +113,8 @@ class PreviewPage:
     def _carried_unread(self) -> int:
         """The number of sheets that were not read although the page carries them."""
         file = self.file
-        return len(file.sheets) - len(file.read_sheets) if file.has_all_cells else 0
+        unread = len(file.sheets) - len(file.read_sheets)
+        return unread if file.has_all_cells else 0
 
     @property
     def offers_all_sheets(self) -> bool:
@@ -124,7 +126,8 @@ class PreviewPage:
     def offers_absentees(self) -> bool:
         """Whether the file is so complete that a person may want to delete the records that it lacks."""
         has_doubt = self.plan.wrong or self.plan.doubted or self.checked_rows
-        return bool(self.cleaned.results) and not has_doubt and 0 < 2 * self.absent <= self.total
+        is_nearly_complete = 0 < 2 * self.absent <= self.total
+        return bool(self.cleaned.results) and not has_doubt and is_nearly_complete
 
     @cached_property
     def columns(self) -> list[ColumnsPart]:
@@ -144,7 +147,8 @@ class PreviewPage:
     @property
     def unshown_repairs(self) -> int:
         """The number of rows that have no inputs in this page, although a person can repair them."""
-        return len(self._repairable) - sum(len(group.inputs) for group in self.repairs)
+        with_inputs = sum(len(group.inputs) for group in self.repairs)
+        return len(self._repairable) - with_inputs
 
     @cached_property
     def noticed(self) -> list[Group[sheets.PlannedRow]]:
@@ -171,7 +175,8 @@ class PreviewPage:
             number: [sheets.in_input(cell) for cell in cells_of[number][: len(wording.HEADER)]]
             for number in numbers[:MAX_REPAIRED_ROWS]
         }
-        return dict(islice(texts.items(), fitting(map("".join, texts.values()))))
+        count = fitting(map("".join, texts.values()))
+        return dict(islice(texts.items(), count))
 
     @cached_property
     def _repairable(self) -> list[sheets.RejectedRow]:
@@ -181,15 +186,17 @@ class PreviewPage:
     @cached_property
     def _left(self) -> list[sheets.RejectedRow]:
         """The rows that are not saved as they are, by their numbers."""
-        rows = sorted([*self.plan.wrong, *self.plan.doubted])
-        gone = set(self.cleaned.file.changed) if self.alert == "changed" else set()
+        rows = sorted(self.plan.wrong + self.plan.doubted)
+        were_changed = self.cleaned.file.changed if self.alert == "changed" else ()
+        gone = set(were_changed)
         return [row._replace(problem=wording.GONE) if row.number in gone else row for row in rows]
 
     @cached_property
     def _accepted(self) -> list[sheets.PlannedRow]:
         """The rows that can be saved or are already in the list, by their numbers."""
         plan = self.plan
-        return sorted([*plan.new, *plan.changed, *plan.same], key=attrgetter("number"))
+        rows = plan.new + plan.changed + plan.same
+        return sorted(rows, key=attrgetter("number"))
 
     @cached_property
     def parts(self) -> list[Part]:
@@ -210,7 +217,8 @@ class PreviewPage:
             placed |= inputs
             shown = [row for at, row in enumerate(rows) if at < EXAMPLES or row.number in inputs]
             others = len(rows) - len(shown)
-            found.append(Group(self.rows_named(numbers), message, shown, others, inputs))
+            named = self.rows_named(numbers)
+            found.append(Group(named, message, shown, others, inputs))
         return found
 
     def rows_named(self, numbers: Iterable[int]) -> str:
@@ -226,7 +234,8 @@ class PreviewPage:
             parts.append(f"{place} {texts}")
         if others := sum(end - first for first, end in spans[MAX_SPANS:]):
             number = wording.number(others)
-            parts[-1] += f" {wording.OTHER_ROWS.format(number=number)}"
+            rest = wording.OTHER_ROWS.format(number=number)
+            parts[-1] += f" {rest}"
         return "; ".join(parts)
 
     def _part(self, name: str, rows: Sequence[sheets.PlannedRow]) -> Part:
@@ -236,7 +245,8 @@ class PreviewPage:
         if is_open:
             start = min(max(self.start, start), len(rows))
         is_short = len(rows) - start <= PAGE_ROWS
-        folded = rows[start : start + PAGE_ROWS] if is_open or is_short else []
+        end = start + PAGE_ROWS if is_open or is_short else start
+        folded = rows[start:end]
         return Part(name, len(rows), visible, folded, start + len(folded))
 
 

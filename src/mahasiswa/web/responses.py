@@ -74,7 +74,8 @@ class Stream(StreamingResponse):
         connection = self._request.connection
         with self._file or nullcontext():
             if self._file:
-                held.hold(self, self._file.seek(0, os.SEEK_END), connection, connection.cut_off)
+                size = self._file.seek(0, os.SEEK_END)
+                held.hold(self, size, connection, connection.cut_off)
             try:
                 await self._request.while_connected(self.stream_response(send))
             finally:
@@ -116,7 +117,8 @@ class FixedResponse(Response):
 
     def __init__(self, body: bytes, headers: Mapping[str, str], status_code: int = 200) -> None:
         super().__init__(body, status_code, headers, "text/html" if status_code == 200 else None)
-        self.head = b"".join([b"%b: %b\r\n" % header for header in self.raw_headers]) + b"\r\n"
+        lines = [b"%b: %b\r\n" % header for header in self.raw_headers]
+        self.head = b"".join(lines) + b"\r\n"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send it as it is if the connection allows that. uvicorn would check and join its headers each time."""

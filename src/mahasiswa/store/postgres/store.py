@@ -58,7 +58,8 @@ class PostgresStore(Store):
 
     def __init__(self, conninfo: str, slots: Slots) -> None:
         self.pool = Pool(conninfo, slots)
-        super().__init__(sql.SHARED, {kind: PostgresReader(self.pool, kind) for kind in KINDS})
+        readers = {kind: PostgresReader(self.pool, kind) for kind in KINDS}
+        super().__init__(sql.SHARED, readers)
         self._versions = SharedTask(
             lambda asked: self.pool.read(LIST, _version, asked + REQUEST_TIMEOUT_SECONDS)
         )
@@ -79,7 +80,8 @@ class PostgresStore(Store):
         is_known = await self.version() is not None
 
         async def read(db: AsyncConnection) -> Snapshot:
-            last = await _do_steps(db, last_item(sql.SHARED), begin(sql.BEGIN_READING, deadline))
+            start = begin(sql.BEGIN_READING, deadline)
+            last = await _do_steps(db, last_item(sql.SHARED), start)
             ((version,),) = await execute(db, sql.VERSION) if is_known else ((None,),)
             limits = {"records": at_most, "bytes": SNAPSHOT_MAX_BYTES}
             # In binary form nothing is decoded, which would hold the event loop.
@@ -126,10 +128,8 @@ class PostgresStore(Store):
             return [TookTooLong(str(busy))] * len(group)
         except StoreError as error:
             # If the earliest deadline ended the group, additions with a later one use the time that they have left.
-            is_late = (
-                isinstance(error, Unavailable)
-                and time.monotonic() >= deadline - TIMER_RESOLUTION_SECONDS
-            )
+            has_ended = time.monotonic() >= deadline - TIMER_RESOLUTION_SECONDS
+            is_late = isinstance(error, Unavailable) and has_ended
             return [Locked(str(error)) if is_late else error] * len(group)
 
 
@@ -153,14 +153,17 @@ async def _add_each(
             raise
     await db.rollback()
     # A record that another program has locked is queued again, so that it does not delay its neighbours.
-    await execute(db, begin(sql.BEGIN, deadline) + sql.SHORTEN_LOCK_TIMEOUT)
+    start = begin(sql.BEGIN, deadline)
+    await execute(db, start + sql.SHORTEN_LOCK_TIMEOUT)
     return await _add_halves(db, additions)
 
 
 async def _add_halves(db: AsyncConnection, additions: Sequence[Addition]) -> Sequence[Outcome]:
     """Add both halves: a savepoint for each record would take much longer (docs/decisions.md, Measured)."""
     half = len(additions) // 2
-    return [*await _add_part(db, additions[:half]), *await _add_part(db, additions[half:])]
+    first = await _add_part(db, additions[:half])
+    second = await _add_part(db, additions[half:])
+    return [*first, *second]
 
 
 async def _add_part(db: AsyncConnection, additions: Sequence[Addition]) -> Sequence[Outcome]:
@@ -213,9 +216,8 @@ class PostgresReader(Reader):
             deadline = self._pool.deadline()
             async with self._pool.connection(self._kind, deadline) as db:
                 with time_limit(db, deadline):
-                    await execute(
-                        db, f"{begin(sql.BEGIN_READING, deadline)}{statement}", parameters
-                    )
+                    start = begin(sql.BEGIN_READING, deadline)
+                    await execute(db, start + statement, parameters)
                 while True:
                     with time_limit(db, self._pool.deadline()):
                         rows = await execute(db, sql.FETCH_CHUNK)
@@ -251,7 +253,8 @@ async def _do_steps(
         if isinstance(step, StopIteration):
             return cast("T", step.value)
         statement, parameters = step
-        rows = await execute(db, first + statement, {**(first_parameters or {}), **parameters})
+        all_parameters = {**(first_parameters or {}), **parameters}
+        rows = await execute(db, first + statement, all_parameters)
         first = ""
         first_parameters = None
 
