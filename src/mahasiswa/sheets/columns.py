@@ -200,7 +200,7 @@ class TableReader:
         return found if chosen == found.roles else _chosen(chosen)
 
     def _guessed(self, header: Sequence[Cell], texts: Texts) -> _Found:
-        if named := headings(header):
+        if named := headings(header[:MAX_TITLES]):
             return _by_titles(named, texts)
         before = self.tables[-1] if self.tables else None
         if before and before.is_readable and _fit(before, texts):

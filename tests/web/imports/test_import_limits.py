@@ -19,6 +19,7 @@ from spreadsheets import (
 )
 
 from mahasiswa import wording
+from mahasiswa.sheets.limits import MAX_TITLES
 from mahasiswa.sheets.public import UPLOAD_MAX_ROWS
 
 # The signature of an OLE compound file.
@@ -32,6 +33,13 @@ def test_the_largest_file_is_saved(importer: Importer) -> None:
     assert [button.text for button in preview.buttons] == ["Simpan 10.000 mahasiswa baru"]
     importer.save(preview)
     assert importer.records() == rows
+
+
+def test_titles_beyond_the_columns_that_can_be_chosen_do_not_count(importer: Importer) -> None:
+    others = [""] * MAX_TITLES
+    rows = [(*others, *HEADER), (*others, "1", "Ani", "Solo")]
+    answer = importer.send(pasted="\n".join("\t".join(["x", *row]) for row in rows))
+    assert importer.refused(answer).startswith("Judul kolom tidak ditemukan.")
 
 
 def test_a_file_gets_no_preview_that_could_not_be_confirmed(importer: Importer) -> None:
