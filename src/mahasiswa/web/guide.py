@@ -1,6 +1,7 @@
 """Handlers of the guide for the staff: docs/panduan.md as a page, and its pictures.
 
-panduan.txt and panduan beside this module are links to the text and to the pictures in docs.
+panduan.txt and the files of the folder panduan are links to the text and to the pictures in docs. The folder is no link,
+because an sdist holds each folder once.
 """
 
 from functools import cache
