@@ -356,10 +356,10 @@ def _by_record(writes: Sequence[Write]) -> Mapping[Mahasiswa, str | None]:
 
 def _refuse_changed(record: Mahasiswa, current: Mahasiswa | None, expected: str | None) -> None:
     """Raise Changed or Refused. After a double click the current record may be as it is to be."""
-    stored = digest(current) if current else None
-    is_expected = current == record or expected == stored
-    if not is_expected:
-        raise Changed(record.nim)
+    if current != record:
+        stored = digest(current) if current else None
+        if stored != expected:
+            raise Changed(record.nim)
     refuse_nul(*record)
 
 
