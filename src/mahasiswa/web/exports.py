@@ -16,7 +16,7 @@ from mahasiswa.store.threads import in_thread
 from mahasiswa.system.unfinished import unfinished
 from mahasiswa.web.helpers import Outcome, helper_task, in_messages
 from mahasiswa.web.pages import Pages
-from mahasiswa.web.responses import Stream, chunks_of, unsent_file
+from mahasiswa.web.responses import Stream, chunks_of, close_file, unsent_file
 from mahasiswa.web.service import Request
 
 EXPORT_RECORDS = 500  # minimum records that a helper gets at a time, unless there are no more
@@ -31,16 +31,16 @@ async def export_records(
     """
     suffix = request.path[request.path.rindex(".") :]
     kind = sheets.EXPORTS[suffix]
-    with unsent_file() as file:
+    async with unsent_file() as file:
         if kind.needs_helper:
             try:
                 async with aclosing(records):
                     outcome = await _workbook(request, file, records)
             except sheets.TooBig:  # the helper has died, or was too late
-                file.close()
+                await close_file(file)
                 return pages.error("not read")
             if outcome.kind == "page":
-                file.close()
+                await close_file(file)
                 return outcome.page()
         else:
             await in_thread(records, lambda found: kind.write(found, file))

@@ -27,7 +27,7 @@ from mahasiswa.web.list_query import (
     query_of,
 )
 from mahasiswa.web.pages import Frame, Pages
-from mahasiswa.web.responses import Stream, chunks_of, rendered_in_thread, unsent_file
+from mahasiswa.web.responses import Stream, chunks_of, close_file, rendered_in_thread, unsent_file
 from mahasiswa.web.service import Request
 from mahasiswa.work import EXPORT, LIST, PAGE, SEARCH, Busy
 
@@ -115,12 +115,12 @@ async def _long_page(
         row = list_html.printed_row(printout)
         end = b""
 
-    with unsent_file() as file:
+    async with unsent_file() as file:
         write = partial(_write_rows, file, page, row, end)
         at_end = await in_thread(store.reader(EXPORT).chunks(page.query), write)
         file.flush()  # so a full disk is noticed before the answer
         if at_end.halaman != page.halaman:  # past the end: show the last page
-            file.close()
+            await close_file(file)
             return await _long_page(request, at_end, store, pages, printout)
         count = min(page.per, at_end.total - page.offset)
         if printout:

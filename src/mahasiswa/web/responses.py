@@ -6,8 +6,8 @@ import hashlib
 import os
 import re
 import tempfile
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
 from typing import BinaryIO, cast
 
 from starlette.responses import Response, StreamingResponse
@@ -15,7 +15,7 @@ from starlette.types import Receive, Scope, Send
 
 from mahasiswa.web.connection import connection_of
 from mahasiswa.web.request import BareRequest
-from mahasiswa.work import Kind, slices
+from mahasiswa.work import Kind, ended, slices
 
 # ISA-L is the fastest, for 2 to 6% more bytes than zlib (docs/decisions.md, Measured).
 # A higher level of zlib takes twice the time for 5% fewer bytes.
@@ -28,26 +28,29 @@ except ImportError:  # isal has no wheel for this machine
 
     GZIP_LEVEL = 4
 
-STREAM_PIECE_BYTES = (
-    64 * 1024
-)  # of a stream; the next piece is written when the client has taken this one
+# Of a stream. The next piece is written when the client has taken this one.
+STREAM_PIECE_BYTES = 64 * 1024
 GZIP_MIN_BYTES = 1024  # a shorter page fits into one packet as it is
-
 
 NUMBER_MARK = b"<!--number-->"  # in an error page, for the number of its request
 
 refuses_gzip = re.compile(rb"gzip\s*;\s*q=0(\.0*)?\s*(,|$)")
 
 
-@contextmanager
-def unsent_file() -> Iterator[BinaryIO]:
+@asynccontextmanager
+async def unsent_file() -> AsyncIterator[BinaryIO]:
     """A temporary file for Stream, closed if the block raises. The first write creates it, so waiting costs none."""
     file = cast("BinaryIO", tempfile.SpooledTemporaryFile(1))  # noqa: SIM115 - open until its last byte was sent
     try:
         yield file
     except BaseException:
-        file.close()
+        await close_file(file)
         raise
+
+
+async def close_file(file: BinaryIO) -> None:
+    """Close a temporary file in a thread, because the kernel takes 30 ms to remove a long one."""
+    await ended(asyncio.get_running_loop().run_in_executor(None, file.close), lambda: None)
 
 
 class Stream(StreamingResponse):
@@ -72,14 +75,15 @@ class Stream(StreamingResponse):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 - the request has both
         held = self._request.limits.files
         connection = self._request.connection
-        with self._file or nullcontext():
+        try:
             if self._file:
                 size = self._file.seek(0, os.SEEK_END)
                 held.hold(self, size, connection, connection.cut_off)
-            try:
-                await self._request.while_connected(self.stream_response(send))
-            finally:
-                held.release(self, connection.cut_off)
+            await self._request.while_connected(self.stream_response(send))
+        finally:
+            held.release(self, connection.cut_off)
+            if self._file:
+                await close_file(self._file)
 
     async def stream_response(self, send: Send) -> None:
         """Send the head, each chunk in pieces, and the end."""
@@ -102,10 +106,10 @@ class Stream(StreamingResponse):
 async def chunks_of(
     file: BinaryIO, before: bytes = b"", after: bytes = b""
 ) -> AsyncIterator[bytes]:
-    """A file that was filled, between two texts."""
+    """A file that was filled, between two texts. A thread reads it, because a disk may be slow."""
     file.seek(0)
     yield before
-    while chunk := file.read(STREAM_PIECE_BYTES):
+    while chunk := await asyncio.to_thread(file.read, STREAM_PIECE_BYTES):
         yield chunk
     yield after
 
