@@ -49,7 +49,7 @@ async def unsent_file() -> AsyncIterator[BinaryIO]:
 
 
 async def close_file(file: BinaryIO) -> None:
-    """Close a temporary file in a thread, because the kernel takes 30 ms to remove a long one."""
+    """Close a temporary file in a thread, because the kernel may take long to free its memory."""
     await ended(asyncio.get_running_loop().run_in_executor(None, file.close), lambda: None)
 
 
