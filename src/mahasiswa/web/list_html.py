@@ -58,9 +58,11 @@ INLINE_MAX_ROWS = 1000
 # Without & and ; so it cannot end in an entity.
 long_word = re.compile(rb"[!-%'-:<-~]{20}(?=[!-%'-:<-~])")
 place = re.compile(r"\{(\w+)\}")
-reserved = re.compile(rb"[^A-Za-z0-9_.~%\0-]")
+UNRESERVED = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.~-"  # RFC 3986, 2.3
 # Each byte as it stands in a path segment, where `%` is encoded already.
-ENCODED = [reserved.sub(b"%%%02X" % byte, bytes([byte])) for byte in range(256)]
+ENCODED = [bytes([byte]) if byte in UNRESERVED + b"%" else b"%%%02X" % byte for byte in range(256)]
+# A page of 10,000 rows would take a tenth longer if it made the texts of its numbers.
+NUMBERS = [b"%d" % number for number in range(12_001)]
 
 
 def escaped(value: object) -> Markup:
@@ -172,7 +174,7 @@ def _columns(row: RowFormat, packed: bytes, first: int) -> Sequence[Sequence[byt
 
     nims, names, addresses = _by_field(cells)
     values: dict[bytes, Sequence[bytes]] = {
-        b"number": [b"%d" % number for number in range(first, first + len(said_nims))],
+        b"number": _numbers(first, len(said_nims)),
         b"nim": nims,
         b"nama": names,
         b"alamat": addresses,
@@ -183,6 +185,13 @@ def _columns(row: RowFormat, packed: bytes, first: int) -> Sequence[Sequence[byt
     return [values[name] for name in row[1::2]]
 
 
+def _numbers(first: int, count: int) -> Sequence[bytes]:
+    end = first + count
+    if end <= len(NUMBERS):
+        return NUMBERS[first:end]
+    return [b"%d" % number for number in range(first, end)]
+
+
 def _by_field(cells: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
     return (cells[at::CELLS] for at in range(CELLS))
 
@@ -190,14 +199,21 @@ def _by_field(cells: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
 def _path_segments(nims: Sequence[bytes]) -> Sequence[bytes]:
     """Every escaped nim as `quote(nim, safe="")` writes the nim."""
     quoted = NUL.join(nims)
+    if _is_of(UNRESERVED, quoted):
+        return nims
     for character, entity in reversed(ENTITIES):
         quoted = quoted.replace(entity, character)
     quoted = quoted.replace(b"%", b"%25").replace(b"/", b"%2F").replace(b" ", b"%20")
     segments = quoted.split(NUL)
-    if not reserved.search(quoted):
+    if _is_of(UNRESERVED + b"%", quoted):
         return segments
     # One call for each nim: they take 33 ns a byte, and one call for all would hold the interpreter's lock.
     return [b"".join(map(ENCODED.__getitem__, segment)) for segment in segments]
+
+
+def _is_of(characters: bytes, texts: bytes) -> bool:
+    """Whether texts with NUL between them have no other characters."""
+    return not texts.translate(None, characters + NUL)
 
 
 def verb(item: Entry | Batch) -> str:
