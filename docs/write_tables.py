@@ -97,7 +97,7 @@ LIMITS = [
     ),
     (
         "cells that a preview carries whole, so that columns and sheets can be changed",
-        "{KEPT_MAX_CHARACTERS} characters, {KEPT_MAX_CELLS} cells, a field of {FIELD_MAX_CHARACTERS} characters",
+        "{KEPT_MAX_CHARACTERS} characters, {KEPT_MAX_CELLS} cells",
         "the file must be chosen again for another column or sheet",
     ),
     (

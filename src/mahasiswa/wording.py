@@ -78,7 +78,7 @@ TOO_LARGE = (
 )
 TOO_MANY_ROWS = "Berkas ini berisi lebih dari {limit} baris. Bagi menjadi beberapa berkas, lalu unggah satu per satu."
 OPEN_QUOTE = 'Baris {row}: tanda kutip (“"”) dibuka tetapi tidak ditutup. Perbaiki barisnya, lalu unggah lagi.'
-CELL_OVER_LIMIT = "Baris {row}: isi salah satu selnya lebih dari {limit} karakter. Persingkat isinya, lalu unggah lagi."
+CELL_OVER_LIMIT = 'Baris {row}: isi salah satu selnya lebih dari {limit} karakter, mungkin karena tanda kutip (“"”) tidak ditutup. Perbaiki barisnya, lalu unggah lagi.'
 _ADD_TITLES = "Beri judul NIM, Nama, dan Alamat pada baris pertama"
 NO_NIM_COLUMN = f"Kolom NIM tidak ditemukan. {_ADD_TITLES}, lalu coba lagi."
 NO_OTHER_COLUMN = f"Kolom Nama dan Alamat tidak ditemukan. {_ADD_TITLES}."
@@ -87,8 +87,6 @@ NO_NIM_HEADER = "Kolom NIM tidak ditemukan. Tempel NIM saja, satu per baris, ata
 IN_LINES = "Teks ini tidak berkolom, jadi NIM, Nama, dan Alamat dipisahkan menurut letak NIM di tiap baris. Periksa hasilnya di bawah."
 NAMES_NOT_PARTED = "Nama dan alamat di teks ini hanya dipisahkan spasi, jadi batasnya tidak dapat dipastikan. Salin tabelnya dari Excel atau Word, atau beri koma di antara nama dan alamat, lalu coba lagi."
 TRANSPOSED = "Judul kolomnya ada di kolom pertama, jadi tabelnya diputar: setiap kolom dibaca sebagai satu baris."
-HIDDEN_SHEET = "Lembar ini tersembunyi, tetapi ikut dibaca."
-WITHOUT_HIDDEN_SHEETS = "Lewati lembar tersembunyi"
 HIDDEN_ROWS = "Baris ini tersembunyi, tetapi ikut dibaca."
 WITHOUT_HIDDEN_ROWS = "Lewati baris tersembunyi"
 HIDDEN_COLUMNS = "Kolom {columns} tersembunyi, tetapi ikut dibaca."

@@ -48,7 +48,7 @@ def test_a_file_comes_back_from_the_browser_unchanged(
     """The field has only characters that no browser alters or escapes."""
     sheet = Sheet("A", [(number, rows[number]) for number in sorted(rows)])
     hidden = Sheet("B", [], (Question("lembar", "?", [1], "!"),), (2,))
-    columns = COLUMNS._replace(titles=titles, problem="?", is_plain=True)
+    columns = COLUMNS._replace(titles=titles, problem="?")
     file = FILE._replace(sheets=[sheet, hidden], other_sheets=["C"], tables=[columns, COLUMNS])
     file = file._replace(
         typed=typed,
@@ -58,8 +58,7 @@ def test_a_file_comes_back_from_the_browser_unchanged(
         chosen_columns={"k": {0: "nim", 2: "nama"}},
         shown_digests=["v"],
     )
-    carried, field = sheets.dump([file], KEY)
-    assert carried == file
+    field = sheets.dump(file, KEY)
     assert set(field) <= set(string.ascii_letters + string.digits + "-_=")
     loaded = sheets.load(field, KEY)
     width = max(map(len, rows.values()), default=0)
@@ -74,7 +73,7 @@ def test_a_file_comes_back_from_the_browser_unchanged(
 
 def test_a_field_that_the_service_has_not_made_for_this_purpose_is_refused() -> None:
     """Every byte and the purpose are signed. The last characters of base64 hold bits that mean nothing."""
-    _, field = sheets.dump([FILE], KEY)
+    field = sheets.dump(FILE, KEY)
     of_selection = selection.dump_selection(
         selection.select([selection.NimRow(1, "1")], {}, []), KEY
     )
@@ -84,7 +83,7 @@ def test_a_field_that_the_service_has_not_made_for_this_purpose_is_refused() -> 
         for at in range(0, len(field) - 4, 7)
     ]
     others = (
-        sheets.dump([FILE], sheets.KeySigner(b"x" * 32))[1],
+        sheets.dump(FILE, sheets.KeySigner(b"x" * 32)),
         of_selection,
         "",
         field[:-4],

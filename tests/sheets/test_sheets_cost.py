@@ -44,7 +44,7 @@ def imported(table: sheets.Table) -> None:
     """Do everything that a preview does with a table."""
     cleaned = carried(list(table.rows))
     plan = sheets.compare(cleaned, {}, [Mahasiswa("0", "Ani", "Solo")])
-    _, field = sheets.dump(cleaned.versions(sheets.with_shown_changes(cleaned.file, plan)), KEY)
+    field = sheets.dump(sheets.with_shown_changes(cleaned.file, plan), KEY)
     sheets.clean_again(sheets.load(field, KEY))
 
 

@@ -15,12 +15,9 @@ from mahasiswa.sheets.cells import SHEET_ROWS, Cell, Sheet, SheetRow, from_json
 from mahasiswa.sheets.columns import Columns
 from mahasiswa.sheets.limits import Roles
 from mahasiswa.sheets.questions import Question
-from mahasiswa.sheets.signed_field import Signer, pack, too_large, unpack
+from mahasiswa.sheets.signed_field import Signer, pack, unpack
 
 T = TypeVar("T")
-
-# Of a field with all cells of a file, because a phone must load it. 1,000 rows of 60 columns take 137,000.
-FIELD_MAX_CHARACTERS = 160 << 10
 
 # NIM, Nama and Alamat as a person typed them; None for a cell without a change.
 Typed: TypeAlias = Sequence[str | None]
@@ -67,29 +64,24 @@ class CarriedFile(NamedTuple):
         return self._replace(typed={**self.typed, **typed})
 
 
-def dump(versions: Iterable[CarriedFile], signer: Signer) -> tuple[CarriedFile, str]:
-    """Return the first version of a file that fits into the field, and the field. Raises SheetError if none fits."""
-    for file in versions:
-        # By columns, a tenth shorter than by rows.
-        sheets = [
-            (name, ranges_of(number for number, _ in rows), _columns_of(rows), *others)
-            for name, rows, *others in file.sheets
-        ]
-        numbers = {
-            "accepted": ranges_of(sorted(file.accepted)),
-            "new": ranges_of(file.new),
-            "changed": ranges_of(file.changed),
-        }
-        named = {**file._asdict(), **numbers, "sheets": sheets}
-        field = pack(named, "import 5", signer)
-        if not file.has_all_cells or len(field) <= FIELD_MAX_CHARACTERS:
-            return file, field
-    raise too_large()
+def dump(file: CarriedFile, signer: Signer) -> str:
+    """The form field of a file. Raises SheetError if it is too large."""
+    # By columns, a tenth shorter than by rows.
+    sheets = [
+        (name, ranges_of(number for number, _ in rows), _columns_of(rows), *others)
+        for name, rows, *others in file.sheets
+    ]
+    numbers = {
+        "accepted": ranges_of(sorted(file.accepted)),
+        "new": ranges_of(file.new),
+        "changed": ranges_of(file.changed),
+    }
+    return pack({**file._asdict(), **numbers, "sheets": sheets}, "import 6", signer)
 
 
 def load(field: str, signer: Signer) -> CarriedFile:
     """The file of a form field. Raises SheetError for a field that `dump` has not made."""
-    named = unpack(field, "import 5", signer)
+    named = unpack(field, "import 6", signer)
     file = CarriedFile(**named)
     return file._replace(
         sheets=[_sheet(*sheet) for sheet in named["sheets"]],
@@ -109,11 +101,11 @@ def _sheet(
     numbers: Iterable[Any],
     columns: Iterable[Iterable[Any]],
     questions: Iterable[Iterable[Any]],
-    hidden_columns: Sequence[int],
+    *hidden: Sequence[int],
 ) -> Sheet:
     cells = zip(*map(from_json, columns), strict=True)
     rows: list[SheetRow] = list(zip(_numbers(numbers), cells, strict=True))
-    return Sheet(name, rows, tuple(starmap(Question, questions)), tuple(hidden_columns))
+    return Sheet(name, rows, tuple(starmap(Question, questions)), *map(tuple, hidden))
 
 
 def _columns(*stored: Any) -> Columns:  # noqa: ANN401 - JSON

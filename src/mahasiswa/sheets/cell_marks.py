@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from typing import IO, BinaryIO, TypeAlias
 from xml.etree import ElementTree as ET
 
+from xlsxwriter.utility import xl_cell_to_rowcol  # type: ignore[import-untyped]
+
 from mahasiswa.sheets.cells import BadCell
 
 # An int is the number of digits that a number is filled up to with zeros.
@@ -23,8 +25,6 @@ ERROR_MAX_CHARACTERS = 20
 ZERO_FORMAT_MAX_DIGITS = 64
 # Of one cell of .ods, in each direction; more are a column that is filled to its end.
 REPEATED_MAX_CELLS = 1000
-# Excel's last column is XFD, and a number made of a million letters would take minutes.
-REFERENCE_MAX_LETTERS = 4
 
 _TABLE = "{urn:oasis:names:tc:opendocument:xmlns:table:1.0}"
 _OFFICE = "{urn:oasis:names:tc:opendocument:xmlns:office:1.0}"
@@ -78,7 +78,8 @@ def _xlsx_marks(package: zipfile.ZipFile, xml: bytes) -> Marks:
         number = int(row.get("r", number + 2)) - 1
         column = -1
         for cell in row:
-            column = _column_index(cell.attrib["r"]) if "r" in cell.attrib else column + 1
+            reference = cell.get("r")
+            column = xl_cell_to_rowcol(reference)[1] if reference else column + 1
             if (mark := _xlsx_mark(cell, zero_formats)) is not None:
                 marks.setdefault(number, {})[column] = mark
     return marks
@@ -180,11 +181,3 @@ def _ended(part: IO[bytes], *names: str) -> Iterator[tuple[str, ET.Element]]:
 def _name(element: ET.Element) -> str:
     """The name of an element without its namespace, which differs between transitional and strict .xlsx."""
     return element.tag.rpartition("}")[2]
-
-
-def _column_index(reference: str) -> int:
-    """27 for `AB12`."""
-    column = 0
-    for letter in re.match(f"[A-Za-z]{{0,{REFERENCE_MAX_LETTERS}}}", reference)[0]:  # type: ignore[index]  # it always matches
-        column = column * 26 + ord(letter.upper()) - ord("A") + 1
-    return column - 1

@@ -11,10 +11,13 @@ from mahasiswa.sheets.cells import (
     CELL_MAX_CHARACTERS,
     EXACT_DIGITS,
     FIRST_INEXACT,
+    NIM_MIN_DIGITS,
     BadCell,
     Cell,
     cell_text,
+    digits_in,
     has_digit,
+    has_nim,
 )
 
 _ROUNDED = r"[+-]?[0-9]+(?:[.,][0-9]+[eE][+-]?|[eE][+-])[0-9]+"
@@ -26,8 +29,6 @@ _is_formula = re.compile('="([^"]*)"').fullmatch
 
 _LETTER_FOR_DIGIT = r"[0-9/._-]*[OolI][0-9OolI/._-]*"
 _has_letter_for_digit = re.compile(_LETTER_FOR_DIGIT).fullmatch
-# Of a NIM in which the letters O, o, l and I are probably digits; `I123` may be right.
-LETTER_FOR_DIGIT_MIN_DIGITS = 5
 
 # Matches a NIM that begins with a digit and to which no rule applies. A row with such a NIM skips the rules, so an import
 # of many rows takes half the time.
@@ -45,6 +46,13 @@ is_date = re.compile(
     r"|[0-9]{4}-[0-9]{2}-[0-9]{2}(?: [0-9:]+)?"
     rf"|[0-9]{{1,2}}-{_MONTH}(?:-[0-9]{{2,4}})?|{_MONTH}-[0-9]{{2,4}}"
 ).fullmatch
+
+
+def is_like_a_nim(text: str) -> bool:
+    """Whether a text is a number and nothing else, as far as a person would say, and no date."""
+    is_number = has_nim(text) and len(text) <= 2 * digits_in(text)
+    return is_number and not is_date(text)
+
 
 # Every white space character of Unicode is below U+3001. str.strip() takes linear time, and a pattern for the spaces at
 # the end of a text takes quadratic time.
@@ -123,10 +131,7 @@ _word_nim = re.compile(
     r"\W*(?:NIM|NPM|NRP|NISN?|NIPD|NO(?:MOR)?\W*(?:INDUK|MHS|MAHASISWA))(?![A-Z])[\W_]*",
     re.IGNORECASE,
 ).match
-# Fewer digits beside other characters are hardly a NIM.
-BARE_NIM_MIN_DIGITS = 5
-_digit = re.compile("[0-9]")
-_run_of_digits = re.compile(rf"[0-9](?:[ .]?[0-9]){{{BARE_NIM_MIN_DIGITS - 1},}}")
+_run_of_digits = re.compile(rf"[0-9](?:[ .]?[0-9]){{{NIM_MIN_DIGITS - 1},}}")
 _AROUND_NIM = " *#:;,.'\"()[]-_" + _SPACES
 _AS_DIGITS = str.maketrans("OoIl", "0011")
 
@@ -173,7 +178,7 @@ def bare_nim(cell: str) -> tuple[str, str]:
 
 def _bare(text: str) -> tuple[str, str]:
     """The only NIM in a text, and the rest; or two blank texts."""
-    if _is_plain(text) and len(_digit.findall(text)) >= BARE_NIM_MIN_DIGITS:
+    if _is_plain(text) and has_nim(text):
         return text, ""
     runs = [*_run_of_digits.finditer(text)]
     if len(runs) != 1:
@@ -185,8 +190,7 @@ def _bare(text: str) -> tuple[str, str]:
 
 def _is_written_with_letters(nim: str) -> bool:
     """Whether the letters O, o, l and I of a NIM are probably digits."""
-    digits = sum(map(str.isdecimal, nim))
-    return digits >= LETTER_FOR_DIGIT_MIN_DIGITS and bool(_has_letter_for_digit(nim))
+    return has_nim(nim) and bool(_has_letter_for_digit(nim))  # `I123` may be right
 
 
 def unescaped(text: str) -> str:

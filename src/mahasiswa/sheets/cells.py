@@ -9,6 +9,7 @@ from mahasiswa.sheets.questions import Question
 from mahasiswa.sheets.sheet_errors import TooBig
 
 ROW_MAX_CELLS = 16_384  # as in Excel
+NIM_MIN_DIGITS = 5  # that show that a text has a NIM
 EXACT_DIGITS = 15  # that a spreadsheet keeps of a number; a longer number has lost its last ones
 FIRST_INEXACT = 10**EXACT_DIGITS
 # Four times what Excel holds, and the default limit of Python's CSV reader.
@@ -32,7 +33,7 @@ SheetRow: TypeAlias = tuple[int, Sequence[Cell]]
 
 
 class Sheet(NamedTuple):
-    """A sheet, and questions about how it is read, whose repair leaves their rows out.
+    """A sheet, questions about how it is read, and the columns and the numbers of the rows that Excel does not show.
 
     Its rows are a list if all of them are kept. Otherwise they are an iterator, which reads them one by one.
     """
@@ -41,9 +42,20 @@ class Sheet(NamedTuple):
     rows: Iterable[SheetRow]
     questions: Sequence[Question] = ()
     hidden_columns: Sequence[int] = ()  # counted from 0
+    hidden_rows: Sequence[int] = ()
 
 
 has_digit = re.compile("[0-9]").search
+
+
+def digits_in(text: str) -> int:
+    """The number of digits."""
+    return sum(map(str.isdigit, text))
+
+
+def has_nim(text: str) -> bool:
+    """Whether a text has the digits of a NIM."""
+    return digits_in(text) >= NIM_MIN_DIGITS
 
 
 def row_name(number: int, sheets: Sequence[str] = ()) -> str:

@@ -4,7 +4,6 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import pairwise
 from operator import itemgetter
 from sys import getsizeof
 from typing import NamedTuple, TypeAlias
@@ -26,17 +25,16 @@ from mahasiswa.sheets.cells import (
 )
 from mahasiswa.sheets.columns import Table, problem_of, questions_about
 from mahasiswa.sheets.limits import Choice, Roles
-from mahasiswa.sheets.questions import Question, merged
-from mahasiswa.sheets.reading import answered, table_of
+from mahasiswa.sheets.questions import Question
+from mahasiswa.sheets.reading import table_of
 from mahasiswa.sheets.row_questions import asked_about, repaired_rows
-from mahasiswa.sheets.sheet_errors import SheetError
 from mahasiswa.sheets.signed_field import MAX_CONFIRMED_BYTES, too_large
 from mahasiswa.sheets.titles import HEADER_MAX_CHARACTERS, is_header, is_total
 
 _is_only_total = re.compile(
     r"(?:sub\s?-?total|total|jumlah|rata-rata|laki-laki|perempuan)[\s:=0-9]*"
 ).fullmatch
-_column_number = re.compile(r"\(?([0-9]{1,2})\)?").fullmatch
+_column_number = re.compile(r"\(?[0-9]{1,2}\)?").fullmatch
 _is_signature = re.compile(
     r"(?:mengetahui|menyetujui|mengesahkan|kepala (?:sekolah|madrasah|program|jurusan|tata|bagian)|wali kelas|dekan"
     r"|rektor|ketua (?:program|prodi|jurusan|kelas)|tata usaha|nip\b|ttd\b|tanda tangan)"
@@ -66,7 +64,7 @@ class RejectedRow(NamedTuple):
 
     number: int  # as Excel shows it
     problem: str  # the fault and its correction, or the reason to skip the row, in Indonesian
-    cells: tuple[str, str, str]  # NIM, Nama and Alamat as they are in the file
+    cells: Sequence[str]  # NIM, Nama and Alamat as they are in the file
     repeats: int | None = None  # the number of the first row with the same NIM
     is_skipped: bool = False
 
@@ -128,10 +126,12 @@ class Cleaner:
         reason = _reason_to_skip(cells[:3], in_signatures=self._in_signatures)
         is_below = self._in_signatures or reason == wording.SKIPPED_SIGNATURE
         self._in_signatures = bool(reason) and is_below
-        return RejectedRow(number, reason, _shown(cells), is_skipped=True) if reason else None
+        shown = list(map(cell_text, cells[:3]))
+        return RejectedRow(number, reason, shown, is_skipped=True) if reason else None
 
     def _clean_row(self, row: SheetRow) -> RowResult:
         number, cells = row
+        shown = list(map(cell_text, cells[:3]))
         cleaned, nim_problem, problems = _cleaned(number, cells)
         texts = -1 if problems else hash(cleaned[2:4])  # no hash is -1
         own = number, texts
@@ -142,12 +142,12 @@ class Cleaner:
         is_repeated = first != number
         if is_repeated and first_texts == texts and not problems:
             reason = wording.SKIPPED_REPETITION.format(row=self._name_of(first))
-            return RejectedRow(number, reason, _shown(cells), is_skipped=True)
+            return RejectedRow(number, reason, shown, is_skipped=True)
         if is_repeated:
             problems.append(self.twice(nim, first, number))
         if problems:
             repeats = first if is_repeated else None
-            return RejectedRow(number, " ".join(problems), _shown(cells), repeats)
+            return RejectedRow(number, " ".join(problems), shown, repeats)
         return cleaned
 
 
@@ -158,23 +158,10 @@ def _cleaned(number: int, cells: Sequence[Cell]) -> tuple[CleanedRow, str, list[
     alamat, alamat_problem = clean_text("alamat", cells[2])
     problems = list(filter(None, (nim_problem, nama_problem, alamat_problem)))
     uncleaned = cell_text(cells[0]) if removed else ""
-    noted = tuple(map(cell_text, cells[3:]))
+    noted = tuple(filter(None, map(cell_text, cells[3:])))
     warnings = warnings_about(nim, nama)
     row = CleanedRow(number, nim, nama, alamat, removed, warnings, uncleaned, noted)
     return row, nim_problem, problems
-
-
-def _shown(cells: Sequence[Cell]) -> tuple[str, str, str]:
-    """NIM, Nama and Alamat as they are in the file."""
-    nim, nama, alamat = map(cell_text, cells[:3])
-    return nim, nama, alamat
-
-
-def _begins_as_other(texts: Sequence[str], *, in_signatures: bool) -> str:
-    """The reason to skip a row of which one text begins as a signature or as a total, or a blank text."""
-    if (in_signatures and not has_digit(texts[0])) or any(map(_is_signature, texts)):
-        return wording.SKIPPED_SIGNATURE
-    return wording.SKIPPED_TOTAL if any(map(is_total, texts)) else ""
 
 
 def _odd_nim(nim: str, usual: int, *, is_common: bool, are_digits: bool) -> str:
@@ -189,26 +176,29 @@ def _odd_nim(nim: str, usual: int, *, is_common: bool, are_digits: bool) -> str:
 
 def _reason_to_skip(cells: Sequence[Cell], *, in_signatures: bool) -> str:
     """The reason to skip a row, or a blank text. Everything below `Mengetahui,` are signatures until a student follows."""
-    nim, *others = cells
+    nim = cells[0]
     if (is_header(cells[:1], nim_only=True) and is_header(cells)) or _are_column_numbers(cells):
         return wording.SKIPPED_HEADER
-    text = _folded(nim)
-    is_alone = is_blank(others)
-    if any(map(_is_only_total, map(_folded, others))) and any(is_blank((cell,)) for cell in cells):
+    texts = list(map(_folded, cells))
+    text = texts[0]
+    blank = [is_blank((cell,)) for cell in cells]
+    if any(blank) and any(map(_is_only_total, texts[1:])):
         return wording.SKIPPED_TOTAL
+    is_alone = all(blank[1:])
     is_other = is_alone or _is_signature(text) or is_total(text)
     is_student = has_digit(text) and not is_other
     if is_student or (nim is not None and not isinstance(nim, str)):
         return ""
 
     # A student's name or address may begin with these words, too, but then no cell is blank.
-    has_blank = any(is_blank((cell,)) for cell in cells)
-    texts = [text, *(map(_folded, others) if has_blank else ())]
-    if reason := _begins_as_other(texts, in_signatures=in_signatures):
-        return reason
-
+    beginnings = texts if any(blank) else [text]
+    is_below = in_signatures and not has_digit(text)
+    if is_below or any(map(_is_signature, beginnings)):
+        return wording.SKIPPED_SIGNATURE
+    if any(map(is_total, beginnings)):
+        return wording.SKIPPED_TOTAL
     is_title = is_alone and " " in text and text[:1].isalpha()
-    return wording.SKIPPED_TITLE if is_title or is_blank(cells[:2]) else ""
+    return wording.SKIPPED_TITLE if is_title or all(blank[:2]) else ""
 
 
 def clean_all(rows: Iterable[SheetRow], sheets: Sequence[str] = ()) -> list[RowResult]:
@@ -239,19 +229,6 @@ class CleanedFile(NamedTuple):
     results: list[RowResult]
     columns_problem: str = ""
     questions: Sequence[Question] = ()
-
-    def versions(self, file: CarriedFile) -> Iterator[CarriedFile]:
-        """The parts of the file that a preview can carry: all of it, or only NIM, Nama and Alamat. Raise SheetError."""
-        if file.has_all_cells:
-            yield file
-            unread = file.sheets[len(file.read_sheets) :]
-            others = [*file.other_sheets, *(sheet.name for sheet in unread)]
-            if self.columns_problem:
-                raise SheetError(self.columns_problem)
-            file = file._replace(
-                sheets=[Sheet("", self.rows)], other_sheets=others, has_all_cells=False, typed={}
-            )
-        yield file
 
     def nims(self) -> list[str]:
         """The NIMs of all rows, also of rows that cannot be written. A cleaned NIM is there twice: cleaned, and as in the file."""
@@ -288,13 +265,11 @@ def clean_table(table: Table, name: str, chosen: Mapping[str, Roles]) -> Cleaned
 
 def clean_again(file: CarriedFile) -> CleanedFile:
     """Select the rows of a file as it is now, with its repairs, and clean them. Raises SheetError."""
-    if not file.has_all_cells:
-        whole = file.sheets[0]._replace(questions=file.asked)
-        kept, asked = answered(whole, 0, file.repairs)
-        table = Table(kept, file.tables, file.places, questions=asked)
-        return _cleaned_file(file, list(kept), table)
-    choice = Choice(columns=file.chosen_columns, repairs=file.repairs)
-    table = table_of((file.read_sheets, file.other_sheets, iter(())), file.sheets, choice)
+    if file.has_all_cells:
+        choice = Choice(columns=file.chosen_columns)
+        table = table_of((file.read_sheets, file.other_sheets, iter(())), file.sheets, choice)
+    else:
+        table = Table(iter(file.sheets[0].rows), file.tables, file.places, questions=file.asked)
     rows = list(table.rows)
     file = file._replace(tables=table.tables, places=table.places, asked=table.questions)
     return _cleaned_file(file, rows, table)
@@ -308,7 +283,8 @@ def _cleaned_file(file: CarriedFile, rows: list[SheetRow], table: Table) -> Clea
     results = clean_all(rows, file.places)
 
     questions = [
-        *merged(table.questions),
+        # Several sheets may have the same question.
+        *{question.name: question for question in table.questions}.values(),
         *questions_about(table.tables),
         *asked_about(rows, _of_no_student(results), file.repairs),
         *_about_odd_nims(results),
@@ -336,6 +312,7 @@ def repaired(
     choice: Choice,
     typed: Mapping[int, Typed],
     accepted: Iterable[int],
+    repairs: Iterable[str],
     *,
     fills_alamat: bool,
 ) -> CarriedFile:
@@ -346,7 +323,7 @@ def repaired(
         typed=_typed_anew(cleaned, typed),
         accepted=file.accepted | numbers.intersection(accepted),
         fills_alamat=fills_alamat or file.fills_alamat,
-        repairs=tuple(sorted({*file.repairs, *choice.repairs})),
+        repairs=tuple(sorted({*file.repairs, *repairs})),
     )
     return _with_choice(file, choice) if file.has_all_cells else file
 
@@ -360,12 +337,11 @@ def _with_choice(file: CarriedFile, choice: Choice) -> CarriedFile:
     if not chosen and names == before:
         return file
 
-    of_sheets = {question.name for sheet in file.sheets for question in sheet.questions}
     file = file._replace(
         read_sheets=names,
         sheets=sorted(file.sheets, key=lambda sheet: sheet.name not in names),
         chosen_columns={**file.chosen_columns, **chosen},
-        repairs=tuple(sorted(of_sheets.intersection(file.repairs))),
+        repairs=(),
     )
     # The rows of the first sheets keep their numbers.
     keeps_numbers = names[: len(before)] == before
@@ -380,7 +356,7 @@ def _typed_anew(cleaned: CleanedFile, typed: Mapping[int, Typed]) -> Mapping[int
         texts = typed.get(number, ())
         before = changes.get(number, (None, None, None))
         new = tuple(
-            old if text is None or text == in_input(cell) else text
+            old if text == in_input(cell) else text
             for text, cell, old in zip(texts, cells, before, strict=False)
         )
         if new not in ((), (None, None, None)):
@@ -404,10 +380,8 @@ def _with_typed(rows: Iterable[SheetRow], typed: Mapping[int, Typed]) -> Iterato
 
 def _are_column_numbers(cells: Sequence[Cell]) -> bool:
     """Whether a row numbers the columns, such as `(2)`, `(3)`, `(4)`: the name of a student is no number."""
-    matches = [_column_number(cell_text(cell)) for cell in cells if not is_blank((cell,))]
-    numbers = [int(match[1]) for match in matches if match]
-    are_ascending = all(first < second for first, second in pairwise(numbers))
-    return 1 < len(numbers) == len(matches) and are_ascending
+    texts = [cell_text(cell) for cell in cells if not is_blank((cell,))]
+    return len(texts) > 1 and all(map(_column_number, texts))
 
 
 def _folded(cell: Cell) -> str:

@@ -7,12 +7,12 @@ import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice, pairwise, zip_longest
-from operator import attrgetter, itemgetter
+from operator import itemgetter
 from typing import NamedTuple, TypeAlias
 
 from mahasiswa import wording
 from mahasiswa.record import FIELDS, Field
-from mahasiswa.sheets.cell_rules import is_date, is_name, stands_for_nothing
+from mahasiswa.sheets.cell_rules import is_like_a_nim, is_name, stands_for_nothing
 from mahasiswa.sheets.cells import (
     SHEET_ROWS,
     BadCell,
@@ -41,8 +41,6 @@ TITLE_MAX_CHARACTERS = 60  # of a title in the choice of columns
 MAX_SENTENCES = 5  # about the columns of several tables
 EXAMPLES, EXAMPLE_MAX_CHARACTERS = 3, 30  # texts of a column beside its choice
 SAMPLE_MAX_CHARACTERS = 60  # of a cell by which a column is recognised
-# Of a cell that looks like a NIM, and at least half of it are digits.
-NIM_MIN_DIGITS, NIM_MAX_LENGTH = 5, 30
 
 _row_number = re.compile(r"([0-9]{1,3})[.)]?").fullmatch
 # Three letters, and no e-mail address.
@@ -59,8 +57,7 @@ class Columns(NamedTuple):
     """The columns of a table: their titles, some of their texts, and the field of each one that is read.
 
     `first` is the number of the first row. All tables with the same titles have the same `key`. A table with a `problem`
-    may be read wrongly, and one that is not readable gives no rows. In a plain table each field surely stands in one
-    column, and no other column looks like it.
+    may be read wrongly, and one that is not readable gives no rows.
     """
 
     first: int
@@ -69,7 +66,6 @@ class Columns(NamedTuple):
     examples: Texts
     roles: Roles
     problem: str = ""
-    is_plain: bool = False
     is_readable: bool = True
 
     def of(self, field: Field) -> list[int]:
@@ -99,7 +95,6 @@ class _Found(NamedTuple):
 
     roles: Roles
     problem: str = ""
-    is_plain: bool = False
 
 
 class TableReader:
@@ -109,12 +104,31 @@ class TableReader:
         self.tables: list[Columns] = []
         self.places: list[str] = []
         self._choice = choice
-        self._is_strict = is_strict
+        self.is_strict = is_strict
 
     def rows(self, sheet: str, rows: Iterable[SheetRow]) -> Iterator[SheetRow]:
         """The NIM, Nama and Alamat of each row of a sheet that is not blank, table by table. Raises SheetError."""
         filled: Iterator[SheetRow] = (row for row in rows if not is_blank(row[1]))
-        place = self._new_place(sheet)
+        top = list(islice(filled, HEADER_WITHIN_ROWS))
+        _, header = find_titles(list(map(itemgetter(1), top)), nim_only=self._choice.nim_only)
+        starts = _starts_of_tables(_titles_of(header))
+        filled = chain(top, filled)
+        if len(starts) == 1:
+            yield from self._tables(sheet, filled)
+            return
+
+        whole = list(filled)
+        for start, end in zip_longest(starts, starts[1:]):
+            letter = wording.column_letter(start)
+            name = wording.PART_OF_SHEET.format(sheet=sheet, column=letter).strip()
+            before = [None] * start
+            part = [(number, [*before, *cells[start:end]]) for number, cells in whole]
+            yield from self._tables(name, (row for row in part if not is_blank(row[1])))
+
+    def _tables(self, place: str, filled: Iterator[SheetRow]) -> Iterator[SheetRow]:
+        """The same of the tables one below another in a sheet, or in a part of one."""
+        offset = len(self.places) * SHEET_ROWS
+        self.places.append(place)
         nim_only = self._choice.nim_only
         titles_within = HEADER_WITHIN_ROWS
         top = list(islice(filled, titles_within))
@@ -127,71 +141,38 @@ class TableReader:
             filled = chain(top[below:], filled)
             following: list[SheetRow] = []
             own = _until_titles(filled, header, following)
-            own_top = _until_titles(iter(top[below:]), header, [])
+            own_top = list(islice(own, HEADER_WITHIN_ROWS))
             table = [header, *map(itemgetter(1), own_top)]
-            yield from self._tables_beside(own, table, (place, top[0][0]), sheet)
+            columns = self._add(table, offset + top[0][0], place)
+            own = chain(own_top, own)
+            for number, cells in _selected(own, columns, _width(table), len(header)):
+                yield offset + number, cells
 
             top = following + list(islice(filled, HEADER_WITHIN_ROWS - len(following)))
             titles_within = 2  # The titles of another table stand at its top.
-
-    def _tables_beside(
-        self, rows: Iterable[SheetRow], table: Titled, first: tuple[int, int], sheet: str
-    ) -> Iterator[SheetRow]:
-        """The rows of a table, or of several beside one another. `first` are the place and the number of its first row."""
-        place, number_of_first = first
-        starts = _starts_of_tables(_titles_of(table[0]))
-        is_single = len(starts) == 1
-        rows = rows if is_single else list(rows)
-        for start, end in zip_longest(starts, starts[1:]):
-            if not is_single:
-                place = self._beside(place, start, sheet)
-            part = [_only(row, slice(start, end)) for row in table]
-            offset = place * SHEET_ROWS
-            columns = self._add(part, offset + number_of_first, sheet)
-            width = _width(part) if is_single else 0
-            for number, row in _selected(rows, columns, width, len(table[0])):
-                yield offset + number, row
-
-    def _new_place(self, name: str) -> int:
-        self.places.append(name)
-        return len(self.places) - 1
-
-    def _beside(self, place: int, start: int, sheet: str) -> int:
-        """The place of a table that begins at a column, beside others: that of the sheet for the first one."""
-        letter = wording.column_letter(start)
-        name = wording.PART_OF_SHEET.format(sheet=sheet, column=letter).strip()
-        if self.places[place] != sheet:
-            return self._new_place(name)
-        self.places[place] = name
-        return place
 
     def _add(self, table: Titled, first: int, sheet: str) -> Columns:
         """Find the columns of a table by its titles, which stand first, or else by its first rows."""
         header, *body = table
         if len(self.tables) == MAX_TABLES:
             raise TooBig(wording.TOO_HEAVY)
-        titles, texts = _of_same_width(_titles_of(header), _texts_of(body))
+        titles = _titles_of(header)
+        texts = _texts_of(body, len(titles))
+        titles += [""] * (len(texts) - len(titles))
         named = repr(titles if any(titles) else sheet)
         key = hashlib.sha256(named.encode()).hexdigest()[:KEY_CHARACTERS]
 
         found = self._found(header, texts, key)
-        if self._is_strict and found.problem:
+        if self.is_strict and found.problem:
             raise SheetError(found.problem)
-        roles = self._usable(found.roles, len(titles))
+        width = len(titles)
+        roles = {column: role for column, role in found.roles.items() if column < width}
         fields = list(roles.values())
         is_enough = self._choice.nim_only or len({*fields}) > 1
         is_readable = fields.count("nim") == 1 and is_enough
-        columns = Columns(
-            first, key, titles, _examples(texts), roles, found.problem, found.is_plain, is_readable
-        )
+        columns = Columns(first, key, titles, _examples(texts), roles, found.problem, is_readable)
         self.tables.append(columns)
         return columns
-
-    def _usable(self, roles: Roles, width: int) -> Roles:
-        left_out = "alamat" if self._choice.nim_only else ""
-        return {
-            column: role for column, role in roles.items() if column < width and role != left_out
-        }
 
     def _found(self, header: Sequence[Cell], texts: Texts, key: str) -> _Found:
         """The columns that a person has chosen, unless they are those that were found."""
@@ -206,11 +187,6 @@ class TableReader:
         if before and before.is_readable and _fit(before, texts):
             return _Found(before.roles)
         return _by_cells(texts, nim_only=self._choice.nim_only)
-
-
-def _of_same_width(titles: list[str], texts: list[list[str]]) -> tuple[list[str], list[list[str]]]:
-    width = min(max(len(titles), len(texts)), MAX_TITLES)
-    return [*titles, *[""] * width][:width], [*texts, *[[]] * width][:width]
 
 
 def _examples(texts: Texts) -> list[list[str]]:
@@ -276,11 +252,6 @@ def _starts_of_tables(titles: Sequence[str]) -> list[int]:
     return starts
 
 
-def _only(row: Sequence[Cell], columns: slice) -> Sequence[Cell]:
-    """A row with nothing before and behind these columns."""
-    return [*[None] * columns.start, *row[columns]] if columns.start else row[columns]
-
-
 def _one_below_another(row: SheetRow) -> list[SheetRow]:
     """The cells of a row as rows, unless they are titles."""
     number, cells = row
@@ -295,14 +266,15 @@ def _titles_of(header: Sequence[Cell]) -> list[str]:
     ]
 
 
-def _texts_of(rows: Sequence[Sequence[Cell]]) -> list[list[str]]:
-    """The texts of each column in the first rows of a table, without the rows of one cell, such as a letterhead."""
+def _texts_of(rows: Sequence[Sequence[Cell]], width: int) -> list[list[str]]:
+    """The texts of at least `width` columns in the first rows, without rows of one cell, such as a letterhead."""
     texts = [
         [cell_text(cell).strip()[:SAMPLE_MAX_CHARACTERS] for cell in row[:MAX_TITLES]]
         for row in rows
     ]
     lists = [row for row in texts if len(row) - row.count("") > 1] or texts
-    return [list(filter(None, column)) for column in zip_longest(*lists, fillvalue="")]
+    columns = zip_longest([""] * width, *lists, fillvalue="")
+    return [list(filter(None, column)) for column in columns]
 
 
 def _width(table: Titled) -> int:
@@ -336,11 +308,7 @@ def _by_titles(named: Sequence[Heading], texts: Texts) -> _Found:
     problems.insert(0, _with_nim(roles, texts))
     if {*roles.values()} == {"nim"}:
         problems.append(wording.NO_OTHER_COLUMN)
-    problem = next(filter(None, problems), "")
-    kinds = [heading.kind for heading in named]
-    all_sure = ["sure"] * len(wording.LABELS)
-    is_plain = not problem and kinds == all_sure
-    return _Found(roles, problem, is_plain)
+    return _Found(roles, next(filter(None, problems), ""))
 
 
 def _with_nim(roles: dict[int, Field], texts: Texts) -> str:
@@ -366,15 +334,15 @@ def _with_nim(roles: dict[int, Field], texts: Texts) -> str:
 
 def _of_field(field: Field, named: Sequence[Heading], texts: Texts) -> tuple[list[int], str]:
     """The columns of a field by its titles, and the problem if they are not sure."""
-    sure = sorted(named, key=attrgetter("rank"))
-    whole = [heading.column for heading in sure if heading.kind == "sure"]
+    # A column without texts stands back.
+    sorted_ones = sorted(named, key=lambda heading: (not texts[heading.column], heading.rank))
+    whole = [heading.column for heading in sorted_ones if heading.kind == "sure"]
     parts = [heading.column for heading in named if heading.kind == "part"]
     if not whole and not parts:
         return _by_words(field, named, texts)
 
-    # A column without texts stands back. The parts of an address stand behind it.
-    filled = [column for column in whole if texts[column]]
-    begin = [*filled, *whole, *parts][0]
+    # The parts of an address stand behind it.
+    begin = [*whole, *parts][0]
     columns = [begin, *(column for column in parts if column > begin)]
     left_out = [column for column in (*whole, *parts) if column not in columns]
     if left_out:
@@ -432,12 +400,6 @@ def _fit(before: Columns, texts: Texts) -> bool:
 
 
 def _are_nims(texts: Sequence[str]) -> bool:
-    def is_like_a_nim(text: str) -> bool:
-        digits = len(re.findall("[0-9]", text))
-        most = min(NIM_MAX_LENGTH, 2 * digits)
-        is_long = digits >= NIM_MIN_DIGITS and len(text) <= most
-        return is_long and not is_date(text)
-
     return _differ(texts) and not _counts(texts) and _most(map(is_like_a_nim, texts))
 
 
@@ -494,9 +456,9 @@ def _selected(
             continue  # The rows must be read, because another table may follow.
         notice = _about_more_cells(row, width, length, ends_with_alamat=ends_with_alamat)
         others = range(width, len(row)) if notice == wording.JOINED_CELLS else ()
-        nim = _joined(row, nims)
-        nama = _joined(row, nama_columns)
-        alamat = _joined(row, [*alamat_columns, *others], labels)
+        nim = _joined(row, nims, "", labels)
+        nama = _joined(row, nama_columns, " ", labels)
+        alamat = _joined(row, [*alamat_columns, *others], ", ", labels)
         if nim is not None and not (nama or alamat):
             # The word may stand in another column, such as that of the row numbers.
             nim = next(filter(is_total, map(cell_text, row)), nim)
@@ -518,12 +480,12 @@ def _about_more_cells(
 
 
 def _joined(
-    row: Sequence[Cell], columns: Sequence[int], labels: Mapping[int, str] | None = None
+    row: Sequence[Cell], columns: Sequence[int], separator: str, labels: Mapping[int, str]
 ) -> Cell:
-    """The cells of a row as one: an address with labels, or a name. A single cell stays as it is, as does a bad one."""
+    """The cells of a row as one, with the labels of an address. A single cell stays as it is, as does a bad one."""
     # A CSV file may leave out the blank cells at the end of a row.
     present = [column for column in columns if column < len(row)]
-    if len(columns) == 1 and not (labels or {}).get(columns[0]):
+    if len(columns) == 1 and not labels.get(columns[0]):
         return row[columns[0]] if present else None
     joined = before = ""
     for column in present:
@@ -534,10 +496,10 @@ def _joined(
         # Dapodik writes 0 or `-` for a part that is missing.
         if not text or stands_for_nothing(cell):
             continue
-        label = labels.get(column, "") if labels is not None else ""
+        label = labels.get(column, "")
         if label and not is_labelled(text):
             text = f"{label} {text}"
-        separator = " " if labels is None else "/" if (before, label) == ("RT", "RW") else ", "
-        joined += separator * bool(joined) + text
+        between = "/" if (before, label) == ("RT", "RW") else separator
+        joined += between * bool(joined) + text
         before = label
     return joined or None

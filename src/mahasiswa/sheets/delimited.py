@@ -4,14 +4,14 @@ import csv
 import io
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from itertools import chain, islice, zip_longest
 from typing import BinaryIO
 
 from mahasiswa import wording
-from mahasiswa.sheets.cell_rules import unescaped
+from mahasiswa.sheets.cell_rules import is_like_a_nim, unescaped
 from mahasiswa.sheets.cells import (
     CELL_MAX_CHARACTERS,
     ROW_MAX_CELLS,
@@ -27,7 +27,7 @@ from mahasiswa.sheets.file_kind import encoding_of
 from mahasiswa.sheets.lines import TEXT_MAX_CHARACTERS, rows_in_lines
 from mahasiswa.sheets.questions import Question
 from mahasiswa.sheets.sheet_errors import SheetError, TooBig
-from mahasiswa.sheets.titles import HEADER_WITHIN_ROWS, NIM_MIN_DIGITS, is_header
+from mahasiswa.sheets.titles import HEADER_WITHIN_ROWS, is_header
 
 SAMPLE_ROWS, SAMPLE_CHARACTERS = 100, 1 << 16
 ROW_MAX_CHARACTERS = 1 << 20  # of CSV
@@ -47,9 +47,11 @@ def read_csv(file: BinaryIO, *, asks: bool) -> Iterator[Sheet]:
             text.seek(0)
             return _rows(iter(partial(text.readline, ROW_MAX_CHARACTERS), ""), sample)
 
-        in_lines = asks and not _has_columns(rows()) and text.seek(0) == 0
-        found = rows_in_lines(text.read(TEXT_MAX_CHARACTERS)) if in_lines else None
-        yield _in_lines(found) if found else Sheet("", rows())
+        def whole() -> str:
+            text.seek(0)
+            return text.read(TEXT_MAX_CHARACTERS)
+
+        yield (asks and _in_lines(rows(), whole)) or Sheet("", rows())
     except UnicodeDecodeError as error:  # also while the rows are read
         raise SheetError(wording.NOT_A_SPREADSHEET) from error
     finally:
@@ -70,9 +72,7 @@ def read_pasted(data: bytes, *, nim_only: bool) -> Sheet:
         lines = io.StringIO(text, newline="")
         return _pasted_rows(text) if are_cells else _rows(lines, text[:SAMPLE_CHARACTERS])
 
-    if not nim_only and not _has_columns(rows()) and (found := rows_in_lines(text)):
-        return _in_lines(found)
-    return Sheet("", rows())
+    return (not nim_only and _in_lines(rows(), lambda: text)) or Sheet("", rows())
 
 
 def _has_columns(rows: Iterator[SheetRow]) -> bool:
@@ -89,13 +89,13 @@ def _has_columns(rows: Iterator[SheetRow]) -> bool:
 
 
 def _is_number(text: str) -> bool:
-    """Whether a cell has a number and nothing else, as far as a person would say."""
-    digits = sum(map(str.isdigit, text))
-    return digits >= NIM_MIN_DIGITS and " " not in text.strip() and len(text) <= 2 * digits
+    return is_like_a_nim(text) and " " not in text.strip()
 
 
-def _in_lines(rows: Sequence[SheetRow]) -> Sheet:
-    return Sheet("", iter(rows), (Question("baris", wording.IN_LINES),))
+def _in_lines(rows: Iterator[SheetRow], text: Callable[[], str]) -> Sheet | None:
+    """The rows that the lines of a text have, unless its cells have columns, with a question about them."""
+    found = None if _has_columns(rows) else rows_in_lines(text())
+    return Sheet("", iter(found), (Question("baris", wording.IN_LINES),)) if found else None
 
 
 def rejoined(rows: Iterable[SheetRow]) -> tuple[Iterator[SheetRow], Sequence[Question]]:
@@ -110,11 +110,11 @@ def rejoined(rows: Iterable[SheetRow]) -> tuple[Iterator[SheetRow], Sequence[Que
     for number, row in whole:
         lines[number - 1] = _line_of(row) or " ".join(cell_text(cell) for cell in row).strip()
     text = "\n".join(lines)
-    sample = text[:SAMPLE_CHARACTERS]
-    if _has_columns(_rows(io.StringIO(text), sample)):
-        return _rows(io.StringIO(text), sample), [Question("terpisah", wording.RESPLIT)]
-    if found := rows_in_lines(text):
-        return iter(found), [Question("baris", wording.IN_LINES)]
+    split = list(_rows(io.StringIO(text), text[:SAMPLE_CHARACTERS]))
+    if in_lines := _in_lines(iter(split), lambda: text):
+        return iter(in_lines.rows), in_lines.questions
+    if _has_columns(iter(split)):
+        return iter(split), [Question("terpisah", wording.RESPLIT)]
     return iter(whole), ()
 
 
@@ -170,22 +170,14 @@ def _rows(lines: Iterator[str], sample: str) -> Iterator[SheetRow]:
         for number, cells in enumerate(csv.reader(collected(), delimiter=separator), 1):
             if cells == [_END]:
                 return
-            yield number, _unguarded(cells)
+            has_guard = "'" in "".join(cells)
+            yield number, list(map(unguarded, cells)) if has_guard else cells
             row_lines.clear()
     except csv.Error as error:
-        raise _cell_too_long(number + 1, chain(row_lines, lines)) from error
+        limit = wording.number(CELL_MAX_CHARACTERS)
+        message = wording.CELL_OVER_LIMIT.format(row=number + 1, limit=limit)
+        raise SheetError(message) from error
     raise SheetError(wording.OPEN_QUOTE.format(row=number))
-
-
-def _unguarded(cells: list[str]) -> list[str]:
-    return list(map(unguarded, cells)) if any("'" in cell for cell in cells) else cells
-
-
-def _cell_too_long(row: int, lines: Iterable[str]) -> SheetError:
-    """The error about a cell of these lines. If the number of quotes is odd, the reason is a quote that never ends."""
-    quotes = sum(line.count('"') for line in lines)
-    problem = wording.OPEN_QUOTE if quotes % 2 else wording.CELL_OVER_LIMIT
-    return SheetError(problem.format(row=row, limit=wording.number(CELL_MAX_CHARACTERS)))
 
 
 def _separator(sample: str) -> str:

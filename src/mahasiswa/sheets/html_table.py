@@ -36,7 +36,6 @@ class _Tables(HTMLParser):
         self.rows: list[list[Cell]] = []
         self._row: list[Cell] | None = None
         self._texts: list[str] | None = None  # of the open cell
-        self._length = 0
         self._columns = self._spanned_rows = 1
         self._spans: dict[int, int] = {}  # rows that a cell above still takes, by column
 
@@ -69,7 +68,7 @@ class _Tables(HTMLParser):
         # SpreadsheetML names the column after blank cells, and counts how many more columns a cell has.
         blank = numbers.get("index", 0) - 1 - len(self._row)
         self._row += [None] * min(max(blank, 0), ROW_MAX_CELLS)
-        self._texts, self._length = [], 0
+        self._texts = []
         columns = (
             numbers.get("colspan")
             or numbers.get("number-columns-repeated")
@@ -86,8 +85,7 @@ class _Tables(HTMLParser):
             self.end_row()
 
     def handle_data(self, data: str) -> None:
-        if self._texts is not None and self._length <= CELL_MAX_CHARACTERS:
-            self._length += len(data)
+        if self._texts is not None:
             # A line end of the source is a space. Only <br> breaks a line.
             self._texts.append(data.replace("\r", " ").replace("\n", " "))
 
@@ -100,7 +98,7 @@ class _Tables(HTMLParser):
             raise TooBig(TOO_HEAVY)
         lines = "".join(self._texts).split("\n")
         text = "\n".join(filter(None, (" ".join(line.split()) for line in lines)))
-        self._row.append(BadCell("long", "") if self._length > CELL_MAX_CHARACTERS else text)
+        self._row.append(BadCell("long", "") if len(text) > CELL_MAX_CHARACTERS else text)
         self._row += [None] * (self._columns - 1)
         if self._spanned_rows > 1:
             self._spans |= dict.fromkeys(

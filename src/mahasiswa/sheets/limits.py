@@ -1,6 +1,6 @@
 """The limits for reading a file, and the choice of a person who reads it again."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 from mahasiswa.record import Field
@@ -34,7 +34,7 @@ Roles: TypeAlias = Mapping[int, Field]
 
 
 class Choice(NamedTuple):
-    """The sheets and the columns that a person has chosen, if any, and the questions whose repair was pressed.
+    """The sheets and the columns that a person has chosen, if any.
 
     `columns` are the fields of the columns by the keys of the tables. With `nim_only` no other column is needed.
     """
@@ -42,7 +42,6 @@ class Choice(NamedTuple):
     sheets: Sequence[str] = ()
     columns: Mapping[str, Roles] = {}
     nim_only: bool = False
-    repairs: Collection[str] = ()  # the names of questions
 
 
 NO_CHOICE = Choice()

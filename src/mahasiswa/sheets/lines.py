@@ -3,14 +3,15 @@
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 from typing import NamedTuple, TypeAlias
 
 from mahasiswa import wording
-from mahasiswa.sheets.cells import SheetRow, has_digit
+from mahasiswa.sheets.cells import SheetRow, digits_in, has_digit, has_nim
 from mahasiswa.sheets.limits import MAX_TITLES
 from mahasiswa.sheets.sheet_errors import SheetError
-from mahasiswa.sheets.titles import fields_in, has_nim
+from mahasiswa.sheets.titles import fields_in
+from mahasiswa.work import slices
 
 # Digits that a NIM may have less or more than the others: one that was typed wrong stays the NIM of its line.
 NIM_MAX_DIFFERENCE = 2
@@ -109,10 +110,6 @@ def without_stamp(line: str) -> str:
     return _stamp("", line)
 
 
-def digits_in(text: str) -> int:
-    return sum(map(str.isdigit, text))
-
-
 def _blocks(lines: Sequence[Line]) -> list[SheetRow]:
     """The rows of blocks such as `NIM : …`, `Nama : …`. A title that comes again begins a row."""
     titles: dict[str, str] = {}
@@ -176,14 +173,10 @@ def _cells_by_gaps(lines: Sequence[Line], found: dict[int, Found]) -> list[Sheet
 
 
 def _columns_of(texts: Iterable[str]) -> list[tuple[int, int]]:
-    """The columns of a fixed width: from where to where any of the texts has a cell."""
-    columns: list[tuple[int, int]] = []
-    for start, end in sorted(chunk.span() for text in texts for chunk in _chunks(text)):
-        if columns and start < columns[-1][1]:
-            columns[-1] = columns[-1][0], max(columns[-1][1], end)
-        else:
-            columns.append((start, end))
-    return columns
+    """The columns of a fixed width: from where to where any of the texts has a letter."""
+    letters = ("".join(column).strip() for column in zip_longest(*texts, fillvalue=" "))
+    used = "".join("x" if column else " " for column in letters)
+    return [column.span() for column in _chunks(used)]
 
 
 def _stacked(lines: Sequence[Line], found: dict[int, Found]) -> list[SheetRow]:
@@ -196,10 +189,10 @@ def _stacked(lines: Sequence[Line], found: dict[int, Found]) -> list[SheetRow]:
     (width,) = distances
     if width < 2 or len(lines) % width:
         return []
-    cells = [found[number].nim if number in found else text.strip() for number, text in lines]
-    return [
-        (lines[start][0], cells[start : start + width]) for start in range(0, len(lines), width)
+    cells = [
+        (number, found[number].nim if number in found else text.strip()) for number, text in lines
     ]
+    return [(row[0][0], [text for _, text in row]) for row in slices(cells, width)]
 
 
 def _each_line(lines: Sequence[Line], found: dict[int, Found]) -> list[SheetRow] | None:

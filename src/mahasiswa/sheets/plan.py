@@ -38,9 +38,8 @@ class ImportPlan(NamedTuple):
     new: list[PlannedRow]
     changed: list[PlannedRow]
     same: list[PlannedRow]
+    # Also new records whose NIM is hardly one, until a person says that it is right.
     wrong: list[RejectedRow]
-    # New records whose NIM is hardly one, until a person says that it is right.
-    doubted: list[RejectedRow]
     skipped: list[RejectedRow]
 
     @property
@@ -59,7 +58,7 @@ def compare(
     cleaned: CleanedFile, existing: Mapping[str, Mahasiswa], near: Collection[Mahasiswa] = ()
 ) -> ImportPlan:
     """Sort the rows by what they do to the stored records. `near` are stored records whose NIM may be the same."""
-    plan = ImportPlan([], [], [], [], [], [])
+    plan = ImportPlan([], [], [], [], [])
     neighbours = Neighbours(near, cleaned.file.places)
     accepted = cleaned.file.accepted
     are_rounded = _are_rounded(cleaned.results)
@@ -77,8 +76,7 @@ def compare(
         elif planned.number not in accepted and (
             doubt := doubt_about(planned.after.nim, are_rounded=are_rounded)
         ):
-            row_of_doubt = RejectedRow(planned.number, doubt, (*planned.after,))
-            plan.doubted.append(row_of_doubt)
+            plan.wrong.append(RejectedRow(planned.number, doubt, planned.after))
         else:
             plan.new.append(planned)
     return plan
@@ -102,7 +100,7 @@ def _planned(
     if before is None:
         if alamat is None and file.fills_alamat:
             alamat = wording.NO_ALAMAT
-        if problem := _problem_of_new(row, file):
+        if problem := _problem_of_new(row.number, nama, alamat, file):
             return RejectedRow(row.number, problem, (nim, nama or "", alamat or ""))
         notices += (similar,) if similar else row.warnings
 
@@ -160,16 +158,14 @@ def _writes(rows: Iterable[PlannedRow]) -> list[Write]:
     ]
 
 
-def _problem_of_new(row: CleanedRow, file: CarriedFile) -> str:
-    _, nama, alamat = row[1:4]
-    if nama is None and not file.has_column("nama", row.number):
+def _problem_of_new(number: int, nama: str | None, alamat: str | None, file: CarriedFile) -> str:
+    if nama is None and not file.has_column("nama", number):
         return wording.NO_NAMA_COLUMN
-    lacks_alamat = alamat is None and not file.fills_alamat
-    if lacks_alamat and not file.has_column("alamat", row.number):
+    if alamat is None and not file.has_column("alamat", number):
         return wording.NO_ALAMAT_COLUMN
     if nama is None:
-        return wording.NEW_NEEDS_BOTH if lacks_alamat else wording.NEW_NEEDS_NAMA
-    return wording.NEW_NEEDS_ALAMAT if lacks_alamat else ""
+        return wording.NEW_NEEDS_BOTH if alamat is None else wording.NEW_NEEDS_NAMA
+    return wording.NEW_NEEDS_ALAMAT if alamat is None else ""
 
 
 def _replaced(

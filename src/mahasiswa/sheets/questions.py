@@ -24,15 +24,6 @@ class Question(NamedTuple):
         return f"{self.name}-{hashlib.sha256(asked.encode()).hexdigest()[:16]}"
 
 
-def merged(questions: Iterable[Question]) -> list[Question]:
-    """One question of each kind, with the rows of all sheets."""
-    found: dict[str, Question] = {}
-    for question in questions:
-        before = found.get(question.name, question._replace(rows=()))
-        found[question.name] = question._replace(rows=[*before.rows, *question.rows])
-    return list(found.values())
-
-
 def unanswered(
     questions: Iterable[Question], written: Collection[int], ticks: Collection[str]
 ) -> list[Question]:

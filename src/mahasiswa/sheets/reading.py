@@ -16,8 +16,8 @@ from mahasiswa.sheets.sheet_errors import SheetError, TooBig
 from mahasiswa.sheets.titles import is_header
 from mahasiswa.sheets.workbook import Workbook, read_workbook
 
-# Of all sheets that are kept; 3,000 rows of 20 columns fit.
-KEPT_MAX_CELLS, KEPT_MAX_CHARACTERS = 150_000, 600_000
+# Of all sheets that are kept, because a phone must load them: 1,000 rows of 60 columns fit.
+KEPT_MAX_CELLS, KEPT_MAX_CHARACTERS = 150_000, 450_000
 TRANSPOSED_MAX_ROWS = 100  # of a table whose titles stand in its first column
 
 
@@ -55,26 +55,25 @@ def table_of(
     reader = TableReader(choice, is_strict=not limits.keeps_all_cells)
     questions: list[Question] = []
     read = islice(chain(kept, sheets), len(names))
-    rows = _at_most(limits.rows, _rows_of(read, reader, choice, questions))
+    rows = _at_most(limits.rows, _rows_of(read, reader, questions, nim_only=choice.nim_only))
     whole_file = kept if len(kept) >= len(names) else []
     return Table(rows, reader.tables, reader.places, names, others, whole_file, questions)
 
 
 def _rows_of(
-    sheets: Iterable[Sheet],
-    reader: TableReader,
-    choice: Choice,
-    questions: list[Question],
+    sheets: Iterable[Sheet], reader: TableReader, questions: list[Question], *, nim_only: bool
 ) -> Iterator[SheetRow]:
     """The rows of all sheets, one after another. `questions` gets those about how they are read."""
     hidden: set[int] = set()
     for sheet in sheets:
         first = len(reader.tables)
-        cells, asked = answered(sheet, len(reader.places), choice.repairs)
         # A list of NIMs has lines, too, but no address that would need a boundary.
-        whole, resplit = (cells, ()) if choice.nim_only else rejoined(cells)
-        questions += [*asked, *resplit]
-        yield from reader.rows(sheet.name, whole)
+        whole, resplit = (sheet.rows, ()) if nim_only else rejoined(sheet.rows)
+        questions += [*sheet.questions, *resplit]
+        if sheet.hidden_rows and reader.is_strict:
+            questions.append(Question("tersembunyi", wording.HIDDEN_ROWS))
+        rows = reader.rows(sheet.name, whole)
+        yield from _with_notices(rows, {*sheet.hidden_rows}) if sheet.hidden_rows else rows
         for columns in reader.tables[first:]:
             hidden |= columns.roles.keys() & set(sheet.hidden_columns)
     if not reader.tables:
@@ -83,6 +82,13 @@ def _rows_of(
         letters = ", ".join(map(wording.column_letter, sorted(hidden)))
         sentence = wording.HIDDEN_COLUMNS.format(columns=letters)
         questions.append(Question("kolom-tersembunyi", sentence))
+
+
+def _with_notices(rows: Iterable[SheetRow], hidden: Collection[int]) -> Iterator[SheetRow]:
+    """The rows, each with a notice if Excel does not show it."""
+    for number, cells in rows:
+        is_hidden = number % SHEET_ROWS in hidden
+        yield number, (*cells, wording.HIDDEN_ROWS) if is_hidden else cells
 
 
 def _at_most(most: int | None, rows: Iterable[SheetRow]) -> Iterator[SheetRow]:
@@ -98,9 +104,8 @@ def _table(workbook: Workbook, limits: ReadLimits, choice: Choice) -> Table:
     bounded = (sheet._replace(rows=_at_most(limits.lines, sheet.rows)) for sheet in all_sheets)
     sheets = map(_upright, bounded) if limits.keeps_all_cells else bounded
     kept, unfinished = _kept_sheets(sheets if limits.keeps_all_cells else ())
-    if len(kept) >= len(names):
-        kept_names = {sheet.name for sheet in kept}
-        others = [name for name in others if name not in kept_names]
+    kept_names = {sheet.name for sheet in kept}
+    others = [name for name in others if name not in kept_names]
     return table_of((names, others, chain(unfinished, sheets)), kept, choice, limits)
 
 
@@ -122,21 +127,6 @@ def _kept_sheets(sheets: Iterable[Sheet]) -> tuple[list[Sheet], list[Sheet]]:
         cells -= width * len(taken)
         kept.append(sheet._replace(rows=taken))
     return kept, []
-
-
-def answered(
-    sheet: Sheet, place: int, repairs: Collection[str]
-) -> tuple[Iterator[SheetRow], Sequence[Question]]:
-    """The rows of a sheet that no repair leaves out, and its open questions, with the numbers of a whole file."""
-    left_out = {
-        number for asked in sheet.questions if asked.name in repairs for number in asked.rows
-    }
-    asked = [
-        question._replace(rows=[place * SHEET_ROWS + number for number in question.rows])
-        for question in sheet.questions
-        if question.name not in repairs
-    ]
-    return (row for row in sheet.rows if row[0] not in left_out), asked
 
 
 def _upright(sheet: Sheet) -> Sheet:

@@ -110,20 +110,19 @@ def _continued(rows: Iterable[SheetRow]) -> Changes:
     """Rows with one text and without a NIM, directly below a student: the text goes on with the one above it."""
     changes: Changes = {}
     student, last = 0, 0
-    cells_of: dict[int, Sequence[Cell]] = {}
+    whole: list[Cell] = []
 
     for number, cells in rows:
-        cells_of[number] = cells
         field = _field_of_rest(cells) if student and number == last + 1 else None
         if field is not None:
-            whole = [*changes.get(student, cells_of[student])]
-            rest = next(cell_text(cell).strip() for cell in cells if not is_blank((cell,)))
+            rest = "".join(map(cell_text, cells[:3])).strip()
             whole[field] = f"{cell_text(whole[field]).rstrip()} {rest}".strip()
             # The first one is the example of the question, so the rest comes first.
             changes[number] = (None, None, None)
             changes[student] = whole
         else:
             student = number if has_digit(cell_text(cells[0])) else 0
+            whole = list(cells)
         last = number
 
     return changes
@@ -131,8 +130,6 @@ def _continued(rows: Iterable[SheetRow]) -> Changes:
 
 def _field_of_rest(cells: Sequence[Cell]) -> int | None:
     """The place of the text that a row goes on with, if it has one text only. One in the place of the NIM is an address."""
-    if cells[1] and cells[2]:
-        return None
     filled = [field for field, cell in enumerate(cells[:3]) if not is_blank((cell,))]
     if len(filled) != 1:
         return None
@@ -222,6 +219,11 @@ def _with_degree(cells: Sequence[Cell]) -> Sequence[Cell] | None:
     return nim, whole, degrees.string[degrees.end() :]
 
 
+def _without_hidden(cells: Sequence[Cell]) -> Sequence[Cell] | None:
+    """A row that Excel does not show is left out."""
+    return (None, None, None) if wording.HIDDEN_ROWS in cells[3:] else None
+
+
 def _with_more_cells(cells: Sequence[Cell]) -> Sequence[Cell] | None:
     """A row with more cells than titles, which cannot be repaired here."""
     is_moved = wording.MORE_CELLS in cells[3:] or wording.JOINED_CELLS in cells[3:]
@@ -237,6 +239,7 @@ def _with_swallowed_lines(cells: Sequence[Cell]) -> Sequence[Cell] | None:
 
 
 _CHECKS = (
+    _Check("tersembunyi", wording.HIDDEN_ROWS, wording.WITHOUT_HIDDEN_ROWS, _each(_without_hidden)),
     _Check("kutip", wording.SWALLOWED, "", _each(_with_swallowed_lines)),
     _Check("sambung", wording.CONTINUED, wording.CONTINUE, _continued),
     _Check("gelar", wording.DEGREE, wording.MOVE_DEGREE, _each(_with_degree)),

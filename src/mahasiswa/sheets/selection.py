@@ -8,13 +8,23 @@ from typing import NamedTuple
 from mahasiswa import wording
 from mahasiswa.record import Mahasiswa
 from mahasiswa.sheets.cell_rules import clean_nim
-from mahasiswa.sheets.cells import Cell, Sheet, SheetRow, cell_text, has_digit, in_input, is_blank
-from mahasiswa.sheets.lines import NIM_MAX_DIFFERENCE, digits_in, is_no_nim, without_stamp
+from mahasiswa.sheets.cells import (
+    Cell,
+    Sheet,
+    SheetRow,
+    cell_text,
+    digits_in,
+    has_digit,
+    has_nim,
+    in_input,
+    is_blank,
+)
+from mahasiswa.sheets.lines import NIM_MAX_DIFFERENCE, is_no_nim, without_stamp
 from mahasiswa.sheets.plan import Neighbours
 from mahasiswa.sheets.questions import Question
 from mahasiswa.sheets.sheet_errors import SheetError
 from mahasiswa.sheets.signed_field import Signer, pack, unpack
-from mahasiswa.sheets.titles import fields_in, has_nim
+from mahasiswa.sheets.titles import fields_in
 
 NAMA_MAX_CHARACTERS = 60  # of a name in a notice about another record
 FORMS_MAX = 8  # parts of a line that are looked for as NIMs
@@ -143,7 +153,7 @@ def select(
 
 def dump_selection(selection: Selection, signer: Signer) -> str:
     """The field of a preview, with the NIMs that it shows. Raises SheetError if it is too large."""
-    found = [row._replace(nim=record.nim) for row, record in selection.found]
+    found = [row for row, _ in selection.found]
     missing = [row for row, _ in selection.missing]
     return pack([found, missing], "selection 1", signer)
 

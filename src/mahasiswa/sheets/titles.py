@@ -7,13 +7,12 @@ from operator import itemgetter
 from typing import Literal, NamedTuple
 
 from mahasiswa.record import Field
-from mahasiswa.sheets.cells import Cell, cell_text, has_digit, is_blank
+from mahasiswa.sheets.cells import Cell, cell_text, has_digit, has_nim
 from mahasiswa.sheets.limits import MAX_TITLES
 
 HEADER_WITHIN_ROWS = 25  # that are not blank: school files often begin with titles and a date
 # Of a cell that can be a header; looking for names in a huge cell would only cost time.
 HEADER_MAX_CHARACTERS = 100
-NIM_MIN_DIGITS = 5  # that show that a cell has a NIM
 
 # Titles that say their field and nothing else. Only letters count: `No. Mahasiswa *` is `nomahasiswa`.
 _SURE: Mapping[Field, str] = {
@@ -125,6 +124,7 @@ def _heading(column: int, cell: str) -> Heading | None:
 
 def find_titles(top: Sequence[Sequence[Cell]], *, nim_only: bool) -> tuple[int, Sequence[Cell]]:
     """The index of the first row below the titles, and the titles, of up to two rows; (0, ()) without any in `top`."""
+    # `NIM: 2300018101` is no title.
     rows = [() if nim_only and any(map(has_nim, map(cell_text, row))) else row for row in top]
     candidates = sorted([*enumerate(rows, 1), *_pairs(rows, top)], key=itemgetter(0))
     headers = [candidate for candidate in candidates if is_header(candidate[1], nim_only=nim_only)]
@@ -148,21 +148,17 @@ def _pairs(
             yield index, _combined_titles(upper, lower)
 
 
-def has_nim(text: str) -> bool:
-    """Whether a text has the digits of a NIM, as `NIM: 2300018101`: then it is no title, whatever its word says."""
-    return sum(map(str.isdigit, text)) >= NIM_MIN_DIGITS
-
-
 def _combined_titles(upper: Sequence[Cell], lower: Sequence[Cell]) -> list[Cell]:
     """The titles of two rows. A title of the upper row also belongs to the blank cells beside it, as in `Data Ayah`."""
     titles: list[Cell] = []
     group = ""
     for above, below in zip_longest(upper[:MAX_TITLES], lower[:MAX_TITLES]):
-        own = "" if is_blank((above,)) else cell_text(above)[:HEADER_MAX_CHARACTERS]
+        own = cell_text(above)[:HEADER_MAX_CHARACTERS].strip()
+        title = cell_text(below)[:HEADER_MAX_CHARACTERS].strip()
         group = own or group
-        title = cell_text(below)[:HEADER_MAX_CHARACTERS]
         is_whole = sure_fields([title]) and not _is_of_others(group.casefold())
-        titles.append(own if is_blank((below,)) else title if is_whole else f"{group} {title}")
+        joined = title if is_whole else f"{group} {title}"
+        titles.append(joined if title else own)
     return titles
 
 

@@ -4,7 +4,7 @@ import datetime as dt
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
-from itertools import accumulate, chain, islice
+from itertools import chain, islice
 from typing import BinaryIO, TypeAlias, TypeVar
 
 import python_calamine as calamine
@@ -23,7 +23,6 @@ from mahasiswa.sheets.cells import (
 from mahasiswa.sheets.file_kind import kind_of
 from mahasiswa.sheets.html_table import html_rows
 from mahasiswa.sheets.limits import MAX_SHEETS, NAME_MAX_CHARACTERS, UPLOAD_MAX_ROWS, Choice
-from mahasiswa.sheets.questions import Question
 from mahasiswa.sheets.sheet_errors import SheetError, TooBig
 from mahasiswa.sheets.titles import HEADER_WITHIN_ROWS, find_titles, is_header, sure_fields
 
@@ -115,18 +114,17 @@ def _open(file: BinaryIO) -> calamine.CalamineWorkbook:
 def _choose_sheets(
     names: Sequence[str], sheet_of: Callable[[str], calamine.CalamineSheet], *, nim_only: bool
 ) -> list[str]:
-    """All sheets with sure titles, as far as a preview takes their rows; otherwise the first one with titles, or a cell."""
+    """All sheets with sure titles, if a preview takes their rows; otherwise the first one with titles, or a cell."""
     headers = {name: _titles(sheet_of(name), nim_only=nim_only) for name in names}
     sure = [name for name, header in headers.items() if sure_fields(header) > {"nim"}]
-    heights = accumulate(sheet_of(name).height for name in sure)
-    fitting = [
-        name for name, height in zip(sure, heights, strict=True) if height <= UPLOAD_MAX_ROWS
-    ]
+    is_fitting = sum(sheet_of(name).height for name in sure) <= UPLOAD_MAX_ROWS
     titled = [name for name, header in headers.items() if is_header(header, nim_only=nim_only)]
     filled = [name for name in names if sheet_of(name).height]
     if not filled:
         raise SheetError(wording.EMPTY)
-    return (not nim_only and fitting) or [*sure, *titled, *filled][:1]
+    if sure and is_fitting and not nim_only:
+        return sure
+    return [*sure, *titled, *filled][:1]
 
 
 def _titles(sheet: calamine.CalamineSheet, *, nim_only: bool = False) -> Sequence[Cell]:
@@ -140,18 +138,12 @@ def _is_of_students(sheet: calamine.CalamineSheet) -> bool:
 
 
 def _open_sheet(file: BinaryIO, sheet: calamine.CalamineSheet, *, is_hidden: bool) -> Sheet:
-    """A sheet with the questions about what a person does not see in Excel, although it is read."""
+    """A sheet, and its parts that a person does not see in Excel."""
     height, width = (last + 1 for last in sheet.end or (-1, -1))
     marks, rows, columns = cell_marks(file, sheet.name, width)
-    questions = []
-    if is_hidden:
-        hidden = [*range(1, height + 1)], wording.WITHOUT_HIDDEN_SHEETS
-        questions.append(Question("lembar", wording.HIDDEN_SHEET, *hidden))
-    if rows:
-        skip = wording.WITHOUT_HIDDEN_ROWS
-        questions.append(Question("tersembunyi", wording.HIDDEN_ROWS, rows, skip))
+    hidden_rows = list(range(1, height + 1)) if is_hidden else rows
     hidden_columns = [number - 1 for number in columns]
-    return Sheet(sheet.name, _numbered(sheet, marks), questions, hidden_columns)
+    return Sheet(sheet.name, _numbered(sheet, marks), (), hidden_columns, hidden_rows)
 
 
 def _numbered(sheet: calamine.CalamineSheet, marks: Marks) -> Iterator[SheetRow]:

@@ -29,7 +29,6 @@ class ColumnsPart(NamedTuple):
     unread: Sequence[str]
     others: int  # columns that are not read, and not in `unread`
     choices: Sequence[Choice]
-    is_plain: bool
 
 
 def columns_parts(file: sheets.CarriedFile) -> list[ColumnsPart]:
@@ -51,7 +50,6 @@ def columns_parts(file: sheets.CarriedFile) -> list[ColumnsPart]:
             unread[:MAX_UNREAD_TITLES],
             len(unread[MAX_UNREAD_TITLES:]),
             choices if selects <= MAX_SELECTS else [],
-            columns.is_plain,
         )
         parts.append(part)
     return parts

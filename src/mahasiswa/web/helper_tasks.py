@@ -2,10 +2,12 @@
 
 import json
 import os
+import re
 import tempfile
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 from urllib.parse import unquote
 
 from starlette.responses import Response
@@ -15,7 +17,7 @@ from mahasiswa.digits import whole_number
 from mahasiswa.record import FIELDS, Field, Mahasiswa, near_key
 from mahasiswa.sheets import public as sheets
 from mahasiswa.sheets import selection as selections
-from mahasiswa.sheets.limits import KEY_CHARACTERS, MAX_TITLES
+from mahasiswa.sheets.limits import KEY_CHARACTERS
 from mahasiswa.web.forms import parse_confirmation, parse_upload, utf8, utf8_bytes
 from mahasiswa.web.helpers import PIECE_BYTES, in_messages
 from mahasiswa.web.list_query import Printout
@@ -37,8 +39,15 @@ REPEATED_MAX_BYTES = 1 << 20
 """Maximum length of a pasted text that the page of an error shows again. A longer one is left out whole, because a
 person who sends a part again would lose the other rows."""
 
+# The name of a select. Two digits are enough for MAX_TITLES.
+_is_column = re.compile(
+    rf"kolom-(?P<key>[0-9a-f]{{{KEY_CHARACTERS}}})-(?P<number>[0-9]{{1,2}})"
+).fullmatch
+
 Sent: TypeAlias = Mapping[str, Sequence[str]]
-"""The values of each field of a form. A field that was not sent has none."""
+"""The values of each field of a form. A field that was not sent has none. In that of a preview of an import `periksa` has
+a part to show with its rows, such as `baru-500` for those from index 500 on; `pakai[]` has the rows whose NIM is replaced
+by the similar one that is stored, or ALL_LOST_ZEROS; and `benar[]` the answers of questions."""
 
 Led: TypeAlias = tuple[Mapping[str, object], Iterable[bytes]]
 """What a task has led to: the head of its outcome, and the parts."""
@@ -100,27 +109,6 @@ class Task:
         return head, slices(body, PIECE_BYTES)
 
 
-class Pressed(NamedTuple):
-    """The button of a preview of an import that was pressed, and the choices beside it."""
-
-    opened: str = ""  # a part to show with its rows; `baru-500` shows those from index 500 on
-    meant: Sequence[
-        str
-    ] = ()  # rows whose NIM is replaced by the similar one that is stored, or ALL_LOST_ZEROS
-    ticks: Sequence[str] = ()  # the answers of questions
-    updates: bool = False
-
-    @classmethod
-    def of(cls, sent: Sent) -> "Pressed":
-        """Read a form."""
-        opened = "".join(sent["periksa"][-1:])
-        updates = sent["ada"][-1:] == ["perbarui"]
-        return cls(opened, sent["pakai[]"], sent["benar[]"], updates)
-
-
-NOT_PRESSED = Pressed()
-
-
 def do(task: Task) -> Led:
     """Do a task. A file or a form that cannot be read leads to a page that says so, and so does a page that is too long."""
     try:
@@ -144,7 +132,7 @@ def preview(task: Task) -> Led:
     """The preview of an import, or of a selection."""
     cleaned = _cleaned(task)
     if task.head["purpose"] == "impor":
-        return _import_preview(task, cleaned)
+        return _import_preview(task, cleaned, defaultdict(list))
     if not cleaned.columns_problem:
         return _selected(task, selections.clean_nims(cleaned.rows))
     lines = selections.lines_of(cleaned.file.sheets)
@@ -196,38 +184,35 @@ def print_selected(task: Task) -> Led:
 def _confirm_import(task: Task) -> Led:
     sent = _confirmation(task)
     alert, cleaned = _repaired(sent, task)
-    pressed = Pressed.of(sent)
-    if pressed.opened == "belum":
+    opened, meant = sent["periksa"], sent["pakai[]"]
+    if opened == ["belum"]:
         return _rest(task, cleaned)
-    if pressed.opened and not pressed.meant:
-        return _import_preview(task, cleaned, pressed, alert)
-    if alert or pressed.meant or cleaned.columns_problem:
-        return _import_preview(task, cleaned, pressed, alert or "chosen")
-    return _import(task, cleaned, pressed)
+    if opened and not meant:
+        return _import_preview(task, cleaned, sent, alert)
+    if alert or meant or cleaned.columns_problem:
+        return _import_preview(task, cleaned, sent, alert or "repaired")
+    return _import(task, cleaned, sent)
 
 
-def _import(task: Task, cleaned: sheets.CleanedFile, pressed: Pressed) -> Led:
+def _import(task: Task, cleaned: sheets.CleanedFile, sent: Sent) -> Led:
     """The changes of the button to save; or a preview if records have changed since, or a question is open."""
     plan = sheets.compare(cleaned, task.find(cleaned.nims()))
-    writes = sheets.confirmed_writes(cleaned.file, plan, update=pressed.updates)
+    updates = sent["ada"][-1:] == ["perbarui"]
+    writes = sheets.confirmed_writes(cleaned.file, plan, update=updates)
     if writes is None or task.head["has_changed"]:
-        return _import_preview(task, cleaned, pressed, "changed")
-    changed = plan.changed if pressed.updates else []
+        return _import_preview(task, cleaned, sent, "changed")
+    changed = plan.changed if updates else []
     written = {row.number for row in plan.new + changed}
     questions = [*cleaned.questions, *plan.questions]
-    if writes and sheets.unanswered(questions, written, pressed.ticks):
-        return _import_preview(task, cleaned, pressed, "asked")
+    if writes and sheets.unanswered(questions, written, sent["benar[]"]):
+        return _import_preview(task, cleaned, sent, "asked")
     return {"kind": "rows"}, in_messages((*record, expected) for record, expected in writes)
 
 
 def _rest(task: Task, cleaned: sheets.CleanedFile) -> Led:
     """The rows that no button writes, as a workbook, so that a person can repair them later."""
     plan = sheets.compare(cleaned, task.find(cleaned.nims()))
-    cells_of = dict(cleaned.rows)
-    rows = []
-    for row in sorted(plan.wrong + plan.doubted):
-        cells = map(sheets.in_input, cells_of[row.number][:3])
-        rows.append((*cells, row.problem))
+    rows = [(*row.cells, row.problem) for row in plan.wrong]
     headers = task.pages.download_headers(REST_NAME)
     media_type = sheets.EXPORTS[".xlsx"].media_type
     workbook = sheets.rest_as_xlsx(rows)
@@ -314,23 +299,21 @@ def _cleaned(task: Task) -> sheets.CleanedFile:
         return sheets.clean_table(table, name, choice.columns)
 
 
-def _import_preview(
-    task: Task, cleaned: sheets.CleanedFile, pressed: Pressed = NOT_PRESSED, alert: Alert = ""
-) -> Led:
+def _import_preview(task: Task, cleaned: sheets.CleanedFile, sent: Sent, alert: Alert = "") -> Led:
     """The preview of these rows after a button was pressed."""
     nims = cleaned.nims()
     stored, near = _existing_and_near(task, nims)
     plan = sheets.compare(cleaned, stored, near)
-    if pressed.meant:
-        cleaned = _as_meant(cleaned, plan, pressed.meant)
+    if meant := sent["pakai[]"]:
+        cleaned = _as_meant(cleaned, plan, meant)
         stored |= {record.nim: record for record in near}
         plan = sheets.compare(cleaned, stored, near)
 
-    part, _, start = pressed.opened.partition("-")
+    part, _, start = "".join(sent["periksa"][-1:]).partition("-")
     absentees = task.absentees(set(nims), ABSENTEES_MAX_ROWS) if part == "sisa" else []
     (total,) = task.ask("total")
-    shown = sheets.with_shown_changes(cleaned.file, plan)
-    file, data = sheets.dump(cleaned.versions(shown), task)
+    file = sheets.with_shown_changes(cleaned.file, plan)
+    data = sheets.dump(file, task)
     preview = PreviewPage(
         file,
         cleaned,
@@ -342,7 +325,7 @@ def _import_preview(
         opened=part,
         start=whole_number(start) or 0,
         alert=alert,
-        ticks=pressed.ticks,
+        ticks=sent["benar[]"],
     )
     return task.shown(task.pages.preview(preview))
 
@@ -388,24 +371,22 @@ def _existing_and_near(
 
 
 def _repaired(sent: Sent, signer: sheets.Signer) -> tuple[Alert, sheets.CleanedFile]:
-    """The rows of a preview's form with its repairs, and their kind, if there are any. Raise SheetError."""
+    """The rows of a preview's form with its repairs, and whether there are any. Raise SheetError."""
     carried = sheets.load("".join(sent["data"]), signer)
     cleaned = sheets.clean_again(carried)
     file = cleaned.file
     names = sent["lembar"]
     if sent["semua"]:
         names = [sheet.name for sheet in file.sheets]
-    choice = _chosen(sent, names)._replace(repairs=sent["perbaiki[]"])
+    choice = _chosen(sent, names)
     accepted = _numbers(sent["benar[]"])
     left_out = dict.fromkeys(_numbers(sent["lewati[]"]), sheets.LEFT_OUT)
     typed = {**_inputs(sent, "nim[]", "nama[]", "alamat[]"), **left_out}
     fills_alamat = bool(sent["isi"])
-    repaired = sheets.repaired(cleaned, choice, typed, accepted, fills_alamat=fills_alamat)
-    if repaired == file:
-        return "", cleaned
-    before = (file.typed, file.accepted, file.repairs)
-    after = (repaired.typed, repaired.accepted, repaired.repairs)
-    return "chosen" if after == before else "repaired", sheets.clean_again(repaired)
+    repaired = sheets.repaired(
+        cleaned, choice, typed, accepted, sent["perbaiki[]"], fills_alamat=fills_alamat
+    )
+    return ("", cleaned) if repaired == file else ("repaired", sheets.clean_again(repaired))
 
 
 def _inputs(sent: Sent, *names: str) -> Mapping[int, Sequence[str]]:
@@ -419,14 +400,10 @@ def _chosen(sent: Sent, names: Sequence[str], *, nim_only: bool = False) -> shee
     """The sheets and the columns that a person has chosen: a field `kolom-KEY-N` for column N of the tables with a key."""
     chosen: dict[str, dict[int, Field]] = {}
     for name, values in sent.items():
-        kind, _, place = name.partition("-")
-        key, _, number = place.partition("-")
-        column = whole_number(number)
-        if kind != "kolom" or column is None or column >= MAX_TITLES:
-            continue
-        roles = chosen.setdefault(key[:KEY_CHARACTERS], {})
-        roles.update((column, field) for field in FIELDS if field == values[-1])
-    names = [name for name in names if len(name) <= sheets.NAME_MAX_CHARACTERS]
+        if column := _is_column(name):
+            roles = chosen.setdefault(column["key"], {})
+            number = int(column["number"])
+            roles.update((number, field) for field in FIELDS if field == values[-1])
     return sheets.Choice(names, chosen, nim_only)
 
 

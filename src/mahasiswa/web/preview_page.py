@@ -15,7 +15,7 @@ from mahasiswa.web.columns_page import ColumnsPart, columns_parts
 
 Row = TypeVar("Row", sheets.PlannedRow, sheets.RejectedRow)
 
-Alert = Literal["", "changed", "asked", "repaired", "chosen"]
+Alert = Literal["", "changed", "asked", "repaired"]
 """The reason to show a preview again: records have changed since, a question is open, or a repair or a choice is new."""
 
 FIRST_ROWS = 10  # of a table, which are visible at first; the others are folded
@@ -76,7 +76,7 @@ class PreviewPage:
         """
         plan = self.plan
         numbers = {row.number for row in (*plan.new, *plan.changed)}
-        rejected = plan.wrong + plan.doubted + plan.skipped
+        rejected = plan.wrong + plan.skipped
         numbers |= {row.number for row in rejected}
         questions = [*self.cleaned.questions, *plan.questions]
         shown = sheets.unanswered(questions, numbers, ())
@@ -92,7 +92,7 @@ class PreviewPage:
             has_its_titles = titles == [list(wording.HEADER)]
             is_template = has_its_titles and file.read_sheets == [wording.TEMPLATE_SHEET]
             return wording.TEMPLATE_EMPTY if is_template else wording.NO_ROWS
-        has_row = self._accepted or plan.doubted
+        has_row = self._accepted or any(row.problem in wording.DOUBTS for row in plan.wrong)
         return self.missing_column or ("" if has_row else wording.NO_ROW_TO_SAVE)
 
     @property
@@ -125,7 +125,7 @@ class PreviewPage:
     @property
     def offers_absentees(self) -> bool:
         """Whether the file is so complete that a person may want to delete the records that it lacks."""
-        has_doubt = self.plan.wrong or self.plan.doubted or self.checked_rows
+        has_doubt = self.plan.wrong or self.checked_rows
         is_nearly_complete = 0 < 2 * self.absent <= self.total
         return bool(self.cleaned.results) and not has_doubt and is_nearly_complete
 
@@ -133,11 +133,6 @@ class PreviewPage:
     def columns(self) -> list[ColumnsPart]:
         """The columns of the tables."""
         return columns_parts(self.file)
-
-    @property
-    def has_plain_columns(self) -> bool:
-        """Whether nobody needs to look at the columns."""
-        return all(part.is_plain for part in self.columns)
 
     @property
     def checked_rows(self) -> int:
@@ -186,9 +181,10 @@ class PreviewPage:
     @cached_property
     def _left(self) -> list[sheets.RejectedRow]:
         """The rows that are not saved as they are, by their numbers."""
-        rows = sorted(self.plan.wrong + self.plan.doubted)
-        were_changed = self.cleaned.file.changed if self.alert == "changed" else ()
-        gone = set(were_changed)
+        rows = self.plan.wrong
+        if self.alert != "changed":
+            return rows
+        gone = set(self.cleaned.file.changed)
         return [row._replace(problem=wording.GONE) if row.number in gone else row for row in rows]
 
     @cached_property

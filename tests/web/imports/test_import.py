@@ -279,7 +279,7 @@ def tampered(field: str, key: str, **inputs: object) -> str:
     file = sheets.load(field, signer)
     if "roles" in inputs:
         inputs = {"chosen_columns": {file.tables[0].key: inputs["roles"]}}
-    return sheets.dump([file._replace(**inputs)], signer)[1]  # type: ignore[arg-type]
+    return sheets.dump(file._replace(**inputs), signer)  # type: ignore[arg-type]
 
 
 INPUTS: dict[str, dict[str, object] | str] = {

@@ -208,7 +208,7 @@ TEXTS: dict[str, tuple[str, str, int, str]] = {
 ALL = (HEADER, *PEOPLE)
 FILES: dict[str, tuple[bytes, str, int, str]] = {
     "hidden rows": (hidden_rows(), "right", 3, "tersembunyi"),
-    "a hidden sheet": (hidden_rows("hidden"), "right", 3, "Keluar, baris 1–2: Lembar ini tersembunyi"),
+    "a hidden sheet": (hidden_rows("hidden"), "right", 3, "Keluar, baris 2: Baris ini tersembunyi"),
     "a sheet that Excel does not offer": (hidden_rows("veryHidden"), "right", 3, "tersembunyi"),
     "titles in the first column": (by_openpyxl(*zip(*ALL, strict=True)), "right", 2, "diputar"),
     "flat XML of Excel": (spreadsheetml(), "right", 1, ""),

@@ -160,7 +160,7 @@ def test_a_wrong_row_is_repaired_in_the_preview(importer: Importer, button: str)
     assert preview.counts == {"Baru": 1, "Perlu diperbaiki": 2}
     fields = repaired(preview, nim=["120000000001", ""], periksa=[])
     again = importer.shown(importer.site.post(SAVE, [*fields, (button, "lewati")]))
-    assert again.status.startswith("Perbaikan Anda sudah diperiksa. Belum ada yang disimpan.")
+    assert again.status.startswith("Perubahan Anda sudah diperiksa. Belum ada yang disimpan.")
     budi = (3, "120000000001", ("Budi", "Bantul"), None)
     assert again.new == [(2, "1", ("Ani", "Solo"), None), budi]
     assert again.wrong == ["Baris 4: NIM kosong. Isi NIM-nya. Eko · Sleman"]
@@ -482,7 +482,7 @@ def test_one_button_restores_all_lost_zeros(importer: Importer, other: Database)
     )
     assert short.startswith("Baris 303: NIM ini lebih pendek daripada NIM lain (10 digit).")
     again = importer.shown(importer.site.post(SAVE, {"data": preview.data, "pakai[]": "nol"}))
-    assert again.status.startswith("Pilihan Anda sudah diperiksa. Belum ada yang disimpan.")
+    assert again.status.startswith("Perubahan Anda sudah diperiksa. Belum ada yang disimpan.")
     assert again.counts == {"Baru": 2, "Berubah": 300, "Perlu diperiksa": 2}
     importer.save(again, "perbarui", ticks=True)
     assert importer.records()[:300] == [(f"0{nim}", nama, alamat) for nim, nama, alamat in rows]
@@ -784,7 +784,7 @@ def test_a_row_to_check_has_inputs_once(importer: Importer) -> None:
             ("baris[]", "nim[]", "nama[]", "alamat[]"), (cells[0], *new, cells[3]), strict=True
         )
     again = importer.shown(importer.site.post(SAVE, sent))
-    assert again.status.startswith("Perbaikan Anda sudah diperiksa.")
+    assert again.status.startswith("Perubahan Anda sudah diperiksa.")
     assert ("1234", ("Dewi", "Wates")) in [(row.nim, row.after) for row in again.new]
     assert [row.text() for row in again.tree.css(".summary .zero dd")] == ["0"] * 3
     assert again.tree.css(".summary a")[0].attributes["href"] == "#baru"
