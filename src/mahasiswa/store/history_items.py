@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from contextvars import ContextVar
 from datetime import datetime
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self, TypeAlias
 
 from mahasiswa.digits import whole_number
 from mahasiswa.record import Mahasiswa
@@ -93,21 +93,21 @@ class Entry(NamedTuple):
         return "add" if self.before is None else "delete" if self.after is None else "edit"
 
     @property
+    def added(self) -> Mahasiswa | None:
+        """The record that it added, if it is an addition."""
+        return None if self.before else self.after
+
+    @property
     def is_blank(self) -> bool:
         """Whether it added a record with a blank text."""
-        return (
-            self.before is None and self.after is not None and not all(map(str.strip, self.after))
-        )
+        return bool(self.added and not all(map(str.strip, self.added)))
 
     @property
     def is_swapped(self) -> bool:
         """Whether it added a record whose nim has no digit, and whose nama has at least five."""
-        added = self.after if self.before is None else None
-        return (
-            added is not None
-            and not any(map(str.isdigit, added.nim))
-            and sum(map(str.isdigit, added.nama)) >= 5
-        )
+        if not self.added or any(map(str.isdigit, self.added.nim)):
+            return False
+        return sum(map(str.isdigit, self.added.nama)) >= 5
 
 
 class Batch(NamedTuple):
@@ -132,6 +132,10 @@ class Batch(NamedTuple):
         return key_of(self.id, self.moment)
 
 
+Item: TypeAlias = Entry | Batch
+"""An item of the history: the change of one record, or a batch of them."""
+
+
 class HistoryPage(NamedTuple):
     """One page of the history, newest first, and the number of all its items. All are of one moment.
 
@@ -139,9 +143,9 @@ class HistoryPage(NamedTuple):
     """
 
     total: int
-    items: Sequence[Entry | Batch]
+    items: Sequence[Item]
     head: Batch | None = None
-    last: Entry | Batch | None = None
+    last: Item | None = None
 
 
 class Conflict(NamedTuple):
@@ -151,8 +155,8 @@ class Conflict(NamedTuple):
     current: Mahasiswa | None
 
 
-def item_of(row: Sequence[Any]) -> Entry | Batch:
-    """An item of the history from the columns that both engines select: those of a batch, then those of its entry.
+def item_of(row: Sequence[Any]) -> Item:
+    """An item from the columns that both engines select: those of a batch, then those of its entry.
 
     If a batch has changed a nim, its entry is the addition, and the column before it is the old nim.
     """
@@ -174,32 +178,19 @@ def item_of(row: Sequence[Any]) -> Entry | Batch:
     )
 
 
-class EntryRow(NamedTuple):
-    """The columns of an entry, as the statements of both engines select them."""
-
-    id: int
-    moment: str
-    oleh: str | None
-    nim: str
-    nama_before: str | None
-    alamat_before: str | None
-    nama_after: str | None
-    alamat_after: str | None
-
-
 def entry_of(columns: Sequence[Any]) -> Entry:
-    row = EntryRow._make(columns)
-    before = record_of(row.nim, row.nama_before, row.alamat_before)
-    after = record_of(row.nim, row.nama_after, row.alamat_after)
-    return Entry(row.id, datetime.fromisoformat(row.moment), before, after, oleh=row.oleh)
+    """An entry from its columns: nim, then nama and alamat before and after, stand last."""
+    number, moment, oleh, nim, nama_before, alamat_before, nama_after, alamat_after = columns
+    before = record_of(nim, nama_before, alamat_before)
+    after = record_of(nim, nama_after, alamat_after)
+    return Entry(number, datetime.fromisoformat(moment), before, after, oleh=oleh)
 
 
 def conflict_of(row: Sequence[Any]) -> Conflict:
-    """A conflict from the columns of an entry, and nama and alamat of its record."""
-    *columns, nama, alamat = row
-    entry = EntryRow._make(columns)
-    return Conflict(entry_of(entry), record_of(entry.nim, nama, alamat))
+    """A conflict from the columns of an entry, and those of its record, which are NULL if there is none."""
+    return Conflict(entry_of(row[:-3]), record_of(*row[-3:]))
 
 
-def record_of(nim: str, nama: str | None, alamat: str | None) -> Mahasiswa | None:
-    return None if nama is None or alamat is None else Mahasiswa(nim, nama, alamat)
+def record_of(*texts: Any) -> Mahasiswa | None:  # noqa: ANN401 - columns
+    """A record from its columns, or None if its texts are NULL."""
+    return None if None in texts else Mahasiswa(*texts)

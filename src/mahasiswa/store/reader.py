@@ -16,22 +16,23 @@ from functools import wraps
 from itertools import chain, takewhile
 from operator import eq, itemgetter
 from sys import getsizeof
-from typing import Any, Concatenate, Literal, NamedTuple, ParamSpec, TypeAlias, TypeVar
+from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeAlias, TypeVar
 
-from mahasiswa.record import Field, Mahasiswa, near_nims, slips
+from mahasiswa.record import Mahasiswa, near_nims, slips
 from mahasiswa.store import folding
 from mahasiswa.store.history_items import (
     Batch,
     Days,
     Entry,
     HistoryPage,
+    Item,
     ItemKey,
     ItemKind,
     entry_of,
     item_of,
 )
 from mahasiswa.store.queries import Query, Suspicion
-from mahasiswa.store.shared_sql import DAYS, SIGNING_KEY, Parameters, SharedSQL
+from mahasiswa.store.shared_sql import SIGNING_KEY, Parameters, SharedSQL
 from mahasiswa.store.spelling import corrections, same_sound
 from mahasiswa.store.store_errors import Unavailable
 from mahasiswa.work import PAGE_MAX_BYTES, slices
@@ -66,7 +67,7 @@ class Snapshot(NamedTuple):
     version: Version | None
     total: int
     packed: bytes | None
-    last: Entry | Batch | None = None
+    last: Item | None = None
 
 
 class Hits(NamedTuple):
@@ -77,7 +78,7 @@ class Hits(NamedTuple):
 
     total: int
     records: Sequence[Mahasiswa]
-    last: Entry | Batch | None = None
+    last: Item | None = None
 
 
 class Biography(NamedTuple):
@@ -100,6 +101,14 @@ T = TypeVar("T")
 Rows: TypeAlias = Sequence[Sequence[Any]]
 Steps: TypeAlias = Generator[tuple[str, Parameters], Rows, T]
 """Work on the database. Each step is an SQL statement with its parameters, and gets its rows."""
+
+Begin: TypeAlias = Callable[[], Steps[T]]
+"""Begins the steps, and begins them again if a transaction must be repeated."""
+
+Counted: TypeAlias = Sequence[tuple[str, int]]
+"""Searches, each with the number of records that it finds."""
+
+Compare: TypeAlias = Callable[[Sequence[str], Sequence[str]], Sequence[str]]
 
 
 def in_transaction(
@@ -125,7 +134,7 @@ class Reader(ABC):
         self.sql = sql
 
     @abstractmethod
-    async def run(self, steps: Callable[[], Steps[T]]) -> T:
+    async def run(self, steps: Begin[T]) -> T:
         """Do the steps in one transaction that only reads. They may be done again if the connection breaks."""
 
     @abstractmethod
@@ -172,40 +181,35 @@ class Reader(ABC):
             rows[0][0], [Mahasiswa._make(row[1:]) for row in rows if row[1] is not None], last
         )
 
-    async def spellings(self, query: Query, limit: int) -> Sequence[tuple[str, int]]:
+    async def spellings(self, query: Query, limit: int) -> Counted:
         """At most `limit` other searches that resemble one without a hit, with the number of records that each finds.
 
         For a search without letters these are nims. Otherwise they have other words of the list, or parts of the search.
         """
-        words = folding.words(query.cari)
         if not any(map(str.isalpha, query.cari)):
             typed = "".join(query.cari.split())
             nims = list(await self.find(slips(typed)))
             return await self._counted(nims[:limit], query.di)
-        if query.di == "nim" or not words:
-            return []
-        spellings = await self._words(CORRECTING_TEXTS)
-        likely = await asyncio.to_thread(corrections, words, spellings)
-        return (await self._counted(likely, query.di))[:limit]
+        return (await self._alike(query, corrections, CORRECTING_TEXTS))[:limit]
 
-    async def same_sound(self, query: Query, limit: int) -> Sequence[tuple[str, int]]:
+    async def same_sound(self, query: Query, limit: int) -> Counted:
         """At most `limit` searches with a word of the same sound, each with the number of records that it finds."""
-        words = folding.words(query.cari)
-        if query.di == "nim" or folding.quoted.search(query.cari):
+        if folding.quoted.search(query.cari):
             return []
-        spellings = await self._words(SOUNDING_TEXTS)
-        likely = await asyncio.to_thread(same_sound, words, spellings)
-        counted = await self._counted(likely, query.di)
+        counted = await self._alike(query, same_sound, SOUNDING_TEXTS)
         return sorted(counted, key=itemgetter(1), reverse=True)[:limit]
 
-    async def _words(self, texts: Parameters) -> Sequence[str]:
-        """The words of so many names and addresses, the most frequent first."""
+    async def _alike(self, query: Query, compare: Compare, texts: Parameters) -> Counted:
+        """The searches that `compare` makes of a search and the words of so many names and addresses, counted."""
+        if query.di == "nim":
+            return []
         rows = await self._rows(self.sql.words, texts)
-        return [word for (word,) in rows]
+        spellings = [word for (word,) in rows]
+        words = folding.words(query.cari)
+        likely = await asyncio.to_thread(compare, words, spellings)
+        return await self._counted(likely, query.di)
 
-    async def _counted(
-        self, searches: Sequence[str], di: Field | Literal[""]
-    ) -> Sequence[tuple[str, int]]:
+    async def _counted(self, searches: Sequence[str], di: str) -> Counted:
         """Each search with the number of records that it finds, without those that find none."""
         if not searches:
             return []
@@ -219,15 +223,14 @@ class Reader(ABC):
         ((key,),) = await self._rows(SIGNING_KEY, {})
         return bytes.fromhex(key)
 
-    async def clock(self) -> tuple[str, bool, bool]:
+    async def clock(self) -> Sequence[Any]:
         """The moment when the clock was noted, whether it had leapt then, and whether to purge now."""
-        ((noted, has_leapt, is_due),) = await self._rows(self.sql.clock, {})
-        return noted, has_leapt, is_due
+        (clock,) = await self._rows(self.sql.clock, {})
+        return clock
 
-    async def prefixes(self, length: int, limit: int) -> Sequence[tuple[str, int]]:
+    async def prefixes(self, length: int, limit: int) -> Rows:
         """The beginnings of nims, folded and of that length, each with the number of its records; at most `limit`."""
-        rows = await self._rows(self.sql.prefixes, {"length": length, "limit": limit})
-        return [(prefix, count) for prefix, count in rows]
+        return await self._rows(self.sql.prefixes, {"length": length, "limit": limit})
 
     async def common_length(self) -> int:
         """The number of first characters that all nims share, folded. A nim without letters and digits does not count."""
@@ -264,12 +267,11 @@ class Reader(ABC):
         """
         sql = self.sql
         first, end = map(sql.moment, days) if days else (None, None)
-        parameters = {"kind": kind, "first": first, "end": end}
+        filters = {"kind": kind, "first": first, "end": end, "nim": cari.replace("\0", "")}
         (counted, items), terms = sql.written(Query(cari), sql.count_items, sql.items)
-        ((total,),) = yield counted, parameters | terms
-
-        page = {"limit": limit, "offset": offset, "nim": cari.replace("\0", "")}
-        rows = yield items, parameters | terms | page
+        parameters = {**filters, **terms, "limit": limit, "offset": offset}
+        ((total,),) = yield counted, parameters
+        rows = yield items, parameters
         last = yield from shown_item(sql, change)
         return HistoryPage(total, list(map(item_of, rows)), last=last)
 
@@ -280,10 +282,9 @@ class Reader(ABC):
         """At most `limit` entries of a batch, by nim, from `offset` on. `cari` and `change` are those of `history`."""
         sql = self.sql
         (counted, entries), terms = sql.written(Query(cari), sql.count_entries, sql.entries)
-        parameters = {"batch": batch, **terms}
+        parameters = {"batch": batch, **terms, "limit": limit, "offset": offset}
         ((total,),) = yield counted, parameters
-
-        rows = yield entries, {"limit": limit, "offset": offset, **parameters}
+        rows = yield entries, parameters
         heads = map(item_of, (yield sql.item, {"id": batch}))
         head = next((item for item in heads if isinstance(item, Batch)), None)
         last = yield from shown_item(sql, change)
@@ -294,13 +295,12 @@ class Reader(ABC):
         """All that is known of the record with that nim."""
         record = yield from one(self.sql, self.sql.find, nim)
         rows = yield self.sql.entries_of, self.sql.of(nim)
-        entries = map(entry_of, rows)
+        entries = list(map(entry_of, rows))
         items = map(item_of, (yield self.sql.silent, {}))
         silent = [item for item in items if isinstance(item, Batch)]
-        ((days,),) = yield DAYS, {}
-        ((oldest,),) = yield self.sql.oldest, {}
-        since = datetime.fromisoformat(oldest) if oldest else None
-        return Biography(record, list(entries), silent, days, since)
+        ((days, oldest),) = yield self.sql.kept, {}
+        since = oldest and datetime.fromisoformat(oldest)
+        return Biography(record, entries, silent, days, since)
 
     async def nims(self, cari: str, limit: int) -> Sequence[str]:
         """At most `limit` nims whose record or history has every word of `cari`, in order."""
@@ -314,7 +314,7 @@ class Reader(ABC):
         return next((new for (new,) in rows), None)
 
     @in_transaction
-    def last(self, change: ItemKey | None = None) -> Steps[Entry | Batch | None]:
+    def last(self, change: ItemKey | None = None) -> Steps[Item | None]:
         """The newest item of the history, or with `change` that item, as in Hits."""
         return (yield from shown_item(self.sql, change))
 
@@ -330,7 +330,7 @@ class Reader(ABC):
         return (yield statement, parameters)
 
 
-def shown_item(sql: SharedSQL, change: ItemKey | None) -> Steps[Entry | Batch | None]:
+def shown_item(sql: SharedSQL, change: ItemKey | None) -> Steps[Item | None]:
     """The newest item of the history, or with `change` that one, unless it is unknown, expired or undone.
 
     An entry whose record is not as after the change has no warning.
@@ -341,45 +341,36 @@ def shown_item(sql: SharedSQL, change: ItemKey | None) -> Steps[Entry | Batch | 
     item = item_of(rows[0]) if rows else None
     if item is None or item.key != change:
         return None
-    entry = item.only if isinstance(item, Batch) else item
-    record = entry and (entry.after or entry.before)
-    if entry and record:
-        current = yield from one(sql, sql.find_raw, record.nim)
-        stands = current == entry.after
-    else:
-        stands = isinstance(item, Batch) and item.left > 0
     ((is_undone,),) = yield sql.is_undone, {"id": item.id}
-    if is_undone and not stands:
-        return None
     if isinstance(item, Batch):
-        return item
-    if not stands:
-        return item._replace(stands=False)
+        return item if item.left or not is_undone else None
+    record = item.after or item.before
+    current = (yield from one(sql, sql.find_raw, record.nim)) if record else None
+    if current != item.after:
+        return None if is_undone else item._replace(stands=False)
     item = yield from _with_similar(sql, item)
-    return (yield from _with_doubt(sql, item)) if isinstance(item, Entry) else item
+    return (yield from _with_doubt(sql, item))
 
 
-def last_item(sql: SharedSQL) -> Steps[Entry | Batch | None]:
+def last_item(sql: SharedSQL) -> Steps[Item | None]:
     """The newest item of the history, or None if there is none."""
     rows = yield sql.item, {"id": None}
-    return (yield from _with_similar(sql, item_of(rows[0]))) if rows else None
+    item = item_of(rows[0]) if rows else None
+    return (yield from _with_similar(sql, item)) if isinstance(item, Entry) else item
 
 
-def _with_similar(sql: SharedSQL, item: Entry | Batch) -> Steps[Entry | Batch]:
-    """The item; if it added a record, with another one that is `near` or its `twin`."""
-    if not (isinstance(item, Entry) and item.before is None and item.after):
-        return item
-    nim, nama, alamat = item.after
-    nims = near_nims(nim)
-    rows = yield sql.find_shown, sql.of(*nims, *slips(nim))
-    found = next(
-        (other for other in map(Mahasiswa._make, rows) if other.nim in nims or other.nama == nama),
-        None,
-    )
-    if found:
-        return item._replace(near=found)
-    rows = yield sql.twin, {"nim": nim, "nama": nama, "alamat": alamat}
-    return item._replace(twin=next(map(Mahasiswa._make, rows), None))
+def _with_similar(sql: SharedSQL, entry: Entry) -> Steps[Entry]:
+    """The entry; if it added a record, with another one that is `near` or its `twin`."""
+    record = entry.added
+    if not record:
+        return entry
+    nims = near_nims(record.nim)
+    rows = yield sql.find_shown, sql.of(*nims, *slips(record.nim))
+    for other in map(Mahasiswa._make, rows):
+        if other.nim in nims or other.nama == record.nama:
+            return entry._replace(near=other)
+    rows = yield sql.twin, record._asdict()
+    return entry._replace(twin=next(map(Mahasiswa._make, rows), None))
 
 
 def one(sql: SharedSQL, statement: str, nim: str) -> Steps[Mahasiswa | None]:
@@ -390,8 +381,8 @@ def one(sql: SharedSQL, statement: str, nim: str) -> Steps[Mahasiswa | None]:
 
 def _with_doubt(sql: SharedSQL, entry: Entry) -> Steps[Entry]:
     """The entry; if it added a record that nothing else warns of, with a `twin` that is written otherwise, or its `doubt`."""
-    record = entry.after
-    if entry.before or not record or entry.near or entry.twin:
+    record = entry.added
+    if not record or entry.near or entry.twin:
         return entry
     key = folding.key(record)
     length = len(record.nama + record.alamat)

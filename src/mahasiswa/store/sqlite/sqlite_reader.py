@@ -15,6 +15,7 @@ from mahasiswa.store import Query, Snapshot, Version, folding
 from mahasiswa.store.reader import (
     READ_ROWS,
     SNAPSHOT_MAX_BYTES,
+    Begin,
     Reader,
     Steps,
     last_item,
@@ -55,7 +56,7 @@ class SQLiteReader(Reader):
         self._report_damage = report_damage
         self._idle: list[apsw.Connection] = []
 
-    async def run(self, steps: Callable[[], Steps[T]]) -> T:
+    async def run(self, steps: Begin[T]) -> T:
         def read(db: apsw.Connection) -> T:
             with savepoint(db):
                 return take(db, steps())
@@ -144,17 +145,17 @@ def _fold(text: bytes) -> str:
 
 def take(db: apsw.Connection, steps: Steps[T]) -> T:
     """Do the steps on a connection. Bytes that are not UTF-8 are replaced in texts."""
+    rows: Any = None
     try:
-        statement, parameters = next(steps)
         while True:
-            rows = fetch(db.execute(statement, parameters))
-            decoded = [
-                [text.decode(errors="replace") if isinstance(text, bytes) else text for text in row]
-                for row in rows
-            ]
-            statement, parameters = steps.send(decoded)
+            statement, parameters = steps.send(rows)
+            rows = [list(map(_decoded, row)) for row in fetch(db.execute(statement, parameters))]
     except StopIteration as end:
         return cast("T", end.value)
+
+
+def _decoded(cell: object) -> object:
+    return cell.decode(errors="replace") if isinstance(cell, bytes) else cell
 
 
 def take_named(db: apsw.Connection, steps: Steps[T]) -> T:

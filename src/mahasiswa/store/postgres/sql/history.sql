@@ -174,8 +174,13 @@ FROM mahasiswa_history AS i
 WHERE i.kind IN ('import', 'restore')
   AND i.is_silent ORDER BY i.id
 
--- name: oldest
-SELECT to_char(min(moment) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') FROM mahasiswa_history
+-- name: kept
+-- For how many days the history is kept, and its oldest moment.
+SELECT days, (
+  SELECT to_char(min(moment) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')
+  FROM mahasiswa_history
+)
+FROM mahasiswa_history_state
 
 -- name: entries
 -- The entries of a batch. If its head was purged, its entries are not shown.

@@ -50,7 +50,7 @@ WHERE e.batch = :item
 -- the change, and the number of such entries.
 SELECT count(*) OVER (), e.id, to_char(e.moment AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'), e.oleh, e.nim,
   e.nama_before, e.alamat_before, e.nama_after, e.alamat_after,
-  m.nama, m.alamat
+  m.nim, m.nama, m.alamat
 FROM mahasiswa_history AS e LEFT JOIN mahasiswa AS m ON m.nim = e.nim
 WHERE e.id = :item
   AND (m.nama, m.alamat) IS DISTINCT FROM (e.nama_after, e.alamat_after)
@@ -72,6 +72,7 @@ SELECT count(*) OVER (), e.id, to_char(e.moment AT TIME ZONE 'UTC', 'YYYY-MM-DD"
     THEN substr(e.nama_after, 1, :SHOWN_MAX_CHARACTERS - 1) || '…' ELSE e.nama_after END,
   CASE WHEN length(e.alamat_after) > :SHOWN_MAX_CHARACTERS
     THEN substr(e.alamat_after, 1, :SHOWN_MAX_CHARACTERS - 1) || '…' ELSE e.alamat_after END,
+  m.nim,
   CASE WHEN length(m.nama) > :SHOWN_MAX_CHARACTERS
     THEN substr(m.nama, 1, :SHOWN_MAX_CHARACTERS - 1) || '…' ELSE m.nama END,
   CASE WHEN length(m.alamat) > :SHOWN_MAX_CHARACTERS

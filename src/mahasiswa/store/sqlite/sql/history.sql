@@ -166,8 +166,9 @@ FROM mahasiswa_history AS i
 WHERE i.kind IN ('import', 'restore')
   AND NOT EXISTS (SELECT 1 FROM mahasiswa_history AS s WHERE s.batch = i.id) ORDER BY i.id
 
--- name: oldest
-SELECT min(moment) FROM mahasiswa_history
+-- name: kept
+-- For how many days the history is kept, and its oldest moment.
+SELECT days, (SELECT min(moment) FROM mahasiswa_history) FROM mahasiswa_history_state
 
 -- name: entries
 -- The entries of a batch. If its head was purged, its entries are not shown.

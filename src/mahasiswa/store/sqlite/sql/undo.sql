@@ -44,7 +44,7 @@ WHERE e.batch = :item
 SELECT count(*) OVER (), e.id, e.moment, CAST(e.oleh AS BLOB), CAST(e.nim AS BLOB),
   CAST(e.nama_before AS BLOB), CAST(e.alamat_before AS BLOB),
   CAST(e.nama_after AS BLOB), CAST(e.alamat_after AS BLOB),
-  CAST(m.nama AS BLOB), CAST(m.alamat AS BLOB)
+  CAST(m.nim AS BLOB), CAST(m.nama AS BLOB), CAST(m.alamat AS BLOB)
 FROM mahasiswa_history AS e LEFT JOIN mahasiswa AS m ON m.nim = e.nim
 WHERE e.id = :item
   AND (m.nama, m.alamat) IS DISTINCT FROM (e.nama_after, e.alamat_after)
@@ -68,6 +68,7 @@ SELECT count(*) OVER (), e.id, e.moment,
   CAST(CASE WHEN length(e.alamat_after) > :SHOWN_MAX_CHARACTERS
     THEN substr(e.alamat_after, 1, :SHOWN_MAX_CHARACTERS - 1) || '…'
     ELSE e.alamat_after END AS BLOB),
+  CAST(m.nim AS BLOB),
   CAST(CASE WHEN length(m.nama) > :SHOWN_MAX_CHARACTERS
     THEN substr(m.nama, 1, :SHOWN_MAX_CHARACTERS - 1) || '…' ELSE m.nama END AS BLOB),
   CAST(CASE WHEN length(m.alamat) > :SHOWN_MAX_CHARACTERS
