@@ -18,7 +18,7 @@ from mahasiswa.store.history_items import (
     key_of,
 )
 from mahasiswa.store.queries import Query, Suspicion
-from mahasiswa.store.reader import Hits, Reader, Snapshot, Steps, Version, by_nim, one
+from mahasiswa.store.reader import Begin, Hits, Reader, Snapshot, Steps, Version, by_nim, one
 from mahasiswa.store.shared_sql import SharedSQL
 from mahasiswa.store.store_errors import (
     BatchTooLong,
@@ -91,13 +91,13 @@ class Store(ABC):
         """Every record, if there are at most `at_most`, read as work of the kind LIST."""
 
     @abstractmethod
-    async def run(self, steps: Callable[[], Steps[T]], kind: Kind = EDIT) -> T:
+    async def run(self, steps: Begin[T], kind: Kind = EDIT) -> T:
         """Do all of these steps or none, in one transaction; return their result. A cancelled caller does not stop them.
 
         After a failure that may pass, the steps are done again from their beginning.
         """
 
-    async def make(self, steps: Callable[[], Steps[object]], kind: Kind = EDIT) -> ItemKey | None:
+    async def make(self, steps: Begin[object], kind: Kind = EDIT) -> ItemKey | None:
         """Run the steps of a change. Without NAMES_CHANGE the result is None, so a plain addition costs nothing more."""
         if not NAMES_CHANGE.get():
             await self.run(steps, kind)
@@ -185,25 +185,24 @@ class Store(ABC):
     ) -> Steps[None]:
         added: list[Mahasiswa] = []
         changed: list[Mahasiswa] = []
-        removed: list[str] = []
 
+        expected = dict(writes)
+        if len({record.nim for record in expected}) < len(expected):
+            raise Changed("a nim is to have two records")
         # Ordered, so that two transactions which lock the same records cannot deadlock.
-        expected = _by_record(writes)
         for records in parts(sorted(expected), characters):
             nims = [record.nim for record in records]
             stored = yield from by_nim(self.sql, self.sql.find_locked, nims)
             for record in records:
                 current = stored.get(record.nim)
-                if current is None:
-                    added.append(record)
-                elif current != record:
-                    changed.append(record)
-                _refuse_changed(record, current, expected[record])
-        for nims in slices(sorted(removals), PART_RECORDS):
-            rows = yield self.sql.nims_locked, self.sql.of(*nims)
-            removed += [nim for (nim,) in rows]
-        if added or changed or removed:
-            yield from self._change_all(batch, added, changed, removed)
+                if current == record:  # as after a double click
+                    continue
+                if expected[record] != (digest(current) if current else None):
+                    raise Changed(record.nim)
+                refuse_nul(*record)
+                (changed if current else added).append(record)
+        if added or changed or removals:
+            yield from self._change_all(batch, added, changed, sorted(removals))
 
     def _change_all(
         self,
@@ -215,21 +214,17 @@ class Store(ABC):
         yield self.sql.begin_batch, {"kind": batch}
         for nims in slices(removed, PART_RECORDS):
             yield self.sql.delete, self.sql.of(*nims)
-        new: set[str] = set()
         for records in parts(added, characters):
             rows = yield self.sql.add_all, {"records": as_json(records)}
-            new |= {nim for (nim,) in rows}
+            if len(rows) < len(records):  # another transaction added some meanwhile
+                nims = [record.nim for record in records]
+                stored = yield from by_nim(self.sql, self.sql.find, nims)
+                for record in records:
+                    if stored.get(record.nim) != record:
+                        raise Changed(record.nim)
         for records in parts(changed, characters):
             yield self.sql.update_all, {"records": as_json(records)}
         yield self.sql.end_batch, {}
-
-        # Another transaction added them meanwhile.
-        others = [record for record in added if record.nim not in new]
-        nims = [record.nim for record in others]
-        stored = yield from by_nim(self.sql, self.sql.find, nims)
-        for record in others:
-            if stored.get(record.nim) != record:
-                raise Changed(record.nim)
 
     async def undo(
         self,
@@ -280,7 +275,7 @@ class Store(ABC):
             noted, has_leapt, _ = await reader.clock()
         if has_leapt and noted != self._leapt:
             log.warning(LEAPT, noted)
-        self._leapt = noted if has_leapt else None
+            self._leapt = noted
 
     def _purge(self) -> Steps[None]:
         yield self.sql.purge, {}
@@ -343,24 +338,6 @@ def _refuse_conflicts(sql: SharedSQL, item: int, kind: str, expected: str | None
         return True
     ((unchanged,),) = (yield sql.count_unchanged, {"item": item}) if is_divisible else [(0,)]
     raise UndoConflict(conflicts, conflicting[0][0], unchanged)
-
-
-def _by_record(writes: Sequence[Write]) -> Mapping[Mahasiswa, str | None]:
-    """The digest that each record expects; raise Changed if a nim is to have two records."""
-    by_nim = {record.nim: record for record, _ in writes}
-    for record, _ in writes:
-        if by_nim[record.nim] != record:
-            raise Changed(record.nim)
-    return dict(writes)
-
-
-def _refuse_changed(record: Mahasiswa, current: Mahasiswa | None, expected: str | None) -> None:
-    """Raise Changed or Refused. After a double click the current record may be as it is to be."""
-    if current != record:
-        stored = digest(current) if current else None
-        if stored != expected:
-            raise Changed(record.nim)
-    refuse_nul(*record)
 
 
 def parts(items: Sequence[T], length: Callable[[T], int]) -> Iterator[Sequence[T]]:

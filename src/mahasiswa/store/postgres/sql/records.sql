@@ -8,9 +8,6 @@ SELECT nim, nama, alamat FROM mahasiswa WHERE nim = ANY(:nims)
 -- In order, so that two transactions which lock the same records cannot deadlock.
 SELECT nim, nama, alamat FROM mahasiswa WHERE nim = ANY(:nims) ORDER BY nim FOR UPDATE
 
--- name: nims_locked
-SELECT nim FROM mahasiswa WHERE nim = ANY(:nims) ORDER BY nim FOR UPDATE
-
 -- name: find_raw
 SELECT nim, nama, alamat
 FROM mahasiswa WHERE nim = ANY(:nims)

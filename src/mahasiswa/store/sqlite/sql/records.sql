@@ -9,9 +9,6 @@ SELECT nim, nama, alamat FROM mahasiswa WHERE nim IN (SELECT value FROM json_eac
 -- There is only one writer at a time.
 SELECT nim, nama, alamat FROM mahasiswa WHERE nim IN (SELECT value FROM json_each(:nims))
 
--- name: nims_locked
-SELECT nim FROM mahasiswa WHERE nim IN (SELECT value FROM json_each(:nims))
-
 -- name: find_raw
 SELECT CAST(nim AS BLOB), CAST(nama AS BLOB), CAST(alamat AS BLOB)
 FROM mahasiswa WHERE nim IN (SELECT value FROM json_each(:nims))
