@@ -27,9 +27,9 @@ class QueuedChange(NamedTuple, Generic[T]):
 class GroupCommit(Generic[T, R]):
     """Collects changes while one group is written to the disk; they become the next groups.
 
-    `commit` makes a group durable. It returns for each change its result if it is stored, otherwise the error. If it raises,
-    nothing was stored. A change that is Locked is queued again until its deadline. A change whose deadline has passed
-    is not started. A group is a part as `parts` makes it, by the `length` of each change.
+    `commit` makes a group durable. It returns for each change its result if it is stored, otherwise the error. If it
+    raises, nothing was stored, and the error is that of each change. A change that is Locked is queued again until its
+    deadline. A group is a part as `parts` makes it, by the `length` of each change.
     """
 
     def __init__(
@@ -75,14 +75,10 @@ class GroupCommit(Generic[T, R]):
         self._running = None
 
     async def _outcomes(self, group: Sequence[QueuedChange[T]]) -> Sequence[R | StoreError]:
-        now = time.monotonic()
-        in_time = [queued for queued in group if queued.deadline > now]
         try:
-            outcomes = iter(await self._commit(in_time) if in_time else ())
+            return await self._commit(group)
+        except StoreError as error:
+            return [error] * len(group)
         except Exception as error:
-            log.exception("%d changes were not stored", len(in_time))
-            outcomes = iter([Unavailable(str(error))] * len(in_time))
-        return [
-            next(outcomes) if queued.deadline > now else Unavailable("no time was left")
-            for queued in group
-        ]
+            log.exception("%d changes were not stored", len(group))
+            return [Unavailable(str(error))] * len(group)

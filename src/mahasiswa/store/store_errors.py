@@ -1,12 +1,11 @@
 """Every error that a store raises on purpose, as one tree."""
 
 from collections.abc import Sequence
-from typing import Literal
 
 from mahasiswa.record import Mahasiswa
 from mahasiswa.store.history_items import Conflict
 
-Reason = Literal["missing", "duplicate", "unaddressable", "too_long", "nul"]
+REASONS = ("missing", "duplicate", "unaddressable", "too_long", "nul")
 
 
 class StoreError(Exception):
@@ -14,9 +13,9 @@ class StoreError(Exception):
 
 
 class Refused(StoreError):
-    """A constraint of the table refuses the record: `field` is the column, `reason` the rule."""
+    """A constraint of the table refuses the record: `field` is the column, `reason` the rule, one of REASONS."""
 
-    def __init__(self, field: str, reason: Reason) -> None:
+    def __init__(self, field: str, reason: str) -> None:
         super().__init__(f"{field}: {reason}")
         self.field = field
         self.reason = reason

@@ -7,7 +7,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from random import random
-from typing import Any, Self, TypeVar, cast, get_args
+from typing import Any, Self, TypeAlias, TypeVar, cast
 
 import psycopg
 from psycopg import errors
@@ -19,7 +19,7 @@ from mahasiswa.store.postgres import postgres_sql as sql
 from mahasiswa.store.reader import READ_ROWS, Steps, size_with
 from mahasiswa.store.shared_sql import Parameters
 from mahasiswa.store.store_errors import (
-    Reason,
+    REASONS,
     Refused,
     StoreError,
     TookTooLong,
@@ -46,6 +46,7 @@ DEFAULTS = "connect_timeout=2 keepalives_idle=30 keepalives_interval=5 keepalive
 AsyncConnection = psycopg.AsyncConnection[tuple[Any, ...]]
 SyncConnection = psycopg.Connection[tuple[Any, ...]]
 T = TypeVar("T")
+Work: TypeAlias = Callable[[AsyncConnection], Awaitable[T]]
 
 log = logging.getLogger(__name__)
 # psycopg warns at every attempt to connect, several times a second while the database is down. Pool logs when the
@@ -68,9 +69,9 @@ def connect(conninfo: str) -> SyncConnection:
     return db
 
 
-def first_line(error: BaseException) -> str:
+def first_line(error: psycopg.Error) -> str:
     """Return the first line of a message; libpq's have several."""
-    return (str(error).splitlines() or [type(error).__name__])[0]
+    return str(error).partition("\n")[0]
 
 
 class _PooledConnection(AsyncConnection):
@@ -113,12 +114,7 @@ class Pool:
     async def close(self) -> None:
         await self._pool.close()
 
-    def deadline(self) -> float:
-        return time.monotonic() + REQUEST_TIMEOUT_SECONDS
-
-    async def read(
-        self, kind: Kind, work: Callable[[AsyncConnection], Awaitable[T]], deadline: float
-    ) -> T:
+    async def read(self, kind: Kind, work: Work[T], deadline: float) -> T:
         """Call `work`, which only reads; call it again if the connection breaks, until the deadline."""
         while True:
             try:
@@ -128,9 +124,7 @@ class Pool:
             except psycopg.Error as error:
                 await _pause_or_raise(error, deadline)
 
-    async def write(
-        self, kind: Kind, work: Callable[[AsyncConnection], Awaitable[T]], deadline: float
-    ) -> T:
+    async def write(self, kind: Kind, work: Work[T], deadline: float) -> T:
         """Call `work`, which begins a transaction, then commit. Try again if nothing was done, as after a deadlock."""
         attempts = 0
         soon = time.monotonic() + LOCK_RETRY_SECONDS
@@ -193,10 +187,7 @@ class Pool:
                 TransactionStatus.INTRANS,
                 TransactionStatus.INERROR,
             ):
-                with (
-                    time_limit(db, time.monotonic() + REQUEST_TIMEOUT_SECONDS),
-                    suppress(psycopg.Error),
-                ):
+                with time_limit(db, new_deadline()), suppress(psycopg.Error):
                     await db.rollback()
         finally:
             await self._pool.putconn(db)  # closes a connection that is not idle
@@ -206,6 +197,11 @@ class Pool:
         await asyncio.sleep(0.1)
         if pool.get_stats()["requests_waiting"]:
             await pool.check()
+
+
+def new_deadline() -> float:
+    """The deadline of a request that begins now, in seconds of time.monotonic()."""
+    return time.monotonic() + REQUEST_TIMEOUT_SECONDS
 
 
 def begin(statement: str, deadline: float) -> str:
@@ -236,13 +232,14 @@ async def execute(
 
 def do_steps(db: psycopg.Connection[Any], steps: Steps[T]) -> T:
     """Do the steps on the connection of a command."""
+    rows: Any = None
     try:
-        statement, parameters = next(steps)
         while True:
+            statement, parameters = steps.send(rows)
             interrupt.check()
             cursor = psycopg.ClientCursor(db)
             cursor.execute(statement, parameters)
-            statement, parameters = steps.send(cursor.fetchall() if cursor.description else [])
+            rows = cursor.fetchall() if cursor.description else []
     except StopIteration as end:
         return cast("T", end.value)
 
@@ -287,8 +284,8 @@ def translate(error: psycopg.Error) -> StoreError:
     if isinstance(error, errors.QueryCanceled):
         return TookTooLong(first_line(error))
     field, _, reason = (error.diag.constraint_name or "").partition("_")
-    if reason in get_args(Reason):
-        return Refused(field, cast("Reason", reason))
+    if reason in REASONS:
+        return Refused(field, reason)
     return Unavailable(first_line(error))
 
 

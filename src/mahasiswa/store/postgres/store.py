@@ -2,8 +2,7 @@
 
 import asyncio
 import json
-import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Sequence
 from functools import partial
 from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 
@@ -23,16 +22,23 @@ from mahasiswa.store.postgres.pool import (
     begin,
     execute,
     first_line,
+    new_deadline,
     time_limit,
     translate,
 )
 from mahasiswa.store.queries import Query
-from mahasiswa.store.reader import SNAPSHOT_MAX_BYTES, Reader, Rows, Snapshot, Steps, last_item
+from mahasiswa.store.reader import (
+    SNAPSHOT_MAX_BYTES,
+    Begin,
+    Reader,
+    Rows,
+    Snapshot,
+    Steps,
+    last_item,
+)
 from mahasiswa.store.shared_sql import Parameters
-from mahasiswa.store.store_errors import Locked, Refused, StoreError, TookTooLong, Unavailable
+from mahasiswa.store.store_errors import Locked, Refused, StoreError, TookTooLong
 from mahasiswa.work import CHANGE, EDIT, IMPORT, KINDS, LIST, Busy, Kind, Slots
-
-TIMER_RESOLUTION_SECONDS = 0.002  # the event loop's timers may fire this much too early
 
 T = TypeVar("T")
 Outcome: TypeAlias = StoreError | ItemKey | None
@@ -75,7 +81,7 @@ class PostgresStore(Store):
         """Return None, because PostgreSQL can tell its version only by a query."""
 
     async def snapshot(self, at_most: int) -> Snapshot:
-        deadline = self.pool.deadline()
+        deadline = new_deadline()
         # Ask before the transaction, because a server that cannot tell its version would abort it.
         is_known = await self.version() is not None
 
@@ -97,8 +103,8 @@ class PostgresStore(Store):
         addition = Addition((nim, nama, alamat), OLEH.get(), NAMES_CHANGE.get())
         return await self._additions.write(addition, REQUEST_TIMEOUT_SECONDS)
 
-    async def run(self, steps: Callable[[], Steps[T]], kind: Kind = EDIT) -> T:
-        deadline = self.pool.deadline()
+    async def run(self, steps: Begin[T], kind: Kind = EDIT) -> T:
+        deadline = new_deadline()
         name = {"oleh": json.dumps(OLEH.get())}
 
         def work(db: AsyncConnection) -> Awaitable[T]:
@@ -124,13 +130,9 @@ class PostgresStore(Store):
         try:
             add = partial(_add_each, additions=additions, deadline=deadline)
             return await self.pool.write(CHANGE, add, deadline)
-        except Busy as busy:
-            return [TookTooLong(str(busy))] * len(group)
-        except StoreError as error:
-            # If the earliest deadline ended the group, additions with a later one use the time that they have left.
-            has_ended = time.monotonic() >= deadline - TIMER_RESOLUTION_SECONDS
-            is_late = isinstance(error, Unavailable) and has_ended
-            return [Locked(str(error)) if is_late else error] * len(group)
+        except (Busy, TookTooLong) as error:
+            # The earliest deadline ended the group. The other additions use the time that they have left.
+            raise Locked(str(error)) from error
 
 
 async def _version(db: AsyncConnection) -> str | None:
@@ -146,34 +148,30 @@ async def _add_each(
     db: AsyncConnection, additions: Sequence[Addition], deadline: float
 ) -> Sequence[Outcome]:
     """Add the records in a new transaction. If the table refuses some, isolate them in savepoints."""
-    try:
-        return await _add(db, additions, first=begin(sql.BEGIN, deadline))
-    except errors.IntegrityError:
-        if len(additions) == 1:
-            raise
-    await db.rollback()
-    # A record that another program has locked is queued again, so that it does not delay its neighbours.
     start = begin(sql.BEGIN, deadline)
+    try:
+        return await _add(db, additions, first=start)
+    except errors.IntegrityError:
+        await db.rollback()
+    # A record that another program has locked is queued again, so that it does not delay its neighbours.
     await execute(db, start + sql.SHORTEN_LOCK_TIMEOUT)
-    return await _add_halves(db, additions)
-
-
-async def _add_halves(db: AsyncConnection, additions: Sequence[Addition]) -> Sequence[Outcome]:
-    """Add both halves: a savepoint for each record would take much longer (docs/decisions.md, Measured)."""
-    half = len(additions) // 2
-    first = await _add_part(db, additions[:half])
-    second = await _add_part(db, additions[half:])
-    return [*first, *second]
+    return await _add_part(db, additions)
 
 
 async def _add_part(db: AsyncConnection, additions: Sequence[Addition]) -> Sequence[Outcome]:
+    """Add the records, or both halves: a savepoint for each would take much longer (docs/decisions.md, Measured)."""
     try:
         async with db.transaction():  # a savepoint, because a transaction has begun
             return await _add(db, additions)
     except errors.LockNotAvailable as error:
         return [Locked(first_line(error))] * len(additions)
     except errors.IntegrityError as error:
-        return [translate(error)] if len(additions) == 1 else await _add_halves(db, additions)
+        if len(additions) == 1:
+            return [translate(error)]
+    half = len(additions) // 2
+    first = await _add_part(db, additions[:half])
+    second = await _add_part(db, additions[half:])
+    return [*first, *second]
 
 
 async def _add(
@@ -200,26 +198,29 @@ class PostgresReader(Reader):
         self._pool = pool
         self._kind = kind
 
-    async def run(self, steps: Callable[[], Steps[T]]) -> T:
-        return await self._read(lambda db, begun: _do_steps(db, steps(), begun))
+    async def run(self, steps: Begin[T]) -> T:
+        deadline = new_deadline()
+
+        def work(db: AsyncConnection) -> Awaitable[T]:
+            return _do_steps(db, steps(), begin(sql.BEGIN_READING, deadline))
+
+        return await self._pool.read(self._kind, work, deadline)
 
     async def _rows(self, statement: str, parameters: Parameters) -> Rows:
         # With its COMMIT in the same round trip: the end of a read in steps takes another one.
-        return await self._read(
-            lambda db, begun: execute(db, f"{begun}{statement}; {sql.COMMIT}", parameters)
-        )
+        return await super()._rows(f"{statement}; {sql.COMMIT}", parameters)
 
     async def chunks(self, query: Query) -> AsyncGenerator[Sequence[Mahasiswa]]:
         found, parameters = self._records_of(query)
         statement = sql.DECLARE_CHUNKS.format(found=found)
         try:
-            deadline = self._pool.deadline()
+            deadline = new_deadline()
             async with self._pool.connection(self._kind, deadline) as db:
                 with time_limit(db, deadline):
                     start = begin(sql.BEGIN_READING, deadline)
                     await execute(db, start + statement, parameters)
                 while True:
-                    with time_limit(db, self._pool.deadline()):
+                    with time_limit(db, new_deadline()):
                         rows = await execute(db, sql.FETCH_CHUNK)
                     if not rows:
                         return
@@ -227,41 +228,32 @@ class PostgresReader(Reader):
         except psycopg.Error as error:
             raise translate(error) from error
 
-    async def _read(self, work: Callable[[AsyncConnection, str], Awaitable[T]]) -> T:
-        """Call `work` with the statements that begin its transaction."""
-        deadline = self._pool.deadline()
-        return await self._pool.read(
-            self._kind, lambda db: work(db, begin(sql.BEGIN_READING, deadline)), deadline
-        )
-
 
 async def _do_steps(
     db: AsyncConnection,
     steps: Steps[T],
     first: str,
-    first_parameters: Parameters | None = None,
+    name: Parameters | None = None,
     *,
     in_thread: bool = False,
 ) -> T:
-    """Do the steps on a connection. `first` are statements to run before, in the same round trip.
+    """Do the steps on a connection. `first` are statements with the parameter `name`, in the first round trip.
 
     Steps that compute over many records do so in a thread.
     """
-    rows: Rows | None = None
+    rows: Any = None
     while True:
         step = await asyncio.to_thread(_next, steps, rows) if in_thread else _next(steps, rows)
         if isinstance(step, StopIteration):
             return cast("T", step.value)
         statement, parameters = step
-        all_parameters = {**(first_parameters or {}), **parameters}
-        rows = await execute(db, first + statement, all_parameters)
+        rows = await execute(db, first + statement, {**(name or {}), **parameters})
         first = ""
-        first_parameters = None
 
 
-def _next(steps: Steps[object], rows: Rows | None) -> tuple[str, Parameters] | StopIteration:
+def _next(steps: Steps[object], rows: Rows) -> tuple[str, Parameters] | StopIteration:
     """The next step, or the end of the steps, because a future cannot hold StopIteration."""
     try:
-        return next(steps) if rows is None else steps.send(rows)
+        return steps.send(rows)
     except StopIteration as end:
         return end

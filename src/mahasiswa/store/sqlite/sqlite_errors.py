@@ -6,13 +6,11 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import cast
 
 import apsw
 
 from mahasiswa.store.store_errors import (
     NeedsRepair,
-    Reason,
     Refused,
     StoreError,
     Unavailable,
@@ -94,7 +92,7 @@ def refusal(error: apsw.ConstraintError) -> StoreError:
     match str(error).partition(" constraint failed: "):
         case "CHECK", _, constraint:
             field, _, reason = constraint.partition("_")
-            return Refused(field, cast("Reason", reason))
+            return Refused(field, reason)
         case "NOT NULL", _, column:
             return Refused(column.removeprefix("mahasiswa."), "missing")
         case "UNIQUE", _, _:

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext, suppress
 from pathlib import Path
@@ -14,7 +14,7 @@ import apsw
 from mahasiswa.store import Snapshot, Store, Version
 from mahasiswa.store.group_commit import GroupCommit, QueuedChange
 from mahasiswa.store.history_items import OLEH
-from mahasiswa.store.reader import Steps
+from mahasiswa.store.reader import Begin
 from mahasiswa.store.sqlite import sqlite_sql as sql
 from mahasiswa.store.sqlite.connection import (
     connect,
@@ -43,7 +43,7 @@ log = logging.getLogger(__name__)
 class Change(NamedTuple):
     """The steps of a change, and the name of the person who makes it."""
 
-    steps: Callable[[], Steps[object]]
+    steps: Begin[object]
     oleh: str | None
 
 
@@ -105,7 +105,7 @@ class SQLiteStore(Store):
                 return read_snapshot(self._watch, version, at_most)
         return await self._own_readers[LIST].query(lambda db: read_snapshot(db, version, at_most))
 
-    async def run(self, steps: Callable[[], Steps[T]], kind: Kind = EDIT) -> T:
+    async def run(self, steps: Begin[T], kind: Kind = EDIT) -> T:
         async with self._slots.slot(kind) if kind is IMPORT else nullcontext():
             return cast("T", await self._changes.write(Change(steps, OLEH.get())))
 
@@ -165,9 +165,9 @@ class SQLiteStore(Store):
                 self._thread, self._transact, group
             )
         except apsw.BusyError as error:
-            return [Locked(str(error))] * len(group)
-        except (apsw.Error, Unavailable) as error:
-            return [Unavailable(str(error))] * len(group)
+            raise Locked(str(error)) from error
+        except apsw.Error as error:
+            raise Unavailable(str(error)) from error
 
     def _transact(self, group: Sequence[QueuedChange[Change]]) -> Sequence[object]:
         """Make the group's changes in one transaction. If it raises, nothing was stored."""
