@@ -41,9 +41,9 @@ class Engine(ABC):
         """A database for a command that only reads: this one, or a copy if it is on a read-only disk."""
         yield self
 
-    @abstractmethod
     def begin(self) -> None:
         """Create the tables if there are none, also beside copies of a lost database; raise Unusable."""
+        self.migrate()
 
     @abstractmethod
     async def open_store(self, slots: Slots) -> Store:

@@ -60,9 +60,6 @@ class PostgresEngine(Engine):
     ) -> None:
         postgres_schema.migrate(self._conninfo, history_days)
 
-    def begin(self) -> None:
-        self.migrate()
-
     async def open_store(self, slots: Slots) -> PostgresStore:
         """See Engine. The database need not be reachable."""
         store = PostgresStore(self._conninfo, slots)

@@ -94,9 +94,8 @@ def _make_ready(db: SyncConnection, wanted_days: int | None) -> None:
         db.execute(sql.SYNCHRONOUS_COMMIT)
         db.execute(sql.LOCK_SCHEMA)
         db.execute(sql.ALTER_LOCK_TIMEOUT)
-        table = _find_table(db)  # another process may have changed it before the lock
-        if not _is_current(db, table, wanted_days):
-            _upgrade(db, table, wanted_days)
+        # Look again: another process may have changed it before the lock.
+        _upgrade(db, _find_table(db), wanted_days)
 
 
 def _find_table(db: SyncConnection) -> StoredTable:

@@ -89,11 +89,10 @@ def backup_into(source: Path, kept_in: Path | None, max_age_seconds: float = 0.0
     """See Engine. With `max_age_seconds`, nothing is done if the newest back-up is younger, and the result is None."""
     folder = kept_in or source.parent
     with closing(_open(source)) as origin, _reported(folder):
-        try:
-            listed(folder)
-        except FileNotFoundError:
-            with suppress(FileExistsError):
-                folder.mkdir(mode=0o700)
+        with suppress(FileNotFoundError):
+            listed(folder)  # a folder that hangs is an error
+        with suppress(FileExistsError):
+            folder.mkdir(mode=0o700)
         with folder_lock(folder):  # two services may keep one folder
             list_id = id_in(source)
             newest = next(iter(backup_files(source, folder, list_id)), None)
@@ -101,9 +100,7 @@ def backup_into(source: Path, kept_in: Path | None, max_age_seconds: float = 0.0
                 # Proves that the next one could be written. Under systemd the service may have a read-only view of the disk.
                 with unfinished(folder):
                     return None
-            if problem := lack_of_room(
-                folder, origin.pragma("page_count") * origin.pragma("page_size")
-            ):
+            if problem := lack_of_room(folder, source.stat().st_size):
                 raise Unusable(f"no back-up was made: {problem}")
             target = free_name(folder, f"{source.stem}-{f'{list_id}-' if list_id else ''}", SUFFIX)
             made = _write(origin, target, newest.file if newest else None)
@@ -128,7 +125,7 @@ def refuse_if_lost(path: Path, folder: Path | None) -> None:
 
 
 def _has_no_tables(path: Path) -> bool:
-    if not path.exists() or path.stat().st_size == 0:
+    if not path.exists():
         return True
     if Path(f"{path}-wal").exists():  # an instance that was killed
         return False
