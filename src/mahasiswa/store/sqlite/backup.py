@@ -16,7 +16,7 @@ import apsw
 
 from mahasiswa.store import shared_sql
 from mahasiswa.store.backup_folder import (
-    Backup,
+    Backups,
     Outcome,
     expired,
     find_backups,
@@ -55,13 +55,13 @@ def backup(source: Path, target: Path) -> None:
 
 def backup_files(
     source: Path, folder: Path, list_id: str | None = None, *, from_future: bool = False
-) -> Sequence[Backup]:
+) -> Backups:
     """The back-ups of the list with that id, or of all lists with that name, newest first; raise OSError."""
     found = find_backups(folder, f"{source.stem}-", SUFFIX, from_future=from_future)
     return own_backups(found, list_id, id_in)
 
 
-def files_beside(source: Path) -> Sequence[Sequence[Backup]]:
+def files_beside(source: Path) -> Sequence[Backups]:
     """For each kind of REPLACED the files that restores have left beside the database, newest first; raise OSError."""
     return [find_backups(source.parent, f"{source.name}.{kind}-") for kind in REPLACED]
 
@@ -150,7 +150,7 @@ def lacking(path: Path, folder: Path, outcome: Outcome) -> int:
     return missing_records(count_records(path) or 0, own, count_records, outcome)
 
 
-def _remove_expired(kinds: Sequence[Sequence[Backup]]) -> None:
+def _remove_expired(kinds: Sequence[Backups]) -> None:
     for files in kinds:
         for file in expired(files, count_records):
             for suffix in ("", "-wal", "-shm"):
@@ -234,13 +234,13 @@ def copy_database(origin: apsw.Connection, target: Path) -> None:
 def verify(path: Path) -> None:
     """Raise apsw.Error if a copy is damaged or has no table mahasiswa."""
     with closing(apsw.Connection(str(path.absolute()), flags=apsw.SQLITE_OPEN_READONLY)) as db:
-        db.set_progress_handler(interrupt.check, CHECK_STEPS)
         check_integrity(db)
         db.execute(shared_sql.COUNT).get  # noqa: B018 - fails if the table is missing
 
 
 def check_integrity(db: apsw.Connection) -> None:
-    """Read the whole file; raise apsw.CorruptError, apsw.NotADBError, or the error of the progress handler."""
+    """Read the whole file; raise apsw.CorruptError, apsw.NotADBError, or Interrupted."""
+    db.set_progress_handler(interrupt.check, CHECK_STEPS)
     result = db.execute("PRAGMA integrity_check(1)").get
     if result != "ok":
         raise apsw.CorruptError(f"the file is damaged: {' '.join(result.split())}")

@@ -53,7 +53,6 @@ def examine_backup(file: Path) -> Finding:
         return wrong(f"{forbidden(file)}.")
     try:
         with closing(backup.open_to_read(file)) as db:
-            db.set_progress_handler(interrupt.check, CHECK_STEPS)
             backup.check_integrity(db)
             known_version(db, file)
             count = db.execute(shared_sql.COUNT).get

@@ -19,7 +19,6 @@ from mahasiswa.store.sqlite.backup import (
     verify,
 )
 from mahasiswa.store.sqlite.connection import (
-    CHECK_STEPS,
     connect,
     folder_lock,
     interruptible,
@@ -29,7 +28,6 @@ from mahasiswa.store.sqlite.sqlite_errors import access_problem, reason
 from mahasiswa.store.sqlite.sqlite_reader import take_named
 from mahasiswa.store.sqlite.sqlite_schema import is_newer, migrate
 from mahasiswa.store.store_errors import Unavailable, Unusable
-from mahasiswa.system import interrupt
 from mahasiswa.system.unfinished import unfinished
 
 
@@ -41,9 +39,9 @@ def restore(path: Path, file: Path) -> Restored:
     """
     # SQLite keeps its write-ahead log beside the file that a symbolic link leads to.
     path = path.resolve()
-    if path.exists() and file.exists() and path.samefile(file):
-        raise Unusable(f"{file} is the database itself")
     try:
+        if path.exists() and path.samefile(file):
+            raise Unusable(f"{file} is the database itself")
         # Not in the folder for temporary files: it may be small, and it is another disk.
         with unfinished(path.parent) as folder:
             copy = folder / "copy.db"
@@ -88,7 +86,6 @@ def _why_replaced(path: Path) -> str:
         return "missing"
     try:
         with closing(apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)) as db:
-            db.set_progress_handler(interrupt.check, CHECK_STEPS)
             check_integrity(db)
             return "newer" if is_newer(db) else ""
     except (apsw.CorruptError, apsw.NotADBError):

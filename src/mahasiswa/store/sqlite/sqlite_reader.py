@@ -2,8 +2,8 @@
 
 import time
 from codecs import iterdecode
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, closing
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -69,7 +69,7 @@ class SQLiteReader(Reader):
             cursor = db.cursor()
 
             def next_chunk(_: apsw.Connection) -> Sequence[Mahasiswa]:
-                return list(map(Mahasiswa._make, fetch(cursor, CHUNK_RECORDS)))
+                return list(map(Mahasiswa._make, fetch(islice(cursor, CHUNK_RECORDS))))
 
             try:
                 await self._step(db, lambda _: cursor.execute(statement, parameters), _deadline())
@@ -149,7 +149,9 @@ def take(db: apsw.Connection, steps: Steps[T]) -> T:
     try:
         while True:
             statement, parameters = steps.send(rows)
-            rows = [list(map(_decoded, row)) for row in fetch(db.execute(statement, parameters))]
+            # A traceback would keep an open cursor, and with it this connection's view of the database.
+            with closing(db.execute(statement, parameters)) as cursor:
+                rows = [list(map(_decoded, row)) for row in fetch(cursor)]
     except StopIteration as end:
         return cast("T", end.value)
 
@@ -187,24 +189,16 @@ def read_snapshot(db: apsw.Connection, version: Version | None, at_most: int) ->
         return Snapshot(version, total, packed, last)
 
 
-def fetch(cursor: apsw.Cursor, limit: int | None = None) -> list[tuple[str, str, str]]:
-    """The rows of a cursor, at most `limit`, a multiple of READ_ROWS. Raise Unavailable if their texts would fill the memory."""
+def fetch(cursor: Iterator[Any]) -> list[Any]:
+    """The rows of a cursor. Raise Unavailable if a text is not UTF-8, or if their texts would fill the memory."""
     rows: list[Any] = []
     size = 0
     try:
-        while limit is None or len(rows) < limit:
-            step = list(islice(cursor, READ_ROWS))
-            if step:
-                size = size_with(size, step)
-                rows += step
-            if len(step) < READ_ROWS:
-                break
-    except (UnicodeDecodeError, Unavailable) as error:
-        # The traceback would keep it, and with it this connection's view of the database.
-        cursor.close()
-        raise Unavailable(
-            NOT_UTF8 if isinstance(error, UnicodeDecodeError) else str(error)
-        ) from error
+        while step := list(islice(cursor, READ_ROWS)):
+            size = size_with(size, step)
+            rows += step
+    except UnicodeDecodeError as error:
+        raise Unavailable(NOT_UTF8) from error
     return rows
 
 
