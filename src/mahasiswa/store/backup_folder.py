@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from itertools import count
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from mahasiswa.system.lookout import listed
 
@@ -47,6 +47,13 @@ class Backup(NamedTuple):
         if touched > time.time():  # by a wrong clock
             return datetime.strptime(self.moment, MOMENT).replace(tzinfo=UTC).timestamp()
         return touched
+
+
+Backups: TypeAlias = Sequence[Backup]
+"""The back-ups of a folder, newest first."""
+
+Count: TypeAlias = Callable[[Path], int | None]
+"""Counts the records of a file. It returns None if it cannot read the file."""
 
 
 class Outcome(NamedTuple):
@@ -92,7 +99,7 @@ def moment_of(seconds: float) -> str:
 
 def find_backups(
     folder: Path, prefix: str, suffix: str = "", *, from_future: bool = False
-) -> Sequence[Backup]:
+) -> Backups:
     """The back-ups with such names as `mahasiswa-1f0e9a7b-20261120T101700Z.db`, newest first; raise OSError.
 
     The database itself never has such a name. Those from the future are left out, or are the only ones.
@@ -108,17 +115,15 @@ def find_backups(
 
 
 def own_backups(
-    found: Sequence[Backup], list_id: str | None, id_in: Callable[[Path], str | None]
-) -> Sequence[Backup]:
+    found: Backups, list_id: str | None, id_in: Callable[[Path], str | None]
+) -> Backups:
     """Those of one list, or all if its id is unknown. `id_in` reads the id in a file whose name has none."""
     if list_id is None:
         return found
     return [one for one in found if (one.list_id or id_in(one.file)) == list_id]
 
 
-def expired(
-    newest_first: Sequence[Backup], records: Callable[[Path], int | None]
-) -> Sequence[Path]:
+def expired(newest_first: Backups, records: Count) -> Sequence[Path]:
     """The back-ups that can be removed, because no day, no month and no larger number keeps them.
 
     Days and months without a back-up do not count, so a list that nobody uses loses none. A newest back-up that is much
@@ -134,7 +139,7 @@ def expired(
     return [one.file for one in counts if one not in kept]
 
 
-def _kept(newest_first: Sequence[Backup]) -> set[Backup]:
+def _kept(newest_first: Backups) -> set[Backup]:
     oldest_first = newest_first[::-1]
     # The last one of each, in the order of the days and months.
     days = {one.moment[:8]: one for one in oldest_first}
@@ -146,9 +151,7 @@ def _kept(newest_first: Sequence[Backup]) -> set[Backup]:
     return {*daily, *monthly, *recent}
 
 
-def missing_records(
-    now: int, own: Sequence[Backup], records: Callable[[Path], int | None], last: Outcome
-) -> int:
+def missing_records(now: int, own: Backups, records: Count, last: Outcome) -> int:
     """How many records a list lacks that a back-up of the last 30 days has; 0 if they are too few for an alarm.
 
     A back-up from before `accepted` counts as having at most the accepted number.
@@ -164,7 +167,7 @@ def missing_records(
     return lost if is_alarming else 0
 
 
-def _recent(newest_first: Sequence[Backup]) -> Iterator[Backup]:
+def _recent(newest_first: Backups) -> Iterator[Backup]:
     """The back-ups that were made or found unchanged within the last 30 days."""
     since = moment_of(time.time() - RECENT_SECONDS)
     replaced = moment_of(time.time())

@@ -2,13 +2,13 @@
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from mahasiswa.record import Incoming
 from mahasiswa.store import Store
-from mahasiswa.store.backup_folder import Backup, read_outcome, write_outcome
+from mahasiswa.store.backup_folder import Backups, read_outcome, write_outcome
 from mahasiswa.store.results import Finding, Merged, Restored
 from mahasiswa.store.store_errors import Unusable
 from mahasiswa.work import Slots
@@ -129,7 +129,7 @@ class Engine(ABC):
             raise Unusable(f"no copy is removed, because {doubt}")
 
     @abstractmethod
-    def backup_files(self, folder: Path, *, from_future: bool = False) -> Sequence[Backup]:
+    def backup_files(self, folder: Path, *, from_future: bool = False) -> Backups:
         """The back-ups of this list in a folder, newest first; raise OSError. Those of a wrong clock come from the future.
 
         If the database cannot tell which list it is, they are those of all lists with its name.

@@ -7,6 +7,7 @@ from difflib import SequenceMatcher, get_close_matches
 from itertools import combinations, islice, product
 from math import prod
 from operator import contains
+from typing import TypeAlias
 
 from mahasiswa.record import Mahasiswa
 from mahasiswa.store.folding import fold
@@ -17,6 +18,9 @@ MIN_SIMILARITY = 0.7
 UNKNOWN_SIMILARITY = 0.5  # the similarity that an uncorrected word has if the list has no such word
 # Spellings of one sound, in this order. A sound is no word: it is only compared.
 SOUNDS = re.findall("([a-z]+)=([a-z])", "dj=j tj=c sy=s kh=h ph=f th=t oe=u z=s y=i j=i v=f o=u")
+Similar: TypeAlias = Sequence[tuple[float, str]]
+"""Words, each with its similarity to the word of a search."""
+
 letters_or_digits = re.compile("[0-9]+|[^0-9]+").findall
 doubled = re.compile(r"(.)\1+")
 # The similarity of two words of the list to the word of a search that joins them.
@@ -104,7 +108,7 @@ class _Vocabulary:
         """The usual spelling of a folded word."""
         return self._spellings.get(word, word)
 
-    def alternatives(self, word: str) -> Sequence[tuple[float, str]]:
+    def alternatives(self, word: str) -> Similar:
         """The word, the words that it joins, and at most three similar words, each with its similarity."""
         is_known = any(word in other for other in self._spellings)
         itself = (1.0 if is_known else UNKNOWN_SIMILARITY, word)
@@ -130,13 +134,13 @@ class _Vocabulary:
             if (its_sound == key or goes_on) and word not in other:
                 yield other
 
-    def _joined(self, word: str) -> Sequence[tuple[float, str]]:
+    def _joined(self, word: str) -> Similar:
         """Two words of the list that are this word if they are written together."""
         pairs = ((word[:at], word[at:]) for at in range(2, len(word) - 1))
         known = self._spellings.keys()
         return [(JOINED_SIMILARITY, " ".join(pair)) for pair in pairs if known >= {*pair}]
 
-    def _nearest(self, word: str) -> Sequence[tuple[float, str]]:
+    def _nearest(self, word: str) -> Similar:
         """Words with similar letters, the most similar first."""
         similar: list[str] = []
         others = [other for other in self._spellings if other != word]

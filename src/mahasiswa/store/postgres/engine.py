@@ -3,7 +3,7 @@
 import json
 import subprocess
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -12,7 +12,7 @@ import psycopg
 from mahasiswa.record import Incoming
 from mahasiswa.store import commands, refuse_nul, undo
 from mahasiswa.store.backup_folder import (
-    Backup,
+    Backups,
     beside_dumps,
     find_backups,
     id_of_list,
@@ -89,8 +89,6 @@ class PostgresEngine(Engine):
 
     def forget(self, nim: str) -> bool:
         """See Engine. For an unknown nim too, rewrite the tables, because the command is repeated if that failed."""
-        if "\0" in nim:  # no text of PostgreSQL holds one
-            return False
         with _transaction(self._conninfo) as db:
             was_known = do_steps(db, commands.forget(sql.SHARED, nim))
             ((transaction,),) = db.execute(sql.TRANSACTION_ID).fetchall()
@@ -139,7 +137,7 @@ class PostgresEngine(Engine):
             raise Unusable(f"PostgreSQL cannot be used: {first_line(error)}") from error
         return int(count)
 
-    def backup_files(self, folder: Path, *, from_future: bool = False) -> Sequence[Backup]:
+    def backup_files(self, folder: Path, *, from_future: bool = False) -> Backups:
         """See Engine. A dump whose name has no id counts, too: the unit of the next dump reads the id in it."""
         found = find_backups(folder, "mahasiswa-", ".dump", from_future=from_future)
         own = self.list_id()

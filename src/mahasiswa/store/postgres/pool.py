@@ -4,7 +4,7 @@ import asyncio
 import logging
 import socket
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager, suppress
 from random import random
 from typing import Any, Self, TypeAlias, TypeVar, cast
@@ -16,7 +16,7 @@ from psycopg.pq import TransactionStatus
 from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout
 
 from mahasiswa.store.postgres import postgres_sql as sql
-from mahasiswa.store.reader import READ_ROWS, Steps, size_with
+from mahasiswa.store.reader import READ_ROWS, Rows, Steps, size_with
 from mahasiswa.store.shared_sql import Parameters
 from mahasiswa.store.store_errors import (
     REASONS,
@@ -211,12 +211,12 @@ def begin(statement: str, deadline: float) -> str:
 
 async def execute(
     db: AsyncConnection, statements: str, parameters: Parameters | None = None
-) -> Sequence[tuple[Any, ...]]:
+) -> Rows:
     """Run several statements in one round trip; return the rows of the last one that has rows. Raise Unavailable."""
     # On the server's side, parameters are possible in a single statement only.
     cursor = psycopg.AsyncClientCursor(db)
     await cursor.execute(statements, parameters)
-    rows: list[tuple[Any, ...]] = []
+    rows: list[Any] = []
     while True:
         if cursor.description:
             rows = []
@@ -230,7 +230,7 @@ async def execute(
             return rows
 
 
-def do_steps(db: psycopg.Connection[Any], steps: Steps[T]) -> T:
+def do_steps(db: SyncConnection, steps: Steps[T]) -> T:
     """Do the steps on the connection of a command."""
     rows: Any = None
     try:
@@ -245,7 +245,7 @@ def do_steps(db: psycopg.Connection[Any], steps: Steps[T]) -> T:
 
 
 @contextmanager
-def commit_checked(db: psycopg.AsyncConnection[Any] | psycopg.Connection[Any]) -> Iterator[None]:
+def commit_checked(db: AsyncConnection | SyncConnection) -> Iterator[None]:
     """Raise Uncertain if the answer to the COMMIT of the block is lost, or does not mean that the commit will last."""
     warnings = []
 

@@ -4,7 +4,7 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
@@ -12,7 +12,7 @@ import apsw
 
 from mahasiswa.record import Incoming
 from mahasiswa.store import commands, undo
-from mahasiswa.store.backup_folder import Backup, lack_of_room, read_outcome
+from mahasiswa.store.backup_folder import Backups, lack_of_room, read_outcome
 from mahasiswa.store.engine import Engine
 from mahasiswa.store.results import Finding, Merged, Restored
 from mahasiswa.store.sqlite import backup, doctor, sqlite_schema
@@ -122,7 +122,7 @@ class SQLiteEngine(Engine):
         del folder  # it stands beside the database
         return self._path
 
-    def backup_files(self, folder: Path, *, from_future: bool = False) -> Sequence[Backup]:
+    def backup_files(self, folder: Path, *, from_future: bool = False) -> Backups:
         return backup.backup_files(self._path, folder, self.list_id(), from_future=from_future)
 
     def list_id(self) -> str | None:
