@@ -89,6 +89,8 @@ class PostgresEngine(Engine):
 
     def forget(self, nim: str) -> bool:
         """See Engine. For an unknown nim too, rewrite the tables, because the command is repeated if that failed."""
+        if "\0" in nim:  # no text of PostgreSQL holds one
+            return False
         with _transaction(self._conninfo) as db:
             was_known = do_steps(db, commands.forget(sql.SHARED, nim))
             ((transaction,),) = db.execute(sql.TRANSACTION_ID).fetchall()
