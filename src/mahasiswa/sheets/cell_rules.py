@@ -21,7 +21,7 @@ from mahasiswa.sheets.cells import (
 )
 
 _ROUNDED = r"[+-]?[0-9]+(?:[.,][0-9]+[eE][+-]?|[eE][+-])[0-9]+"
-_DECIMAL = r"[0-9]+[.,]00?"
+_DECIMAL = r"[0-9]+(?:[.,]00?|\.0{6})"
 _is_rounded = re.compile(_ROUNDED).fullmatch
 _is_decimal = re.compile(_DECIMAL).fullmatch
 # Academic systems write a NIM as a formula, so that Excel keeps its zeros.
@@ -59,15 +59,15 @@ def is_like_a_nim(text: str) -> bool:
 _SPACES = "".join(filter(str.isspace, map(chr, range(0x3001)))) + INVISIBLE
 _APOSTROPHES = "'’‘`´"
 
-_entity = re.compile(r"&(?:#\d{2,6}|#[xX][\da-fA-F]{2,5}|amp|quot|apos|lt|gt|nbsp);").sub
+_entity = re.compile(r"&(?:#\d{2,6}|#[xX][\da-fA-F]{2,5}|[A-Za-z]{2,8});").sub
 
 is_name = re.compile(r"\s*[^\W\d_][^\d_@:;/]{1,60}").fullmatch
 
 # Of a text that stands for nothing, such as `belum ada`.
 NOTHING_MAX_CHARACTERS = 20
 _is_nothing = re.compile(
-    r"\W*(?:0+|null|none|n\W?a\W*|#[a-z0-9/]+[!?]|idem|s\W?d\W?a\W*|(?:belum|tidak|tdk|blm) (?:ada|diketahui)"
-    r"|kosong|nihil|sama)?\W*",
+    r"\W*(?:0+|null|none|nan|\\n|n\W?a\W*|#[a-z0-9/]+[!?]|idem|s\W?d\W?a\W*|(?:belum|tidak|tdk|blm) (?:ada|diketahui)"
+    r"|kosong|nihil|sama(?: dengan)?(?: di)? ?(?:atas)?)?\W*",
     re.IGNORECASE,
 ).fullmatch
 
@@ -172,7 +172,8 @@ def bare_nim(cell: str) -> tuple[str, str]:
 
     start = _word_nim(digits) or _running_number(digits)
     if _is_plain(digits) and not start:
-        return digits if digits != text else "", ""
+        bare = digits.strip("._-")
+        return bare if bare != text else "", ""
     return _bare(digits[start.end() if start else 0 :].strip(_AROUND_NIM))
 
 
@@ -194,8 +195,9 @@ def _is_written_with_letters(nim: str) -> bool:
 
 
 def unescaped(text: str) -> str:
-    """A text with the letters that stand in it as in the source of a web page, such as `&amp;`."""
-    return _entity(lambda found: html.unescape(found[0]).replace("\xa0", " "), text)
+    """A text with the letters that stand in it as in the source of a program, such as `&amp;`."""
+    plain = _entity(lambda found: html.unescape(found[0]).replace("\xa0", " "), text)
+    return plain.replace("\\'", "'")
 
 
 def stands_for_nothing(cell: Cell) -> bool:

@@ -14,6 +14,7 @@ from mahasiswa.record import NIM_MAX_CHARACTERS
 from mahasiswa.sheets.carried_file import LEFT_OUT, CarriedFile, Typed
 from mahasiswa.sheets.cell_rules import clean_nim, clean_text, is_ordinary, warnings_about
 from mahasiswa.sheets.cells import (
+    NIM_MIN_DIGITS,
     Cell,
     Sheet,
     SheetRow,
@@ -300,11 +301,19 @@ def _of_no_student(results: Iterable[RowResult]) -> set[int]:
 
 
 def _about_odd_nims(results: Iterable[RowResult]) -> list[Question]:
-    """The question about the NIMs that nine tenths of the others do not resemble, if there are such NIMs."""
+    """The questions about NIMs that nine tenths of the others do not resemble, or that may have lost their zeros."""
     rows = [row for row in results if isinstance(row, CleanedRow)]
     odd = [row.number for row in rows if row.is_odd]
     is_few = 0 < len(odd) * COMMON_PART <= len(rows)
-    return [Question("panjang", wording.ODD_NIMS, odd)] if is_few else []
+    questions = [Question("panjang", wording.ODD_NIMS, odd)] if is_few else []
+
+    numbers = [row for row in rows if is_digits(row.nim) and len(row.nim) >= NIM_MIN_DIGITS]
+    lengths = Counter(len(row.nim) for row in numbers)
+    usual = max(lengths, key=lambda length: (lengths[length], length), default=0)
+    shorter = [row.number for row in numbers if len(row.nim) == usual - 1 and row.nim[0] != "0"]
+    if shorter and not is_few:
+        questions.append(Question("nol", wording.SHORTER_NIMS, shorter))
+    return questions
 
 
 def repaired(

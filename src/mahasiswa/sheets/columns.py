@@ -182,7 +182,8 @@ class TableReader:
 
     def _guessed(self, header: Sequence[Cell], texts: Texts) -> _Found:
         if named := headings(header[:MAX_TITLES]):
-            return _by_titles(named, texts)
+            found = _by_titles(named, texts)
+            return found._replace(problem=found.problem or _without_title(header, found, texts))
         before = self.tables[-1] if self.tables else None
         if before and before.is_readable and _fit(before, texts):
             return _Found(before.roles)
@@ -226,11 +227,12 @@ def _until_titles(
 def _begins_table(cells: Sequence[Cell], own: set[tuple[int, Field]], nim: int) -> bool:
     """Whether a row has other sure titles than the table, or else titles of two fields in other columns."""
     found = _places(cells)
-    if sure_fields(cells) > {"nim"}:
-        return found != own
-    fields = {field for _, field in found - own}
     # A second row of titles has nothing below NIM.
     is_second = is_blank(cells[nim : nim + 1])
+    sure = sure_fields(cells)
+    if sure > {"nim"} or (len(sure) > 1 and not is_second):
+        return found != own
+    fields = {field for _, field in found - own}
     has_digits = any(map(has_digit, map(cell_text, cells)))
     return len(fields) > 1 and not is_second and not has_digits
 
@@ -311,6 +313,16 @@ def _by_titles(named: Sequence[Heading], texts: Texts) -> _Found:
     return _Found(roles, next(filter(None, problems), ""))
 
 
+def _without_title(header: Sequence[Cell], found: _Found, texts: Texts) -> str:
+    """The problem of a name or an address that goes on in a column without a title, below a merged cell."""
+    for column, field in found.roles.items():
+        beside = column + 1
+        is_inside = not is_blank(header[beside:]) and is_blank(header[beside : beside + 1])
+        if field != "nim" and is_inside and 2 * len(texts[beside]) >= len(texts[column]) > 0:
+            return _unsure(field, column)
+    return ""
+
+
 def _with_nim(roles: dict[int, Field], texts: Texts) -> str:
     """Put the column of the NIM right if the texts contradict the titles, and return the problem."""
     nims = [column for column, of_column in enumerate(texts) if _are_nims(of_column)]
@@ -341,15 +353,19 @@ def _of_field(field: Field, named: Sequence[Heading], texts: Texts) -> tuple[lis
     if not whole and not parts:
         return _by_words(field, named, texts)
 
-    # The parts of an address stand behind it.
+    # Parts stand behind it; a whole name needs none.
     begin = [*whole, *parts][0]
-    columns = [begin, *(column for column in parts if column > begin)]
+    columns = [begin]
+    if field == "alamat" or not whole:
+        columns += [column for column in parts if column > begin]
     left_out = [column for column in (*whole, *parts) if column not in columns]
     if left_out:
         return columns, _two_columns(field, begin, left_out[0])
     are_together = columns == [*range(begin, begin + len(columns))]
-    is_whole = bool(whole) or (field == "nama" and len(parts) > 1)
-    return columns, "" if are_together and is_whole else _unsure(field, begin)
+    ranks = [heading.rank for heading in named if heading.kind == "part"]
+    is_whole_name = field == "nama" and len(parts) > 1 and ranks == sorted(ranks)
+    is_sure = are_together and (whole or is_whole_name)
+    return columns, "" if is_sure else _unsure(field, begin)
 
 
 def _two_columns(field: Field, *columns: int) -> str:
@@ -463,8 +479,16 @@ def _selected(
             # The word may stand in another column, such as that of the row numbers.
             nim = next(filter(is_total, map(cell_text, row)), nim)
         cells = (nim, nama, alamat)
+        if is_blank(cells) and not notice:
+            cells = (_rest_of_address(row), None, None)
         if notice or not is_blank(cells):
             yield number, (*cells, notice) if notice else cells
+
+
+def _rest_of_address(row: Sequence[Cell]) -> str | None:
+    """The text of a row, if it is part of an address in a column that is not read: below a student it goes on with the row above."""
+    texts = list(filter(None, map(cell_text, row)))
+    return texts[0] if len(texts) == 1 and is_labelled(texts[0].lstrip()) else None
 
 
 def _about_more_cells(
@@ -498,7 +522,7 @@ def _joined(
             continue
         label = labels.get(column, "")
         if label and not is_labelled(text):
-            text = f"{label} {text}"
+            text = f"{label} {text.removesuffix('.0')}"
         between = "/" if (before, label) == ("RT", "RW") else separator
         joined += between * bool(joined) + text
         before = label

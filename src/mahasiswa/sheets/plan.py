@@ -193,7 +193,8 @@ def _tidied(text: str, separator: str) -> str:
     if not untidy.search(text):
         return text
     lines = (
-        " ".join(filter(None, line.split(" "))) for line in text.replace("\r", "\n").split("\n")
+        " ".join(filter(None, line.split(" "))).removesuffix(separator.strip())
+        for line in text.replace("\r", "\n").split("\n")
     )
     return separator.join(filter(None, lines))
 

@@ -30,10 +30,13 @@ _degrees = re.compile(
 # Lines that no cell of a student has: the name of a group of students, and the date above signatures.
 _is_no_rest = re.compile(
     r"\W*(?:kelas|program|prodi|jurusan|fakultas|semester|angkatan|kelompok|rombel|tingkat)\b"
-    r"|.*\b(?:mahasiswa|siswa|orang)\b"
+    r"|(?!\W*asrama\b).*\b(?:mahasiswa|siswa|orang)\b"
     rf"|.*\b(?:{'|'.join(wording.MONTHS)}) [0-9]{{4}}",
     re.IGNORECASE,
 ).match
+_before_name = re.compile(r"^\s*[0-9]{1,3}[.)]\s*(?=[^\W\d])").sub
+_is_marked = re.compile(r"\s*[*_]+(.+?)[*_]+\s*").fullmatch
+_has_date = re.compile(r"\b(?:[0-9]{1,2}-[A-Z][a-z]{2}|[A-Z][a-z]{2}-[0-9]{2})\b").search
 _swallowed = re.compile(r"[\r\n]\W{0,3}[0-9]{5,}\W{0,2}[;,\t|]").search
 # UTF-8 that was read as Windows-1252: the first byte of a letter, and the others.
 _decoded_twice = re.compile(
@@ -134,7 +137,7 @@ def _field_of_rest(cells: Sequence[Cell]) -> int | None:
     if len(filled) != 1:
         return None
     text = cell_text(cells[filled[0]])
-    if _is_no_rest(text) or (filled == [0] and has_digit(text)):
+    if _is_no_rest(text) or (filled == [0] and has_digit(text) and not _is_address(text)):
         return None
     return filled[0] or 2
 
@@ -166,7 +169,10 @@ def _are_towns_and_names(rows: Sequence[SheetRow]) -> bool:
 
 def _with_letters(cells: Sequence[Cell]) -> Sequence[Cell] | None:
     """Letters that were decoded twice, as in `Nurâ€™aini`, or that stand as in the source of a web page."""
-    if all(not isinstance(cell, str) or (cell.isascii() and "&" not in cell) for cell in cells):
+    if all(
+        not isinstance(cell, str) or (cell.isascii() and "&" not in cell and "\\" not in cell)
+        for cell in cells
+    ):
         return None
     repaired = [
         _decoded_twice(_decoded, unescaped(cell)) if isinstance(cell, str) else cell
@@ -198,6 +204,28 @@ def _with_bare_nim(cells: Sequence[Cell]) -> Sequence[Cell] | None:
     if is_blank((nama,)) and is_name(rest):
         nama = rest
     return bare, nama, alamat, *notes
+
+
+def _with_bare_name(cells: Sequence[Cell]) -> Sequence[Cell] | None:
+    """A name behind a row number, or between marks, such as `*Siti*`."""
+    nim, nama, *others = cells
+    if not isinstance(nama, str) or nama[:1].isalpha():
+        return None
+    bare = _before_name("", nama)
+    if marked := _is_marked(bare):
+        bare = marked[1]
+    return (nim, bare, *others) if bare != nama else None
+
+
+def _with_lost_letters(cells: Sequence[Cell]) -> Sequence[Cell] | None:
+    """A row with letters that another program could not write, which cannot be repaired here."""
+    return cells if any(isinstance(cell, str) and "\ufffd" in cell for cell in cells) else None
+
+
+def _with_date(cells: Sequence[Cell]) -> Sequence[Cell] | None:
+    """A row whose address has a date such as 03-Jul, which was `3/7`."""
+    alamat = cells[2]
+    return cells if isinstance(alamat, str) and _has_date(alamat) else None
 
 
 def _without_nothing(cells: Sequence[Cell]) -> Sequence[Cell] | None:
@@ -246,6 +274,9 @@ _CHECKS = (
     _Check("sel", wording.MORE_CELLS, "", _each(_with_more_cells)),
     _Check("tukar", wording.EXCHANGED, wording.EXCHANGE, _exchanged),
     _Check("huruf", wording.TWICE_DECODED, wording.DECODE, _each(_with_letters)),
+    _Check("hilang", wording.LOST_LETTERS, "", _each(_with_lost_letters)),
+    _Check("tanggal", wording.ADDRESS_LIKE_DATE, "", _each(_with_date)),
+    _Check("tanda", wording.NAME_CARRIES, wording.CLEAN_NAMES, _each(_with_bare_name)),
     _Check("nim", wording.NIM_CARRIES, wording.CLEAN_NIMS, _each(_with_bare_nim)),
     _Check("kosong", wording.NOTHING, wording.EMPTY_CELLS, _each(_without_nothing)),
 )

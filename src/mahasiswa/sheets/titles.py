@@ -43,7 +43,10 @@ _PARTS: Mapping[str, tuple[Field, str]] = {
         ("nama", ""),
     ),
     **dict.fromkeys(
-        ("kota", "kabupaten", "kab", "kabkota", "kotakabupaten", "kabupatenkota", "provinsi"),
+        (
+            *("kota", "kabupaten", "kab", "kabkota", "kotakabupaten", "kabupatenkota"),
+            *("provinsi", "prov", "propinsi", "nomorrumah", "norumah"),
+        ),
         ("alamat", ""),
     ),
     "rt": ("alamat", "RT"),
@@ -51,12 +54,19 @@ _PARTS: Mapping[str, tuple[Field, str]] = {
     "rtrw": ("alamat", "RT/RW"),
     "dusun": ("alamat", "Dusun"),
     "desa": ("alamat", "Desa"),
-    **dict.fromkeys(("kelurahan", "kel", "desakelurahan", "kelurahandesa"), ("alamat", "Kel.")),
+    **dict.fromkeys(("padukuhan", "pedukuhan"), ("alamat", "Dusun")),
+    "blok": ("alamat", "Blok"),
+    **dict.fromkeys(
+        ("kelurahan", "kel", "desakelurahan", "kelurahandesa", "desakel", "keldesa"),
+        ("alamat", "Kel."),
+    ),
     **dict.fromkeys(("kecamatan", "kec"), ("alamat", "Kec.")),
     "kodepos": ("alamat", "Kode Pos"),
 }
+_PART_RANKS = {title: rank for rank, title in enumerate(_PARTS)}
 is_labelled = re.compile(
-    r"(?:rt|rw|dusun|dsn|dukuh|dk|desa|ds|kelurahan|kel|kecamatan|kec|kode ?pos)\b", re.IGNORECASE
+    r"(?:rt|rw|dusun|dsn|padukuhan|pedukuhan|dukuh|dk|blok|desa|ds|kelurahan|kel|kecamatan|kec|kode ?pos)\b",
+    re.IGNORECASE,
 ).match
 
 # Another title may name a field by one of these words, if no word says that it is about something else.
@@ -85,7 +95,8 @@ class Heading(NamedTuple):
     kind: Literal["sure", "part", "word"]
     column: int
     label: str = ""  # of a part of an address
-    rank: int = 0  # of several sure titles the lowest one wins, until a person decides
+    # Of several sure titles the lowest one wins, until a person decides. The parts of a name ascend.
+    rank: int = 0
 
 
 def headings(row: Iterable[object]) -> list[Heading]:
@@ -101,8 +112,9 @@ def headings(row: Iterable[object]) -> list[Heading]:
 def _heading(column: int, cell: str) -> Heading | None:
     text = cell.casefold()
     letters = re.sub("[^a-z]+", "", text)
-    if part := _PARTS.get(letters):
-        return Heading(part[0], "part", column, part[1])
+    # `RT 1` is an address.
+    if not has_digit(cell) and (part := _PARTS.get(letters)):
+        return Heading(part[0], "part", column, part[1], _PART_RANKS[letters])
     names = (
         [letters]
         if letters in _FIELDS
@@ -130,13 +142,17 @@ def find_titles(top: Sequence[Sequence[Cell]], *, nim_only: bool) -> tuple[int, 
     headers = [candidate for candidate in candidates if is_header(candidate[1], nim_only=nim_only)]
     near = [header for header in headers if header[0] <= headers[0][0] + 1]
     if near:
-        return max(
-            near, key=lambda header: (len(sure_fields(header[1])), len(fields_in(header[1])))
-        )
+        return max(near, key=_titled)
     for index, row in candidates:
         if len(fields_in(row)) > 1 or sure_fields(row):
             return index, row  # probably titles
     return 0, ()
+
+
+def _titled(header: tuple[int, Sequence[Cell]]) -> tuple[int, int, int]:
+    """How much a row names: sure fields, fields, and columns. Below `Alamat` may stand its parts."""
+    row = header[1]
+    return len(sure_fields(row)), len(fields_in(row)), len(headings(row))
 
 
 def _pairs(

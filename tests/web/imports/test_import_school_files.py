@@ -176,10 +176,9 @@ FILES = {
     "parts of an address below its title": File(
         "xlsx",
         ["NIM|Nama|Alamat|", "||Jalan|Desa", *(row + "|Caturtunggal" for row in ROWS)],
-        "ABC",
+        "ABC–D",
         2,
-        1,
-        skipped=1,
+        2,
     ),
     "parents in the second row of titles": File(
         "csv ;",
@@ -405,6 +404,73 @@ FILES = {
         "csv ;", ONE_LONG_NIM, "ABC", 20, check=1, says="Panjang NIM ini berbeda"
     ),
     "spaces and line breaks": File("csv ; plain", UNTIDY, "ABC", 1, check=1, says="Gg. 2, Solo"),
+    "a name and its parts": File(
+        "csv ;",
+        ["NIM|Nama|Nama Depan|Nama Belakang|Alamat", "22000186203|Dewi Sri|Dewi|Sri|Solo"],
+        "ABE",
+        1,
+        says="Ada dua kolom Nama",
+    ),
+    "the last name before the first": File(
+        "csv ;",
+        ["NIM|Last Name|First Name|Alamat", "22000186203|Sri|Dewi|Solo"],
+        "AB–CD",
+        1,
+        says="Kolom B mungkin bukan Nama",
+    ),
+    "a name in a column without a title": File(
+        "csv ;",
+        ["NIM|Nama||Alamat", "22000186203|Dewi|Sri|Solo"],
+        "ABD",
+        1,
+        says="Kolom B mungkin bukan Nama",
+    ),
+    "names behind row numbers": File(
+        "csv ;", [HEADER, "22000186203|1. Dewi|Solo"], "ABC", 1, says="Nama berisi nomor"
+    ),
+    "letters that are lost": File(
+        "csv ;", [HEADER, "22000186203|Nur\ufffdaini|Solo"], "ABC", 1, says="huruf yang hilang"
+    ),
+    "an address that became a date": File(
+        "csv ;",
+        [HEADER, "22000186203|Dewi|Solo 03-Jul"],
+        "ABC",
+        1,
+        says="Alamat ini berisi tanggal",
+    ),
+    "NIMs with one digit less": File(
+        "csv ;",
+        [HEADER, "910001|Dewi|Solo", "1010002|Elsa|Wates"],
+        "ABC",
+        2,
+        says="satu digit lebih pendek",
+    ),
+    "NIMs between marks": File(
+        "csv ;", [HEADER, "_22000186203_|Dewi|Solo"], "ABC", 1, says="NIM berisi tanda lain"
+    ),
+    "lecturers below the students": File(
+        "csv ;",
+        [HEADER, *ROWS, "NIDN|Nama|Alamat", "0512018801|Budi|Solo"],
+        "ABCABC",
+        3,
+        1,
+        says="Kolom A mungkin bukan NIM",
+    ),
+    "no titles, and an address of RT and RW": File(
+        "csv ;",
+        ["22000186203|Dewi|RT 1/RW 7", "22000186204|Elsa|RT 2/RW 7 Wates"],
+        "AB-",
+        repair=2,
+        says=GUESSED,
+    ),
+    "the rest of an address in a column that is not read": File(
+        "csv ;",
+        ["No|NIM|Nama|Alamat", "1|22000186203|Dewi|Solo", "RT 3/RW 7|||"],
+        "BCD",
+        1,
+        skipped=1,
+        says="lanjutan baris di atasnya",
+    ),
     "lines of a chat": File("paste", CHAT, "ABC", 2),
     "titles only": File("csv ;", [HEADER], "ABC", says=wording.NO_ROWS),
 }
