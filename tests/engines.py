@@ -8,9 +8,9 @@ import psycopg
 import pytest
 from harness import Service, Site
 from postgres import own_schema
-from stores import run_script
+from stores import Place, run_script, url_of
 
-from mahasiswa.settings import DatabaseURL, SQLiteURL, parse_database_url
+from mahasiswa.settings import SQLiteURL
 
 ENGINES = ["sqlite", "postgres"]
 
@@ -25,10 +25,9 @@ def empty_database(engine: str, folder: Path, request: pytest.FixtureRequest) ->
             yield url
 
 
-def run_elsewhere(database: DatabaseURL | Path | str, statement: str) -> None:
-    """Let another program run one statement in a database, which may be given as a service has it."""
-    url = SQLiteURL(database) if isinstance(database, Path) else database
-    url = parse_database_url(url) if isinstance(url, str) else url
+def run_elsewhere(database: Place, statement: str) -> None:
+    """Let another program run one statement in a database."""
+    url = url_of(database)
     if isinstance(url, SQLiteURL):
         run_script(url.address, statement)
         return

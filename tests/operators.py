@@ -15,7 +15,7 @@ import pytest
 from harness import without_settings
 from processes import cannot, finished, forked, run, started, until
 from spreadsheets import Record
-from stores import run_script
+from stores import merge, migrate, run_script
 
 from mahasiswa.settings import SQLiteURL
 from mahasiswa.store.engines import engine_of
@@ -114,8 +114,7 @@ class Operator:
     def fill(self, records: Sequence[Record]) -> None:
         self.database.unlink(missing_ok=True)
         engine_of(SQLiteURL(self.database)).begin()
-        rows = [(number, *record) for number, record in enumerate(records, 1)]
-        engine_of(SQLiteURL(self.database)).merge(rows, update=False, dry_run=False)
+        merge(self.database, *records)
 
     def records(self) -> list[Record]:
         return records_of(self.database)
@@ -135,7 +134,7 @@ def operator(tmp_path: Path) -> Operator:
 @pytest.fixture(scope="module")
 def long_list(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("long") / "mahasiswa.db"
-    engine_of(SQLiteURL(path)).migrate()
+    migrate(path)
     run_script(path, FILL)
     return path
 

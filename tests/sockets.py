@@ -47,6 +47,10 @@ class Line(Closing):
     def add(self, nim: str, nama: str, alamat: str) -> Answer:
         return self.post("/mahasiswa/add", nim=nim, nama=nama, alamat=alamat)
 
+    def stores(self, nim: str, nama: str, alamat: str) -> None:
+        """Add a record. Fail unless the answer says that it is stored."""
+        assert self.add(nim, nama, alamat).status == 302
+
     def edit(self, nim: str, nama: str, alamat: str) -> Answer:
         return self.post(f"/mahasiswa/edit/{quote(nim, safe='')}", nama=nama, alamat=alamat)
 

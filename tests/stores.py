@@ -14,19 +14,36 @@ import pytest
 from spreadsheets import Database
 
 from mahasiswa.record import Mahasiswa
-from mahasiswa.settings import DatabaseURL, SQLiteURL
+from mahasiswa.settings import DatabaseURL, SQLiteURL, parse_database_url
 from mahasiswa.store import Snapshot, Store
 from mahasiswa.store.engines import engine_of
+from mahasiswa.store.history_items import Batch, Entry
+from mahasiswa.store.results import Merged
 from mahasiswa.store.store_errors import Refused, Unavailable
-from mahasiswa.work import Slots
+from mahasiswa.work import SEARCH, Slots
 
 SITI = Mahasiswa("0001", "Siti Aminah", "Jalan Kaliurang 5")
 BUDI = Mahasiswa("0002", "Budi", "Bantul")
 
 
+Place = DatabaseURL | Path | str
+"""The address of a database, or the path of a file. A text is as in DATABASE_URL."""
+
+
+def url_of(place: Place) -> DatabaseURL:
+    if isinstance(place, Path):
+        return SQLiteURL(place)
+    return parse_database_url(place) if isinstance(place, str) else place
+
+
+def migrate(place: Place, days: int | None = None) -> None:
+    """Create or upgrade the tables of a database, as a start with these HISTORY_DAYS does."""
+    engine_of(url_of(place)).migrate(days)
+
+
 @asynccontextmanager
-async def opened(url: DatabaseURL) -> AsyncIterator[Store]:
-    store = await engine_of(url).open_store(Slots())
+async def opened(place: Place) -> AsyncIterator[Store]:
+    store = await engine_of(url_of(place)).open_store(Slots())
     try:
         yield store
     finally:
@@ -51,10 +68,23 @@ async def attempt_all(*writes: Awaitable[object]) -> list[Outcome]:
     return await asyncio.gather(*map(attempt, writes))
 
 
-def fill(url: DatabaseURL, records: Sequence[tuple[str, str, str]]) -> None:
-    """Import records that the list does not have."""
+def merge(place: Place, *records: tuple[str, str | None, str | None]) -> Merged:
+    """Import records by command. Those of the list get the new texts."""
     rows = [(number, *record) for number, record in enumerate(records, 2)]
-    assert engine_of(url).merge(rows, update=False, dry_run=False).new == len(records)
+    return engine_of(url_of(place)).merge(rows, update=True, dry_run=False)
+
+
+def fill(place: Place, records: Sequence[tuple[str, str, str]]) -> None:
+    """Import records that the list does not have."""
+    assert merge(place, *records).new == len(records)
+
+
+async def items(store: Store, batch: int | None = None) -> Sequence[Entry | Batch]:
+    """Return the items of the history, newest first, or the entries of a batch."""
+    reader = store.reader(SEARCH)
+    page = await (reader.entries(batch, "", 0, 1000) if batch else reader.history("", 0, 1000))
+    assert page.total == len(page.items)
+    return page.items
 
 
 async def read_all(store: Store, at_most: int = 10_000) -> list[Mahasiswa]:
@@ -117,8 +147,9 @@ UPDATE mahasiswa_history SET moment = moment + interval '{days} days';
 UPDATE mahasiswa_history_state SET noted = noted + interval '{noted}'"""
 
 
-def age_history(url: DatabaseURL, days: int, noted: str = "-2 minutes") -> None:
+def age_history(place: Place, days: int, noted: str = "-2 minutes") -> None:
     """Make the whole history some days older, in another program. The clock was noted two minutes ago."""
+    url = url_of(place)
     if isinstance(url, SQLiteURL):
         run_script(url.address, AGE_SQLITE.format(days=-days, noted=noted))
         return
@@ -126,6 +157,6 @@ def age_history(url: DatabaseURL, days: int, noted: str = "-2 minutes") -> None:
         db.execute(AGE_POSTGRES.format(days=-days, noted=noted))
 
 
-def leap(url: DatabaseURL, days: int) -> None:
+def leap(place: Place, days: int) -> None:
     """Let the clock leap, as the database sees it: all that it holds is older by so many days."""
-    age_history(url, days, f"{-days:+} days")
+    age_history(place, days, f"{-days:+} days")

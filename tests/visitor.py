@@ -204,11 +204,19 @@ class Site(Closing):
         assert form.method == "post"
         return self.post(form.target, form.values | typed)
 
+    def accepts(self, form: Form, **typed: str) -> None:
+        """Send a form. Fail unless the answer is the redirect after a change."""
+        assert self.submit(form, **typed).status_code == 302
+
     def list(self) -> Page:
         return self.page(self.path("/"))
 
     def add(self, nim: str, nama: str, alamat: str) -> httpx.Response:
         return self.post(self.path("/mahasiswa/add"), {"nim": nim, "nama": nama, "alamat": alamat})
+
+    def stores(self, nim: str, nama: str, alamat: str) -> None:
+        """Add a record. Fail unless the answer says that it is stored."""
+        assert self.add(nim, nama, alamat).status_code == 302
 
     def edit(self, nim: str, nama: str, alamat: str) -> httpx.Response:
         return self.post(self.path("/mahasiswa/edit/", nim), {"nama": nama, "alamat": alamat})

@@ -17,11 +17,9 @@ from harness import Service, Site
 from operators import COMMAND, COMMAND_SECONDS, TWO, Operator
 from processes import needs_namespaces, run, started, working
 from spreadsheets import HEADER, Database, by_openpyxl, csv
-from stores import ask, other_program
+from stores import ask, migrate, other_program
 
 from mahasiswa.commands.cli import main
-from mahasiswa.settings import SQLiteURL
-from mahasiswa.store.engines import engine_of
 from mahasiswa.store.history_items import UNDOABLE_ROWS_MAX
 from mahasiswa.system.administrator import process_user
 
@@ -138,7 +136,7 @@ def test_a_command_that_changes_records_names_the_administrator(
 ) -> None:
     """In a line of the journal and in the history, unless nothing changes. No NIM of a person who is forgotten."""
     needs_namespaces()
-    engine_of(SQLiteURL(operator.database)).migrate(days)
+    migrate(operator.database, days)
     name = operator.write("a.csv", csv(HEADER, *TWO))
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as journal:
         journal.bind(str(operator.folder / "log"))
@@ -305,7 +303,7 @@ def test_the_service_answers_during_an_import(beside: tuple[Operator, Site]) -> 
     ) as process:
         while process.poll() is None:
             nim = f"x{len(added)}"
-            assert site.add(nim, "Zainab", "Solo").status_code == 302
+            site.stores(nim, "Zainab", "Solo")
             added.append(nim)
             assert site.get("/?cari=Zainab&per=10").status_code == 200
     assert process.returncode == 0
@@ -347,7 +345,7 @@ def test_a_backup_while_the_service_writes_is_consistent(beside: tuple[Operator,
     def write() -> None:
         while not ended.is_set():
             nim = f"{len(acknowledged):06}"
-            assert site.add(nim, "Zainab", "x" * 500).status_code == 302
+            site.stores(nim, "Zainab", "x" * 500)
             acknowledged.append(nim)
 
     with working([write], ended):

@@ -22,11 +22,9 @@ from harness import Service, StartError, free_port
 from operators import TWO, Operator, overwrite, use_up
 from postgres import execute, own_schema
 from processes import cannot, until
-from stores import ask, other_program, run_script
+from stores import ask, migrate, other_program, run_script
 
-from mahasiswa.settings import PostgresURL
 from mahasiswa.store.backup_folder import free_name
-from mahasiswa.store.engines import engine_of
 from mahasiswa.system.administrator import process_user
 
 
@@ -438,7 +436,7 @@ def test_backups_that_every_user_can_read_are_found(kept: Operator) -> None:
 @pytest.fixture(name="owner")
 def operator_with_tables(operator: Operator, postgres: str) -> Iterator[Operator]:
     with own_schema(postgres) as url:
-        engine_of(PostgresURL(url)).migrate()
+        migrate(url)
         operator.environment["DATABASE_URL"] = url
         yield operator
 
@@ -484,7 +482,7 @@ def test_disabled_triggers_are_created_again_by_the_start_of_the_owner(owner: Op
         assert (
             "triggers were missing or of another release, and are created again" in service.stderr()
         )
-        assert site.add("1", "Siti", "Solo").status_code == 302
+        site.stores("1", "Siti", "Solo")
     assert execute(url, "SELECT count(*) FROM mahasiswa_history") == [(1,)]
 
 

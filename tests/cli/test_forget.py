@@ -12,10 +12,7 @@ import pytest
 from operators import COMMAND, MANY, TWO, Operator, records_of
 from postgres import own_schema, programs
 from processes import run, started, until
-from stores import other_program, run_script
-
-from mahasiswa.settings import parse_database_url
-from mahasiswa.store.engines import engine_of
+from stores import merge, migrate, other_program, run_script
 
 HINT = "To remove these copies, add --delete-copies."
 
@@ -191,9 +188,8 @@ def test_a_nim_with_a_backslash_is_found_in_a_dump(operator: Operator, postgres:
     dump = operator.folder / "mahasiswa.dump"
     operator.fill([])
     with own_schema(postgres) as url:
-        engine_of(parse_database_url(url)).migrate()
-        row = (1, nim, "Ani", "Solo")
-        engine_of(parse_database_url(url)).merge([row], update=False, dry_run=False)
+        migrate(url)
+        merge(url, (nim, "Ani", "Solo"))
         run(programs() / "pg_dump", "--format=custom", f"--file={dump}", f"--dbname={url}")
     assert f"{dump} still holds the texts." in operator.done("forget", nim)
     assert "still holds" not in operator.done("forget", "a\\b")

@@ -15,10 +15,7 @@ from harness import START_SECONDS, Service, StartError, free_port, is_free, run_
 from operators import COMMAND, overwrite
 from processes import children, started, until
 from spreadsheets import HEADER, Importer, by_openpyxl
-from stores import other_program, run_script
-
-from mahasiswa.settings import SQLiteURL
-from mahasiswa.store.engines import engine_of
+from stores import migrate, other_program, run_script
 
 
 def assert_refused(
@@ -106,7 +103,7 @@ def test_a_unix_socket_is_made_again_after_a_kill_and_never_shared(tmp_path: Pat
 
 
 def migrated(folder: Path) -> Path:
-    engine_of(SQLiteURL(folder / "a.db")).migrate()
+    migrate(folder / "a.db")
     return folder / "a.db"
 
 
@@ -210,7 +207,7 @@ def test_under_systemd_the_service_says_when_it_is_ready_and_outlives_a_hang_up(
         environment = {"NOTIFY_SOCKET": str(tmp_path / "notify"), "JOURNAL_STREAM": "8:1"}
         with Service(tmp_path / "a.db", environment) as service, service.site() as site:
             assert systemd.recv(100) == b"READY=1"
-            assert site.add("1", "Siti", "Solo").status_code == 302
+            site.stores("1", "Siti", "Solo")
             until(service.stderr)  # the line of the addition follows its answer
             os.killpg(service.pid, signal.SIGHUP)
             # The main process has handled the signal when it replaces a worker.

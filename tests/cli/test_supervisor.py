@@ -70,7 +70,7 @@ def test_a_fault_around_the_main_process_ends_no_supervision(
         os.kill(killed, signal.SIGKILL)
         until(lambda: children(service.pid) not in ([], [killed]))
         with service.site() as site:
-            assert site.add("1", "Siti", "Solo").status_code == 302
+            site.stores("1", "Siti", "Solo")
         assert service.stop() == 0
 
 

@@ -15,10 +15,9 @@ from harness import Service
 from postgres import execute
 from processes import working
 from sockets import CLOSE, Line, get, post
-from stores import ask, fill
+from stores import ask, fill, migrate
 
 from mahasiswa.settings import SQLiteURL, parse_database_url
-from mahasiswa.store.engines import engine_of
 from mahasiswa.store.history_items import key_of
 
 MOMENT = {"sqlite": "strftime('%Y-%m-%dT%H:%M:%fZ', 'now')", "postgresql": "now()"}
@@ -103,7 +102,7 @@ SAMPLE = [
 def prepare(data: str, database: str) -> None:
     """Fill a database, which does not exist yet."""
     url = parse_database_url(database)
-    engine_of(url).migrate()
+    migrate(url)
     scheme = "sqlite" if isinstance(url, SQLiteURL) else "postgresql"
     run_elsewhere(url, "INSERT INTO mahasiswa VALUES ('0', 'Siti', 'Solo')")
     if DATA[data]:

@@ -13,10 +13,8 @@ from attack import assert_log_is_sound, assert_says_nothing_was_saved, holds
 from harness import Service
 from operators import use_up
 from sockets import Line
-from stores import opened
+from stores import migrate, opened
 
-from mahasiswa.settings import SQLiteURL
-from mahasiswa.store.engines import engine_of
 from mahasiswa.store.store_errors import Unavailable
 
 REAL_DISK = apsw.vfs_names()[0]
@@ -89,7 +87,7 @@ def test_an_addition_is_stored_or_unavailable_if_the_disk_fails_at_any_call(
 
     async def attack(path: Path, at: int) -> bool:
         stored = {"0", "1"}
-        async with opened(SQLiteURL(path)) as store:
+        async with opened(path) as store:
             with closing(apsw.Connection(str(path))) as db:
                 for nim in stored:
                     await store.add(nim, "Siti", "Solo")
@@ -111,7 +109,7 @@ def test_an_addition_is_stored_or_unavailable_if_the_disk_fails_at_any_call(
         assert nims(path) == stored | {"sesudah"}
         return disk.calls >= at
 
-    engine_of(SQLiteURL(tmp_path / "empty.db")).migrate()
+    migrate(tmp_path / "empty.db")
     with failing_disk() as disk:
         for at in range(1, 1000):
             path = tmp_path / f"{at}.db"
@@ -143,7 +141,7 @@ def test_changes_on_a_full_disk_are_answered_503(small_disk: Path) -> None:
     stored = {}
     with Service(database) as service, Line(service.port) as line:
         for n in range(3):
-            assert line.add(f"{n}", "Siti", "Solo").status == 302
+            line.stores(f"{n}", "Siti", "Solo")
             stored[f"{n}"] = ("Siti", "Solo")
         for turn in range(3):
             filler = use_up(small_disk)
@@ -168,7 +166,7 @@ def test_changes_on_a_full_disk_are_answered_503(small_disk: Path) -> None:
             assert line.add(f"{turn}", "Siti", "Solo").status == (
                 409 if f"{turn}" in stored else 302
             )
-            assert line.add(f"sesudah {turn}", "Siti", "Solo").status == 302
+            line.stores(f"sesudah {turn}", "Siti", "Solo")
             stored[f"sesudah {turn}"] = ("Siti", "Solo")
         assert holds(database) == stored
         service.kill()

@@ -33,7 +33,7 @@ def test_a_file_that_is_gone_under_load_is_unavailable_until_the_next_start(
     database, away, new = tmp_path / "mahasiswa.db", tmp_path / "away.db", tmp_path / "new.db"
     with Service(database, {"WORKERS": f"{workers}"}) as service:
         with Line(service.port) as line:
-            assert line.add("0", *TEXTS).status == 302
+            line.stores("0", *TEXTS)
         Operator(tmp_path).done("backup", "new.db")
         before = new.read_bytes()
         with additions(service) as (added, sent):
@@ -75,7 +75,7 @@ def test_a_file_that_is_gone_under_load_is_unavailable_until_the_next_start(
         until(lambda: service.stderr().count(GONE) == workers)
         assert_log_is_sound(service.stderr(), allowed=["was replaced"])
         with Line(service.port) as line:
-            assert line.add("sesudah", *TEXTS).status == 302
+            line.stores("sesudah", *TEXTS)
         stored = holds(database).keys()
         assert (
             stored == {"0", "sesudah"}
@@ -95,10 +95,10 @@ def test_a_log_that_grew_during_a_long_read_is_cut_to_64_mb(tmp_path: Path) -> N
         def work(name: int) -> None:
             with Line(service.port) as line:
                 for n in range(300):
-                    assert line.add(f"{name}/{n}", "Siti", text).status == 302
+                    line.stores(f"{name}/{n}", "Siti", text)
 
         with Line(service.port) as line:
-            assert line.add("0", *TEXTS).status == 302
+            line.stores("0", *TEXTS)
         with (
             Database(database, "BEGIN", "SELECT * FROM mahasiswa"),
             ThreadPoolExecutor(4) as threads,
@@ -114,7 +114,7 @@ def test_a_log_that_grew_during_a_long_read_is_cut_to_64_mb(tmp_path: Path) -> N
 
             until(bounded)
             for n in range(40):
-                assert line.add(f"sesudah/{n}", "Siti", text).status == 302
+                line.stores(f"sesudah/{n}", "Siti", text)
             assert log.stat().st_size <= WAL_MAX_BYTES
         assert service.stderr() == ""
         assert len(holds(database)) == 1 + 1200 + 40

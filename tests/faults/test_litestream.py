@@ -129,7 +129,7 @@ def test_what_was_acknowledged_two_seconds_before_the_loss_of_the_machine_is_in_
         Litestream(database, copy) as litestream,
         Line(service.port) as line,
     ):
-        assert line.add("sesudah", "Siti", "Solo").status == 302
+        line.stores("sesudah", "Siti", "Solo")
         until(lambda: litestream.holds(tmp_path, {*stored, "sesudah"}), 20)
 
 
@@ -157,7 +157,7 @@ def test_the_list_of_a_moment_before_a_mistake_is_restored_while_the_service_run
         operator.done("restore", str(restored))
         assert {nim for nim, _, _ in operator.records()} == kept
         with Line(service.port) as line:
-            assert line.add("sesudah", "Siti", "Solo").status == 302
+            line.stores("sesudah", "Siti", "Solo")
         until(lambda: litestream.holds(tmp_path, {*kept, "sesudah"}), 20)
 
 

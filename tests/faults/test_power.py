@@ -18,10 +18,10 @@ ADDS = 25
 def test_a_change_is_on_the_disk_before_its_answer_leaves(tmp_path: Path) -> None:
     """The system calls show a sync of the log after its last write, and only then the 302."""
     with Service(tmp_path / "a.db", {"WORKERS": "1"}) as service, Line(service.port) as line:
-        assert line.add("pertama", "Siti", "Solo").status == 302
+        line.stores("pertama", "Siti", "Solo")
         with traced(children(service.pid)[0], tmp_path / "calls"):
             for n in range(ADDS):
-                assert line.add(f"{n}", "Siti", "Solo").status == 302
+                line.stores(f"{n}", "Siti", "Solo")
             assert line.edit("0", "Budi", "Bantul").status == 302
             assert line.delete("1").status == 302
     written = synced = False

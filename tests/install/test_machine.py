@@ -494,7 +494,7 @@ def test_each_procedure_can_be_followed_twice_without_a_loss(kept: Machine, head
         kept.run("mahasiswa-run backup")
         file = Path("/", newest_backup(kept).relative_to(kept.root))
         if "NIM" in block and number == 0:
-            assert kept.site.add(NIM, "Siti", "Solo").status_code == 302
+            kept.site.stores(NIM, "Siti", "Solo")
         kept.run(block.replace("FILE", str(file)).replace("NIM", NIM))
         assert is_well(kept.site)
         assert records(kept.site) == expected
@@ -543,7 +543,7 @@ def test_a_failed_upgrade_leaves_the_old_version_and_rolling_back_restores_the_o
         assert records(kept.site) == expected
         assert "is in use already, and runs" in kept.run(f"{{ {upgrade} }} 2>&1")
         kept.run("mahasiswa-run doctor")
-        assert kept.site.add(f"later{number}", "Siti", "Solo").status_code == 302
+        kept.site.stores(f"later{number}", "Siti", "Solo")
         fails(roll_back.replace("OLD", old).replace("FILE", ""), f"{old} does not run")
         kept.run(roll_back.replace("OLD", old).replace("FILE", file))
         assert (version(), records(kept.site)) == (old, expected)

@@ -107,7 +107,7 @@ def test_4_2_2_add_form_has_three_required_text_inputs(site: Site, records: Reco
     assert not any(field.readonly for field in form.text_inputs)
     assert form.labels == ("NIM", "Nama", "Alamat")
     nim = records.new_nim()
-    assert site.submit(form, nim=nim, nama="Agus Salim", alamat="Wates").status_code == 302
+    site.accepts(form, nim=nim, nama="Agus Salim", alamat="Wates")
     assert records.listed(nim) == (nim, "Agus Salim", "Wates")
 
 

@@ -6,11 +6,10 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from stores import SITI, opened
+from stores import SITI, migrate, opened
 
-from mahasiswa.settings import DatabaseURL, PostgresURL, SQLiteURL, parse_database_url
+from mahasiswa.settings import DatabaseURL, PostgresURL, parse_database_url
 from mahasiswa.store import Store
-from mahasiswa.store.engines import engine_of
 from mahasiswa.store.reader import Steps
 from mahasiswa.store.store_errors import StoreError
 
@@ -19,7 +18,7 @@ from mahasiswa.store.store_errors import StoreError
 def url(database: str) -> DatabaseURL:
     """Return the address of an empty database with its table, once for each engine."""
     url = parse_database_url(database)
-    engine_of(url).migrate()
+    migrate(url)
     return url
 
 
@@ -47,5 +46,5 @@ async def store(url: DatabaseURL) -> AsyncIterator[Store]:
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     """Return the path of an SQLite file with an empty table."""
-    engine_of(SQLiteURL(tmp_path / "mahasiswa.db")).migrate()
+    migrate(tmp_path / "mahasiswa.db")
     return tmp_path / "mahasiswa.db"

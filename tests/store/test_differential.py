@@ -12,6 +12,7 @@ import stores
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from postgres import own_schema
+from stores import migrate
 
 from mahasiswa.record import Incoming, Mahasiswa, Write, digest
 from mahasiswa.settings import DatabaseURL, parse_database_url
@@ -205,7 +206,7 @@ def runner(postgres: str, tmp_path: Path) -> Iterator[tuple[asyncio.Runner, Stor
     with own_schema(postgres) as address, asyncio.Runner() as runner:
         opened = []
         for url in map(parse_database_url, (f"sqlite:///{tmp_path}/a.db", address)):
-            engine_of(url).migrate()
+            migrate(url)
             opened.append(runner.run(engine_of(url).open_store(Slots())))
             URLS[opened[-1]] = url
         yield runner, opened[0], opened[1]

@@ -3,14 +3,27 @@
 import asyncio
 import re
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import psycopg
 import pytest
 from engines import run_elsewhere
-from stores import BUDI, SITI, age_history, attempt, attempt_all, fill, leap, opened, read_all
+from stores import (
+    BUDI,
+    SITI,
+    age_history,
+    attempt,
+    attempt_all,
+    fill,
+    items,
+    leap,
+    merge,
+    migrate,
+    opened,
+    read_all,
+)
 
 from mahasiswa.record import Mahasiswa, Write, digest
 from mahasiswa.settings import DatabaseURL, SQLiteURL
@@ -35,14 +48,6 @@ WHERE id = (SELECT max(id) FROM mahasiswa_history)"""
 
 ANI = Mahasiswa("0003", "Ani", "Klaten")
 INA = Mahasiswa("0004", "Ina", "Solo")
-
-
-async def items(store: Store, batch: int | None = None) -> Sequence[Entry | Batch]:
-    """Return the items of the history, newest first, or the entries of a batch."""
-    reader = store.reader(SEARCH)
-    page = await (reader.entries(batch, "", 0, 1000) if batch else reader.history("", 0, 1000))
-    assert page.total == len(page.items)
-    return page.items
 
 
 async def newest(store: Store) -> Entry | Batch:
@@ -76,7 +81,7 @@ async def test_a_change_that_changes_nothing_leaves_no_entry(
     await store.update(*SITI)
     await store.delete("0002")
     await store.write_all("import", [Write(SITI, None)])
-    engine_of(url).merge([(1, *SITI)], update=True, dry_run=False)
+    merge(url, SITI)
     await store.write_all("delete", removals=["0002"])
     await store.write_all("delete")
     assert await items(store) == [await newest(store)]
@@ -100,10 +105,11 @@ async def test_an_import_and_a_bulk_delete_are_one_batch_each(
     assert first.only is None
     assert len(await items(store)) == 3
     assert await changes(store, first.id) == [(SITI, siti), (None, BUDI)]
-    rows = [(1, *INA), (2, SITI.nim, None, "Solo")]
+    addresses = (INA, (SITI.nim, None, "Solo"))
+    rows = [(number, *record) for number, record in enumerate(addresses)]
     engine_of(url).merge(rows, update=True, dry_run=True)
     assert await newest(store) == first
-    engine_of(url).merge(rows, update=True, dry_run=False)
+    merge(url, *addresses)
     assert await changes(store, (await last_batch(store, "import", 2)).id) == [
         (siti, changed),
         (None, INA),
@@ -189,13 +195,13 @@ async def test_an_import_or_a_changed_nim_that_is_refused_is_no_batch(store: Sto
 @pytest.mark.parametrize("days", [30, 0])
 def test_no_program_can_change_a_nim(url: DatabaseURL, days: int) -> None:
     """Also without a history. The start adds the trigger if it is missing. The same nim again is no change."""
-    engine_of(url).migrate(days)
+    migrate(url, days)
     run_elsewhere(url, "INSERT INTO mahasiswa VALUES ('1', 'Ani', 'Solo'), ('2', 'Budi', 'Bantul')")
     run_elsewhere(url, "UPDATE mahasiswa SET nim = nim, nama = 'Ina' WHERE nim = '1'")
     run_elsewhere(
         url, f"DROP TRIGGER mahasiswa_nim{'' if isinstance(url, SQLiteURL) else ' ON mahasiswa'}"
     )
-    engine_of(url).migrate()
+    migrate(url)
     insert = (
         "INSERT INTO mahasiswa VALUES ('1', 'a', 'b') ON CONFLICT (nim) DO UPDATE SET nim = '4'"
     )
@@ -215,7 +221,7 @@ async def test_every_store_of_a_database_has_the_same_key_and_another_database_h
     """It has 32 bytes, and stays."""
     keys = []
     for opening, new_days in ((url, None), (url, days), (SQLiteURL(tmp_path / "other.db"), days)):
-        await asyncio.to_thread(engine_of(opening).migrate, new_days)
+        await asyncio.to_thread(migrate, opening, new_days)
         async with opened(opening) as store:
             await store.add(f"{new_days}", "Ani", "Solo")
             keys.append(await store.signing_key())
@@ -235,7 +241,7 @@ async def test_a_very_long_import_is_one_item_without_entries(
     assert [(batch.id, batch.moment) for batch in about.silent] == [item[:2]]
     with pytest.raises(NotInHistory):
         await store.undo(item.id, is_batch=True)
-    engine_of(url).merge([(1, "1", "Ani", "Solo")], update=True, dry_run=False)
+    merge(url, ("1", "Ani", "Solo"))
     await last_batch(store, "import", 1)
 
 
@@ -303,8 +309,8 @@ async def test_history_days_remove_the_history_and_create_it_again(url: Database
     """With 0 days changes and batches leave no entries. A command keeps the days of the service. No number is given again."""
 
     async def start(days: int) -> None:
-        await asyncio.to_thread(engine_of(url).migrate, days)
-        await asyncio.to_thread(engine_of(url).migrate)  # as a command does
+        await asyncio.to_thread(migrate, url, days)
+        await asyncio.to_thread(migrate, url)  # as a command does
 
     async with opened(url) as store:
         await store.add(*SITI)
@@ -331,7 +337,7 @@ def test_the_last_start_decides_the_days_and_says_so(
 ) -> None:
     """One line has both numbers. The first start says nothing, nor does a start with the same days, nor a command."""
     for days in (30, 7, 7, None, 0, 30):
-        engine_of(url).migrate(days)
+        migrate(url, days)
     said = [set(re.findall(r"(?:was|is|now) (\d+)", message)) for message in caplog.messages]
     assert said == [{"30", "7"}, {"7", "0"}, {"0", "30"}]
 

@@ -4,12 +4,11 @@ import asyncio
 from collections.abc import Awaitable
 
 from engines import run_elsewhere
-from stores import SITI, attempt, read_all
+from stores import SITI, attempt, items, merge, read_all
 
 from mahasiswa.record import Mahasiswa, Write
 from mahasiswa.settings import DatabaseURL
 from mahasiswa.store import Store
-from mahasiswa.store.engines import engine_of
 from mahasiswa.store.history_items import OLEH, Batch
 from mahasiswa.system.administrator import command_name
 from mahasiswa.work import RECORD, SEARCH
@@ -23,13 +22,12 @@ async def by(name: str | None, write: Awaitable[object]) -> object:
 
 async def names(store: Store) -> list[tuple[str, str | None]]:
     """Return the nim, or the kind, and the name of each item of the history, oldest first."""
-    items = (await store.reader(SEARCH).history("", 0, 1000)).items
     shown = [
         (
             item.kind if isinstance(item, Batch) else (item.after or item.before or SITI).nim,
             item.oleh,
         )
-        for item in items
+        for item in await items(store)
     ]
     return shown[::-1]
 
@@ -75,9 +73,7 @@ async def test_batches_have_a_name(store: Store, url: DatabaseURL) -> None:
     await by(None, store.add("4", "Ani", "Solo"))
     page = await store.reader(SEARCH).history("eko", 0, 10)
     await by("Rini", store.undo(page.items[0].id, is_batch=True))
-    engine_of(url).merge(
-        [(1, "5", "Ani", "Solo"), (2, "6", "Ani", "Solo")], update=False, dry_run=False
-    )
+    merge(url, ("5", "Ani", "Solo"), ("6", "Ani", "Solo"))
     await by(siti, store.write_all("delete", removals=["4", "5"]))
     await by(wati, store.add("7", "Ani", "Solo"))
     expected = [

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import pytest
 from engines import run_elsewhere
-from stores import BUDI, SITI, age_history, fill, opened, read_all
+from stores import BUDI, SITI, age_history, fill, items, merge, opened, read_all
 
 from mahasiswa.commands.bulk import copy_records
 from mahasiswa.record import Mahasiswa, Write, digest
@@ -32,7 +32,7 @@ class Case(NamedTuple):
     folder: Path
 
     async def newest(self) -> Entry | Batch:
-        return (await self.store.reader(SEARCH).history("", 0, 1)).items[0]
+        return (await items(self.store))[0]
 
     async def undo_conflicts(self, item: Entry | Batch) -> None:
         """SITI has changed since, so the undo does nothing and says so."""
@@ -62,9 +62,7 @@ async def preview(case: Case) -> None:
 
 async def import_by_command(case: Case) -> None:
     """One record is changed and the other one is left."""
-    rows = [(1, *case.other), (2, *BUDI)]
-    merged = engine_of(case.url).merge(rows, update=True, dry_run=False)
-    assert merged[:3] == (0, 1, 1)
+    assert merge(case.url, case.other, BUDI)[:3] == (0, 1, 1)
 
 
 async def import_of_one_column(case: Case) -> None:
@@ -73,7 +71,7 @@ async def import_of_one_column(case: Case) -> None:
     (nama, alamat) = (
         text if text != old else None for text, old in zip(texts, SITI[1:], strict=True)
     )
-    engine_of(case.url).merge([(1, nim, nama, alamat)], update=True, dry_run=False)
+    merge(case.url, (nim, nama, alamat))
 
 
 async def imported(case: Case) -> None:

@@ -8,10 +8,10 @@ from difflib import get_close_matches
 from pathlib import Path
 
 import pytest
-from stores import fill, opened, run_script
+from stores import fill, items, opened, run_script
 
 from mahasiswa.record import Mahasiswa
-from mahasiswa.settings import DatabaseURL, SQLiteURL
+from mahasiswa.settings import DatabaseURL
 from mahasiswa.store import Query, Store, folding, reader
 from mahasiswa.store.folding import SEARCHED_CHARACTERS
 from mahasiswa.store.history_items import Entry
@@ -94,7 +94,7 @@ async def test_a_search_finds_what_people_mean(
 async def test_the_history_is_searched_in_the_same_way(people: Store) -> None:
     """A search finds an entry by its texts before and after: of an import, and of a deletion of the same records."""
     await people.write_all("delete", removals=[record.nim for record in PEOPLE])
-    batches = (await people.reader(SEARCH).history("", 0, 10)).items
+    batches = await items(people)
     for found, caris in CASES.items():
         for cari in caris.split("|"):
             for batch in batches:
@@ -292,6 +292,6 @@ async def test_a_search_finds_what_another_program_writes(path: Path) -> None:
     records = "('1', 'Nur\u2019aini', 'Klaten'), ('2', 'José', CAST(x'41ff' AS TEXT))"
     replaced = "INSERT OR REPLACE INTO mahasiswa VALUES ('1', 'Ána', 'Bantul')"
     run_script(path, f"INSERT INTO mahasiswa VALUES {records}; {replaced}")
-    async with opened(SQLiteURL(path)) as store:
+    async with opened(path) as store:
         assert [await nims(store, cari) for cari in ("ana bantul", "nuraini")] == [["1"], []]
         assert (await store.reader(SEARCH).search(Query("jose"), 0, 0)).total == 1

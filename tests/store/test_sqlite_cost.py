@@ -85,13 +85,13 @@ async def test_the_cost_of_a_search_grows_with_the_list_and_hardly_with_its_text
             taken.append(time.process_time() - began)
         return min(taken)
 
-    fill(SQLiteURL(path), many(80_000))
+    fill(path, many(80_000))
     whole = await seconds(Query("5", "nama"), 10_000)
     await asyncio.to_thread(ask, path, "DELETE FROM mahasiswa WHERE nim >= '0010000'")
     assert whole < 24 * await seconds(Query("5", "nama"), 1_000)
     usual = await seconds(Query("siti"))
     assert await seconds(Query("s i t a m j l k u 5")) < 4 * usual
-    fill(SQLiteURL(path), [(f"x{n}", "aéÀßđ’b中" * 8_000, "a" * 64_000) for n in range(100)])
+    fill(path, [(f"x{n}", "aéÀßđ’b中" * 8_000, "a" * 64_000) for n in range(100)])
     for cari in ("siti", "a" * 254 + "b", "b" + "a" * 254, "ñ" * 127 + "a" * 127 + "É"):
         assert await seconds(Query(cari)) < 4 * usual
 
@@ -107,7 +107,7 @@ async def test_a_stream_of_long_records_takes_linear_time(path: Path, store: Sto
 
     seconds = []
     for count in (100, 800):
-        fill(SQLiteURL(path), [(f"{count}-{n}", "x" * 60_000, "Solo") for n in range(count)])
+        fill(path, [(f"{count}-{n}", "x" * 60_000, "Solo") for n in range(count)])
         seconds.append(min([await stream() for _ in range(3)]))
     # Quadratic time would be 64 times as long.
     assert seconds[1] < 24 * seconds[0], seconds
@@ -178,7 +178,7 @@ async def test_a_cancelled_query_stops_waiting_for_the_lock_of_another_program(p
 
 async def test_a_cancelled_export_stops_and_frees_its_slot(path: Path, store: Store) -> None:
     """Its thread has ended, its slot is free, and its connection no longer keeps the write-ahead log."""
-    fill(SQLiteURL(path), many(50_000))
+    fill(path, many(50_000))
     began, ended = threading.Event(), threading.Event()
 
     def write(records: Iterator[Mahasiswa]) -> None:
@@ -237,10 +237,10 @@ async def test_a_short_list_of_long_texts_is_not_read_on_the_event_loop(
     path: Path, store: Store, slots: Slots
 ) -> None:
     """It waits for the list's own slot. Short texts are read at once."""
-    fill(SQLiteURL(path), [("1", "a", "b")])
+    fill(path, [("1", "a", "b")])
     async with slots.slot(LIST):
         assert (await store.snapshot(100)).packed == b"1\0a\0b"
-        fill(SQLiteURL(path), [(f"1{n}", "a" * 60_000, "b") for n in range(9)])
+        fill(path, [(f"1{n}", "a" * 60_000, "b") for n in range(9)])
         reading = asyncio.create_task(store.snapshot(100))
         done, _ = await asyncio.wait([reading], timeout=0.3)
         assert not done

@@ -63,7 +63,7 @@ def at_work(port: int) -> Iterator[tuple[list[str | None], list[str]]]:
         with Line(port) as line:
             while not stop.is_set():
                 nim = f"x{len(added):05}"
-                assert line.add(nim, "Ina", "Solo").status == 302
+                line.stores(nim, "Ina", "Solo")
                 added.append(nim)
 
     with working([read, add], stop):

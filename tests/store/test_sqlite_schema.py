@@ -7,10 +7,8 @@ from pathlib import Path
 import apsw
 import pytest
 from harness import Service
-from stores import ask, contents, in_shell, run_script
+from stores import ask, contents, in_shell, migrate, run_script
 
-from mahasiswa.settings import SQLiteURL
-from mahasiswa.store.engines import engine_of
 from mahasiswa.store.sqlite import sqlite_schema as schema
 from mahasiswa.store.store_errors import Unusable
 
@@ -93,21 +91,21 @@ def test_a_file_is_upgraded_by_the_steps_that_it_lacks(
 ) -> None:
     """Each step is made once and raises the version. A step that fails changes nothing. A file of no bytes has no step."""
     path.touch()
-    engine_of(SQLiteURL(path)).migrate()
+    migrate(path)
     assert ask(path, "PRAGMA user_version") == [(1,)]
     assert ask(path, "SELECT sql FROM sqlite_schema WHERE name = 'mahasiswa'") == [(TABLE,)]
     run_script(path, "INSERT INTO mahasiswa VALUES ('rusak', 'Siti', 'Solo')")
     monkeypatch.setattr(schema, "UPGRADES", (*schema.UPGRADES, with_a_second_step))
     with pytest.raises(Unusable, match="integer overflow"):
-        engine_of(SQLiteURL(path)).migrate()
+        migrate(path)
     assert ask(path, "PRAGMA user_version") == [(1,)]
     assert ask(path, "SELECT name FROM sqlite_schema WHERE name = 'mahasiswa_kelas'") == []
     run_script(path, "DELETE FROM mahasiswa; INSERT INTO mahasiswa VALUES ('1', 'Siti', 'Solo')")
     for _ in range(2):
-        engine_of(SQLiteURL(path)).migrate()
+        migrate(path)
     assert ask(path, "PRAGMA user_version") == [(2,)]
     assert ask(path, "SELECT nim FROM mahasiswa_kelas") == [("1",)]
-    engine_of(SQLiteURL(path.with_name("new.db"))).migrate()
+    migrate(path.with_name("new.db"))
     assert ask(path.with_name("new.db"), "PRAGMA user_version") == [(2,)]
 
 
@@ -115,7 +113,7 @@ def test_no_other_program_writes_during_a_step_of_an_upgrade(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """So no step works on records that it has read before a change, and none fails because of one."""
-    engine_of(SQLiteURL(path)).migrate()
+    migrate(path)
     meanwhile: list[object] = []
 
     def step(db: apsw.Connection) -> None:
@@ -125,7 +123,7 @@ def test_no_other_program_writes_during_a_step_of_an_upgrade(
         with_a_second_step(db)
 
     monkeypatch.setattr(schema, "UPGRADES", (*schema.UPGRADES, step))
-    engine_of(SQLiteURL(path)).migrate()
+    migrate(path)
     assert "database is locked" in str(meanwhile)
     assert ask(path, "PRAGMA user_version") == [(2,)]
 
@@ -138,7 +136,7 @@ def test_two_services_that_start_at_once_create_the_tables_once(path: Path) -> N
             services = [*map(stack.enter_context, threads.map(Service, [path] * 2))]
         for number, service in enumerate(services):
             with service.site() as site:
-                assert site.add(f"{number}", "Siti", "Solo").status_code == 302
+                site.stores(f"{number}", "Siti", "Solo")
                 assert site.list().nims == [f"{n}" for n in range(number + 1)]
     assert ask(path, "SELECT * FROM dosen") == [("1",)]
 
@@ -150,11 +148,11 @@ def test_a_file_that_is_not_of_this_release_is_refused(
     """One line says how to go on, and no byte changes."""
     monkeypatch.setenv("MAHASISWA_COMMAND", "mahasiswa-run")
     if "CREATE" not in script:
-        engine_of(SQLiteURL(path)).migrate()
+        migrate(path)
     run_script(path, f"{script}; PRAGMA wal_checkpoint(TRUNCATE)")
     before = path.read_bytes()
     with pytest.raises(Unusable) as refused:
-        engine_of(SQLiteURL(path)).migrate()
+        migrate(path)
     assert str(refused.value).endswith(said)
     assert "\n" not in str(refused.value)
     assert path.read_bytes() == before
@@ -170,7 +168,7 @@ BROKEN_RULES = {
 
 def test_the_sqlite3_shell_cannot_break_a_rule(path: Path) -> None:
     """The rules stand in the file, so they bind every program."""
-    engine_of(SQLiteURL(path)).migrate()
+    migrate(path)
     for values, rule in BROKEN_RULES.items():
         assert rule in in_shell(path, f"INSERT INTO mahasiswa VALUES ({values});").stderr
     assert contents(path) == []

@@ -10,7 +10,7 @@ import pytest
 from engines import ENGINES
 from operators import Operator, records_of
 from postgres import execute, own_schema
-from stores import SITI, ask, attempt, opened, read_all
+from stores import SITI, ask, attempt, items, migrate, opened, read_all
 
 from mahasiswa.record import Mahasiswa
 from mahasiswa.settings import DatabaseURL, PostgresURL, SQLiteURL
@@ -83,7 +83,7 @@ async def test_a_database_of_version_1_is_used_as_it_is(
     """It has the tables and rules of a new one, its records and its history, and changes can be undone."""
     old, new = urls
     for url in urls:
-        await asyncio.to_thread(engine_of(url).migrate)
+        await asyncio.to_thread(migrate, url)
     assert parts(old) == parts(new)
     await has_all_of_version_1(old)
 
@@ -95,7 +95,7 @@ async def test_an_upgrade_that_changes_the_table_of_the_records_makes_what_a_new
     make_version_2(monkeypatch)
     old, new = urls
     for url in urls:
-        await asyncio.to_thread(engine_of(url).migrate)
+        await asyncio.to_thread(migrate, url)
     assert parts(old) == parts(new)
     async with opened(old) as store:
         assert await attempt(store.add("9" * 65, "Siti", "Solo")) == ("nim", "too_long")
@@ -135,7 +135,7 @@ def make_version_2(monkeypatch: pytest.MonkeyPatch) -> None:
 async def has_all_of_version_1(url: DatabaseURL) -> None:
     async with opened(url) as store:
         assert await read_all(store) == RECORDS
-        deletion, batch, edit, *additions = (await store.reader(SEARCH).history("", 0, 10)).items
+        deletion, batch, edit, *additions = await items(store)
         assert len(additions) == 2
         for item in (deletion, edit):
             await store.undo(item.id, is_batch=False)

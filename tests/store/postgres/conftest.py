@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 import pytest
 from postgres import QUICK, Server, own_schema
+from stores import migrate
 
 from mahasiswa.settings import PostgresURL
-from mahasiswa.store.engines import engine_of
 
 
 @pytest.fixture(scope="session")
@@ -27,7 +27,7 @@ def address(server: Server) -> Iterator[str]:
 def url(address: str) -> PostgresURL:
     """Return the same with the table; the fixture `store` opens it."""
     url = PostgresURL(address)
-    engine_of(url).migrate()
+    migrate(url)
     return url
 
 

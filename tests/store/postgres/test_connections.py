@@ -15,7 +15,7 @@ from harness import Service, free_port
 from ledger import Ledger
 from postgres import QUICK, Server, at_port, execute, start_as_server_user, until
 from proxy import Proxy
-from stores import BUDI, SITI, age_history, attempt, opened, read_all
+from stores import BUDI, SITI, age_history, attempt, merge, migrate, opened, read_all
 
 from mahasiswa.commands.bulk import show_person
 from mahasiswa.record import Mahasiswa, Write, digest
@@ -68,7 +68,7 @@ def test_without_its_database_the_service_answers_503_and_recovers(
             assert (answer.status_code, "</html>" in answer.text) == (503, True), name
 
     with Service(url.address) as service, service.site() as site:
-        assert site.add(*SITI).status_code == 302
+        site.stores(*SITI)
         assert site.list().nims == ["0001"]
         frozen = server.freeze() if how == "frozen" else []
         if how == "stopped":
@@ -82,7 +82,7 @@ def test_without_its_database_the_service_answers_503_and_recovers(
             if how == "stopped":
                 server.start()
         began = time.monotonic()
-        assert site.add("0004", "Ani", "Klaten").status_code == 302
+        site.stores("0004", "Ani", "Klaten")
         assert site.list().nims == ["0001", "0004"]
         assert time.monotonic() - began < LATENESS_SECONDS
         # The reason is that of the last attempt to connect, and its text that of libpq.
@@ -97,7 +97,7 @@ async def test_a_connection_lost_at_the_commit_makes_the_write_uncertain(
 ) -> None:
     """If the same addition is repeated, it is stored, or refused because the first attempt was stored."""
     proxy = Proxy(server.port)
-    async with proxy.listening() as port, opened(PostgresURL(at_port(url.address, port))) as store:
+    async with proxy.listening() as port, opened(at_port(url.address, port)) as store:
         for write in (
             store.add(*SITI),
             store.update("0002", "Ani", "Klaten"),
@@ -115,7 +115,7 @@ async def test_a_connection_lost_at_the_commit_makes_the_write_uncertain(
 async def test_a_read_of_one_record_is_one_round_trip(server: Server, url: PostgresURL) -> None:
     """The transaction begins and ends in the message of its statement."""
     proxy = Proxy(server.port)
-    async with proxy.listening() as port, opened(PostgresURL(at_port(url.address, port))) as store:
+    async with proxy.listening() as port, opened(at_port(url.address, port)) as store:
         await store.add(*SITI)  # the connection is open now
         proxy.sent = b""
         assert await store.reader(RECORD).get(SITI.nim) == SITI
@@ -153,7 +153,7 @@ async def test_every_operation_works_through_a_pooler_in_transaction_mode(
     pooled: PostgresURL,
 ) -> None:
     """Each transaction may reach another session of the server; two stores work at the same time."""
-    engine_of(pooled).migrate()
+    migrate(pooled)
     with Service(pooled.address) as service:
         ledger = Ledger([service.url], pause_seconds=0)
         with ledger.running():
@@ -173,9 +173,7 @@ async def test_every_operation_works_through_a_pooler_in_transaction_mode(
 
         await asyncio.gather(*map(work, range(40)))
         for number in range(3):
-            merged = engine_of(pooled).merge(
-                [(1, f"x{number}", "Ani", "Klaten")], update=True, dry_run=False
-            )
+            merged = merge(pooled, (f"x{number}", "Ani", "Klaten"))
             assert merged[:4] == (1, 0, 0, [])
 
 
@@ -202,7 +200,7 @@ def test_the_service_depends_on_no_setting_of_the_role(address: str) -> None:
     settings = "".join(f"%20-c{name}%3D{value}" for name, value in SETTINGS.items())
     url = PostgresURL(f"{address}{settings}")
     with Service(url.address) as service, service.site() as site:
-        assert site.add("1\\", "Ani 'x'", "Solo\\n").status_code == 302
+        site.stores("1\\", "Ani 'x'", "Solo\\n")
         assert site.edit("1\\", "Ina", "Solo\\n").status_code == 302
         assert site.list().nims == ["1\\"]
         assert "Solo\\n" in site.get("/?cari=ina+solo").text
@@ -210,7 +208,7 @@ def test_the_service_depends_on_no_setting_of_the_role(address: str) -> None:
         history = site.get("/mahasiswa/riwayat").text
         assert f'datetime="{before}' in history
         assert site.delete("1\\").status_code == 302
-        assert engine_of(url).merge([(1, *SITI)], update=True, dry_run=False).new == 1
+        assert merge(url, SITI).new == 1
         ((batch,),) = execute(address, "SELECT id FROM mahasiswa_history WHERE kind = 'import'")
         assert engine_of(url).undo(cast("int", batch), only_unchanged=False) == 1
         columns = "(moment, kind, rows, is_silent)"
@@ -252,7 +250,7 @@ async def test_a_caller_never_receives_a_version_that_was_read_before_its_call(
     proxy = Proxy(server.port)
     async with (
         proxy.listening() as port,
-        opened(PostgresURL(at_port(url.address, port))) as delayed,
+        opened(at_port(url.address, port)) as delayed,
     ):
         before = await delayed.version()
         proxy.sent = b""
@@ -276,7 +274,7 @@ def test_a_service_without_the_right_to_read_its_version_asks_for_every_page(
     server.execute("REVOKE EXECUTE ON FUNCTION pg_control_checkpoint() FROM PUBLIC")
     try:
         with Service(clerk) as service, service.site() as site:
-            assert site.add(*SITI).status_code == 302
+            site.stores(*SITI)
             assert site.list().nims == ["0001"]
             assert "etag" not in site.get("/").headers
     finally:
@@ -293,7 +291,7 @@ async def test_a_standby_can_be_read_without_a_version_and_not_written(
     await asyncio.to_thread(age_history, url, 31)
     with Server(QUICK, standby_of=server) as standby:
         standby_url = PostgresURL(at_port(url.address, standby.port))
-        engine_of(standby_url).migrate(7)
+        migrate(standby_url, 7)
         async with opened(standby_url) as store:
             assert await store.version() is None
             snapshot = await store.snapshot(10)

@@ -7,7 +7,7 @@ import string
 import psycopg
 import pytest
 from postgres import Server, awaited_locks, describe, execute, until
-from stores import BUDI, SITI, age_history, opened, read_all
+from stores import BUDI, SITI, age_history, fill, items, merge, migrate, opened, read_all
 
 from mahasiswa.settings import PostgresURL
 from mahasiswa.store import Query, Store
@@ -72,9 +72,9 @@ async def test_another_program_can_make_its_changes_one_batch(
             other.execute("INSERT INTO mahasiswa VALUES ('1', 'Ani', 'Solo')")
             other.execute("INSERT INTO mahasiswa VALUES ('2', 'Ina', 'Solo')")
         other.execute("INSERT INTO mahasiswa VALUES ('3', 'Ina', 'Solo')")
-    items = (await store.reader(SEARCH).history("", 0, 10)).items
-    assert [type(item) for item in items] == [Entry, Batch]
-    assert items[1][2:4] == ("delete", 2)
+    single, batch = await items(store)
+    assert [type(item) for item in (single, batch)] == [Entry, Batch]
+    assert batch[2:4] == ("delete", 2)
 
 
 # ---- rights
@@ -121,27 +121,23 @@ async def test_a_role_that_owns_nothing_uses_the_list_and_the_whole_history(
     with pytest.raises(
         Unusable, match=r"must run: GRANT SELECT, UPDATE, DELETE ON .*\Z"
     ) as unusable:
-        engine_of(PostgresURL(clerk)).migrate()
+        migrate(clerk)
     execute(url.address, str(unusable.value).partition("must run: ")[2])
-    engine_of(PostgresURL(clerk)).migrate(7)
-    async with opened(PostgresURL(clerk)) as store:
-        engine_of(PostgresURL(clerk)).merge([(1, *SITI), (2, *BUDI)], update=False, dry_run=False)
-        (batch,) = (await store.reader(SEARCH).history("", 0, 10)).items
+    migrate(clerk, 7)
+    async with opened(clerk) as store:
+        merge(clerk, SITI, BUDI)
+        (batch,) = await items(store)
         await store.undo(batch.id, is_batch=True)
         assert await read_all(store) == []
         await asyncio.to_thread(age_history, url, 8)
         await store.purge()
         assert (await store.snapshot(0)).last is None
         await store.add(*SITI)
-        engine_of(PostgresURL(clerk)).merge(
-            [(1, SITI.nim, "Siti", None)], update=True, dry_run=False
-        )
+        merge(clerk, (SITI.nim, "Siti", None))
         assert await read_all(store) == [SITI._replace(nama="Siti")]
         with pytest.raises(TextsRemain, match=r"the owner of the table must run: VACUUM"):
             engine_of(PostgresURL(clerk)).forget(SITI.nim)
-        assert [item.oleh for item in (await store.reader(SEARCH).history("", 0, 10)).items] == [
-            command_name()
-        ]
+        assert [item.oleh for item in await items(store)] == [command_name()]
     assert execute(url.address, "SELECT days FROM mahasiswa_history_state") == [(7,)]
 
 
@@ -152,17 +148,17 @@ def test_without_history_the_table_has_no_trigger_of_it(url: PostgresURL) -> Non
     with pytest.raises(psycopg.errors.FeatureNotSupported, match="use DELETE FROM mahasiswa"):
         execute(url.address, "TRUNCATE mahasiswa")
     with_history = describe(url.address)
-    engine_of(url).migrate(0)
+    migrate(url, 0)
     assert [name for kind, name, _ in describe(url.address) if kind == "trigger"] == [
         "mahasiswa_nim"
     ]
     assert execute(url.address, "TRUNCATE mahasiswa; SELECT count(*) FROM mahasiswa_history") == [
         (0,)
     ]
-    engine_of(url).migrate(30)
+    migrate(url, 30)
     assert describe(url.address) == with_history
     execute(url.address, "DROP TRIGGER mahasiswa_history_delete ON mahasiswa")
-    engine_of(url).migrate(30)  # another program removed it: the history has a gap, but goes on
+    migrate(url, 30)  # another program removed it: the history has a gap, but goes on
     assert describe(url.address) == with_history
 
 
@@ -175,7 +171,7 @@ def test_the_start_creates_functions_of_another_release_again(url: PostgresURL) 
     )
     execute(url.address, f"{other} 'BEGIN RETURN NULL; END'")
     execute(url.address, "COMMENT ON FUNCTION mahasiswa_nim_refuse IS 'another digest'")
-    engine_of(url).migrate()
+    migrate(url)
     assert execute(url.address, function) == [(of_this_release,)]
 
 
@@ -184,8 +180,8 @@ async def test_a_batch_is_not_undone_while_another_program_writes(
     url: PostgresURL, store: Store
 ) -> None:
     """It waits for the end of the other transaction, and then finds its change."""
-    engine_of(url).merge([(1, *SITI), (2, *BUDI)], update=False, dry_run=False)
-    (batch,) = (await store.reader(SEARCH).history("", 0, 10)).items
+    merge(url, SITI, BUDI)
+    (batch,) = await items(store)
     with psycopg.connect(url.address) as other:
         other.execute("INSERT INTO mahasiswa VALUES ('3', 'Ani', 'Solo')")
         undoing = asyncio.ensure_future(store.undo(batch.id, is_batch=True))
@@ -209,16 +205,12 @@ async def test_a_purge_does_not_wait_for_another_one(url: PostgresURL, store: St
 
 async def test_any_program_that_changes_records_purges(url: PostgresURL, store: Store) -> None:
     """A statement with any number of rows removes one slice."""
-    engine_of(url).merge(
-        [(number, f"{number}", "Siti", "Solo") for number in range(2 * PURGE_ENTRIES)],
-        update=False,
-        dry_run=False,
-    )
+    fill(url, [(f"{number}", "Siti", "Solo") for number in range(2 * PURGE_ENTRIES)])
     await asyncio.to_thread(age_history, url, 31)
     execute(url.address, "INSERT INTO mahasiswa VALUES ('a', 'Ani', 'Solo'), ('b', 'Ani', 'Solo')")
     expired = "SELECT count(*) FROM mahasiswa_history WHERE moment < now() - interval '30 days'"
     assert execute(url.address, expired) == [(PURGE_ENTRIES + 1,)]
-    assert [type(item) for item in (await store.reader(SEARCH).history("", 0, 10)).items] == [
+    assert [type(item) for item in await items(store)] == [
         Entry,
         Entry,
     ]
@@ -276,7 +268,7 @@ def test_forgetting_without_a_second_connection_says_that_the_texts_remain(
     clerk: str, url: PostgresURL
 ) -> None:
     """The record and its history are removed, and the same command can be run again."""
-    engine_of(PostgresURL(clerk)).merge([(1, *SITI)], update=False, dry_run=False)
+    merge(clerk, SITI)
     execute(url.address, LOCK_OUT)
     with pytest.raises(TextsRemain, match=r"not permitted to log in; .* run: VACUUM"):
         engine_of(PostgresURL(clerk)).forget(SITI.nim)
@@ -305,7 +297,5 @@ async def test_forgetting_does_not_wait_long_for_another_program(
         ):
             engine_of(url).forget(SITI.nim)
         assert await read_all(store) == []
-        assert [item.oleh for item in (await store.reader(SEARCH).history("", 0, 10)).items] == [
-            command_name()
-        ]
+        assert [item.oleh for item in await items(store)] == [command_name()]
     assert not engine_of(url).forget(SITI.nim)  # and the same command removes the rest later

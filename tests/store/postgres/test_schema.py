@@ -9,10 +9,9 @@ import pytest
 from attack import at_once
 from harness import Service, StartError
 from postgres import Server, describe, execute
-from stores import SITI
+from stores import SITI, migrate
 
 from mahasiswa.settings import PostgresURL, parse_database_url
-from mahasiswa.store.engines import engine_of
 from mahasiswa.store.postgres import postgres_schema as schema
 from mahasiswa.store.store_errors import Unusable
 
@@ -53,7 +52,7 @@ def migrate_eight_times(address: str) -> None:
 
     def start() -> None:
         barrier.wait()
-        engine_of(PostgresURL(address)).migrate()
+        migrate(address)
 
     at_once(8, start)
 
@@ -79,10 +78,10 @@ def test_a_user_who_may_not_upgrade_gets_the_script_for_the_owner(
     """Nothing changes until the owner runs the script; then the user can start."""
     before = describe(second_step.address)
     with pytest.raises(Unusable, match="belongs to postgres, who must run this SQL:") as unusable:
-        engine_of(PostgresURL(clerk)).migrate()
+        migrate(clerk)
     assert describe(second_step.address) == before
     execute(second_step.address, str(unusable.value).partition("SQL:")[2])
-    engine_of(PostgresURL(clerk)).migrate()
+    migrate(clerk)
     assert describe(second_step.address) > before - {("comment", "", "schema 1 of mahasiswa")}
 
 
@@ -93,10 +92,10 @@ def test_a_start_waits_two_seconds_for_the_table_if_it_needs_its_lock(
     before = describe(url.address)
     with psycopg.connect(url.address) as other:
         other.execute("LOCK TABLE mahasiswa IN ACCESS EXCLUSIVE MODE")
-        engine_of(url).migrate()
+        migrate(url)
         monkeypatch.setattr(schema, "UPGRADES", (*schema.UPGRADES, SECOND_STEP))
         with pytest.raises(Unusable, match="the table mahasiswa is in use"):
-            engine_of(url).migrate()
+            migrate(url)
     assert describe(url.address) == before
 
 
@@ -137,7 +136,7 @@ def test_the_password_is_in_no_message(monkeypatch: pytest.MonkeyPatch, hosts: s
     monkeypatch.setattr(schema, "START_TIMEOUT_SECONDS", 0.1)
     url = parse_database_url(f"postgresql://u:rahasia@{hosts}/d")
     with pytest.raises(Unusable) as unusable:
-        engine_of(url).migrate()
+        migrate(url)
     assert not re.search(r"rah|asia|\n", f"{unusable.value}{url!r}")
 
 
@@ -145,7 +144,7 @@ def test_a_server_that_is_starting_is_waited_for(server: Server, address: str) -
     """The service and its database may start at the same time."""
     server.stop()
     with ThreadPoolExecutor() as threads:
-        migrating = threads.submit(engine_of(PostgresURL(address)).migrate)
+        migrating = threads.submit(migrate, address)
         with pytest.raises(TimeoutError):
             migrating.result(0.5)
         server.start()

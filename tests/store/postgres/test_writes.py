@@ -11,15 +11,14 @@ import psycopg
 import pytest
 from harness import Service
 from postgres import Server, awaited_locks, execute, until
-from stores import SITI, Outcome, attempt, attempt_all, opened, read_all
+from stores import SITI, Outcome, attempt, attempt_all, items, merge, opened, read_all
 
 from mahasiswa.record import Mahasiswa, Write, digest
 from mahasiswa.settings import PostgresURL
 from mahasiswa.store import PART_CHARACTERS, PART_RECORDS, Store
-from mahasiswa.store.engines import engine_of
 from mahasiswa.store.postgres.pool import MAX_ATTEMPTS
 from mahasiswa.store.store_errors import Changed, NotInHistory, Refused, Unavailable
-from mahasiswa.work import RECORD, SEARCH, STEP_TIMEOUT_SECONDS
+from mahasiswa.work import RECORD, STEP_TIMEOUT_SECONDS
 
 
 @pytest.mark.parametrize("refused", [[0], [63], [31, 32], [0, 5, 6, 40, 63], range(64)], ids=str)
@@ -252,7 +251,7 @@ async def test_every_write_waits_for_the_disks_whatever_the_role_says(
             await store.write_all("import", [Write(ina, digest(SITI))])
             await store.write_all("delete", removals=[SITI.nim])
             for nama in ("Ani", "Ina"):
-                engine_of(url).merge([(1, SITI.nim, nama, "Solo")], update=True, dry_run=False)
+                merge(url, (SITI.nim, nama, "Solo"))
     finally:
         server.execute("ALTER ROLE postgres RESET synchronous_commit")
     operations = [
@@ -284,7 +283,7 @@ def test_the_service_warns_at_its_start_of_a_server_that_a_crash_can_destroy(
         Service(server.url(), {"WORKERS": "2"}) as service,
         service.site() as site,
     ):
-        assert site.add(*SITI).status_code == 302
+        site.stores(*SITI)
         assert re.findall(r"ERROR PostgreSQL runs with (\w+) = off", service.stderr()) == warned
 
 
@@ -295,7 +294,7 @@ async def test_an_undo_makes_nobody_wait_for_a_lock_of_another_program(
     """An unknown item is looked for without a lock, and one entry locks its own record. A batch gives up soon."""
     await store.write_all("import", [Write(SITI, None), Write(SITI._replace(nim="2"), None)])
     await store.add("3", "Ani", "Solo")
-    entry, batch = (await store.reader(SEARCH).history("", 0, 10)).items
+    entry, batch = await items(store)
     began = time.monotonic()
     with psycopg.connect(url.address) as other:
         other.execute("UPDATE mahasiswa SET nama = 'Siti' WHERE nim = '2'")
@@ -338,7 +337,7 @@ async def test_a_change_that_waits_for_a_record_locks_nothing_of_its_history(
     """Each change locks the record first, then what the history has of it. So no two changes of it cause a deadlock."""
     await store.write_all("import", [Write(SITI, None)])
     await store.update(SITI.nim, "Budi", "Solo")
-    *entries, batch = (await store.reader(SEARCH).history("", 0, 10)).items
+    *entries, batch = await items(store)
     await store.update(*SITI)
     edit = partial(store.update, SITI.nim, "Ani", "Solo", digest(SITI))
     undo = partial(store.undo, batch.id if is_batch else entries[0].id, is_batch=bool(is_batch))

@@ -24,13 +24,12 @@ from harness import Page, Service, Site
 from processes import children, run, until
 from sockets import get
 from spreadsheets import Database
-from stores import opened
+from stores import migrate, opened
 from uvicorn.server import ServerState
 
 from mahasiswa.server.http_protocol import HttpProtocol
 from mahasiswa.settings import Settings
 from mahasiswa.store import Store
-from mahasiswa.store.engines import engine_of
 from mahasiswa.web.app import create_app
 from mahasiswa.web.helpers import Helpers
 from mahasiswa.web.list_cache import PAGE_MAX_RECORDS
@@ -54,7 +53,7 @@ def test_a_page_read_after_an_acknowledged_write_shows_it(shared: Service) -> No
         with shared.site() as writer, shared.site() as reader:
             for n in range(40):
                 nim = f"{name}-{n}"
-                assert writer.add(nim, "sebelum", "Bogor").status_code == 302
+                writer.stores(nim, "sebelum", "Bogor")
                 expect(reader, nim, "sebelum")
                 writer.edit(nim, "sesudah", "Bogor")
                 expect(reader, nim, "sesudah")
@@ -173,7 +172,7 @@ def test_a_list_too_long_for_the_cache_is_streamed(database: str) -> None:
             " INSERT INTO mahasiswa SELECT substr(CAST(100000000 + i AS TEXT), 2), 'Nama ' || i, 'Alamat' FROM n",
         )
         page, head = site.get("/"), site.send("HEAD", "/")
-        assert site.add("99999999z", "Siti", "Solo").status_code == 302
+        site.stores("99999999z", "Siti", "Solo")
         assert site.list().nims[-1] == "99999999z"
     assert not {"etag"} & {*page.headers, *head.headers}
     # The line with the latest change is on a page that is not kept, too.
@@ -203,7 +202,7 @@ async def test_the_streamed_list_equals_the_cached_one(
 ) -> None:
     """If the store cannot tell its version, as a standby of PostgreSQL, the same bytes are streamed."""
     settings = Settings.from_environment({"DATABASE_URL": database})
-    engine_of(settings.database_url).migrate()
+    migrate(settings.database_url)
     async with opened(settings.database_url) as store:
         await asyncio.gather(
             *(store.add(f"{n}/é<{n % 7}", "Nur'aini & \r\n", "") for n in range(400))
@@ -223,7 +222,7 @@ async def test_the_list_is_rendered_again_on_another_day(
 ) -> None:
     """The page holds the date, which is shown on paper, so a page of yesterday is not sent. One of today is not made again."""
     settings = Settings.from_environment({"DATABASE_URL": f"sqlite:///{tmp_path / 'a.db'}"})
-    engine_of(settings.database_url).migrate()
+    migrate(settings.database_url)
     day = datetime(2026, 12, 31, 23, 59, tzinfo=settings.timezone)
 
     class Clock(datetime):

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable
-from pathlib import Path
 
 import httpx
 import pytest
@@ -11,9 +10,6 @@ from harness import Form, Page, Service, Site
 from spreadsheets import HEADER, Importer, csv
 from stores import age_history, fill
 from web.history.test_history import HISTORY, MOMENT
-
-from mahasiswa.settings import DatabaseURL, SQLiteURL, parse_database_url
-from mahasiswa.store.engines import engine_of
 
 SITI = ("5500000001", "Siti Aminah", "Sleman")
 NEAR = ("55OO000001", "Siti Aminah", "Solo")
@@ -59,11 +55,6 @@ def remove_ticked(site: Site) -> str:
     return named(
         site.submit(next(form for form in forms if form.target == "/mahasiswa/pilih/simpan"))
     )
-
-
-def database_of(service: Service) -> DatabaseURL:
-    database = service.database
-    return SQLiteURL(database) if isinstance(database, Path) else parse_database_url(database)
 
 
 def fields(record: tuple[str, str, str]) -> dict[str, str]:
@@ -216,9 +207,7 @@ def test_an_addition_that_looks_wrong_has_a_warning_on_its_own_page(
     ]
     others += [("5500000021", "A. Fauzi", "Solo"), ("5500000022", "Émile", "Solo")]
     others += [("5500000023", "Tono", "Jalan Wates"), ("5500000024", "Jalan Wates", "Dewi Sari")]
-    engine_of(database_of(service)).merge(
-        [(number, *record) for number, record in enumerate(others)], update=False, dry_run=False
-    )
+    fill(service.database, others)
     for record, said in DOUBTS.items():
         page = site.page(save(site, f"/mahasiswa/add{PLACE}", **fields(record)))
         assert warning(page)[:1] == ([said] if said else []), record
@@ -228,9 +217,8 @@ def test_an_addition_that_looks_wrong_has_a_warning_on_its_own_page(
 
 def test_the_usual_nim_is_that_of_both_ends_of_the_list(site: Site, service: Service) -> None:
     """NIMs of another kind, which stand last, are usual there and unusual for the others. Neither are warned about."""
-    url = database_of(service)
-    fill(url, [(f"23{number:08}", "Ani", "Solo") for number in range(3000)])
-    fill(url, [(f"H1A{number:06}", "Ani", "Solo") for number in range(5000)])
+    fill(service.database, [(f"23{number:08}", "Ani", "Solo") for number in range(3000)])
+    fill(service.database, [(f"H1A{number:06}", "Ani", "Solo") for number in range(5000)])
     for nim in ("2400000001", "H1B020045"):
         page = site.page(save(site, f"/mahasiswa/add{PLACE}", **fields((nim, "Budi", nim))))
         assert not warning(page), nim
@@ -267,7 +255,7 @@ def test_a_change_that_cannot_be_shown_is_not_shown(
     if state == "undone":
         site.post(f"{HISTORY}/perubahan/{key}")
     elif state == "expired":
-        age_history(database_of(service), 31)
+        age_history(service.database, 31)
     else:
         key = {"unknown": f"999999-{moment}", "another moment": f"{number}-1"}.get(state, "x")
     for address in (
