@@ -56,8 +56,9 @@ def assert_form(
     return page
 
 
-def assert_error(answer: httpx.Response, site: Site, words: str) -> None:
-    """Check that the answer is a page with this text and a link back to the list."""
+def assert_error(answer: httpx.Response, site: Site, status: int, words: str) -> None:
+    """Check that the answer is a page with this status, this text and a link back to the list."""
+    assert answer.status_code == status
     page = assert_page(answer, site)
     assert words in page.tree.css("main.container")[0].text()
     assert page.target("Kembali ke daftar") == "/?halaman=1"

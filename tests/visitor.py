@@ -103,8 +103,7 @@ class Page:
     @property
     def record_form(self) -> Form:
         """The one form that has the fields of a record."""
-        (form,) = [form for form in self.forms if "alamat" in form.values]
-        return form
+        return self.form("alamat")
 
     @property
     def nims(self) -> list[str]:
@@ -118,9 +117,30 @@ class Page:
     def texts(self, selector: str) -> list[str]:
         return [node.text() for node in self.tree.css(selector)]
 
+    def values(self, selector: str, name: str = "value") -> list[str]:
+        """Return an attribute of each of these elements."""
+        return [str(node.attributes[name]) for node in self.tree.css(selector)]
+
+    def form(self, of: str) -> Form:
+        """Return the one form with this button, below this path, or with this field."""
+        (form,) = [
+            form
+            for form in self.forms
+            if of in (form.submit, form.target.partition("?")[0], *form.values)
+        ]
+        return form
+
+    @property
+    def posts(self) -> list[Form]:
+        """The forms that change something."""
+        return [form for form in self.forms if form.method == "post"]
+
+    def targets(self, text: str) -> list[str]:
+        return [link.target for link in self.links if link.text == text]
+
     def target(self, text: str) -> str:
         """Return the target of the links with this text. Fail unless all of them have the same one."""
-        (target,) = {link.target for link in self.links if link.text == text}
+        (target,) = {*self.targets(text)}
         return target
 
     def row(self, nim: str) -> Row:
@@ -228,8 +248,20 @@ class Site(Closing):
         self.client.close()
 
 
+def page_of(answer: httpx.Response, status: int = 200) -> Page:
+    """Return the page of an answer. Fail unless it has this status."""
+    assert answer.status_code == status, answer.text
+    return Page(answer.text, str(answer.url))
+
+
+def fields(record: Sequence[str]) -> dict[str, str]:
+    """Return the fields of a form with this record."""
+    return dict(zip(("nim", "nama", "alamat"), record, strict=True))
+
+
 def led_to(answer: httpx.Response) -> str:
-    """Return the address of a redirect without the change that it names (test_own_change.py)."""
+    """Return the address of a redirect, which has no body, without the change that it names (test_own_change.py)."""
+    assert (answer.status_code, answer.content) == (302, b""), answer.text
     return re.sub(r"&perubahan=\d+-\d+(?=#|$)", "", answer.headers["location"])
 
 

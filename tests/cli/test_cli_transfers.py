@@ -72,7 +72,7 @@ def test_a_long_import_is_undone_by_a_command(operator: Operator, database: str)
             r"Lebih dari 10\.000 data\. Minta pengelola menjalankan: mahasiswa undo (\d+)",
             page.texts("main")[0],
         )
-        assert not [form for form in page.forms if form.method == "post"]
+        assert not page.posts
         refused = site.post(page.target("Lihat rinciannya"))
         assert (refused.status_code, f"mahasiswa undo {number}" in refused.text) == (413, True)
         site.edit("00007", "Ina", "Solo")
@@ -287,9 +287,7 @@ def test_a_button_from_before_a_copy_or_a_restore_takes_nothing_back(
             pages += [
                 site.page(link.target) for link in pages[0].links if "/kelompok/" in link.href
             ]
-            targets = [
-                form.target for page in pages for form in page.forms if form.method == "post"
-            ]
+            targets = [form.target for page in pages for form in page.posts]
             for target in old.values():
                 records = site.list().records
                 is_known = target in targets

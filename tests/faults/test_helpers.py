@@ -17,7 +17,7 @@ import pytest
 import xlsxwriter  # type: ignore[import-untyped]
 from attack import attacked
 from clocks import CLOCK
-from harness import Page, Service
+from harness import Service
 from processes import children, helpers, is_running, memory, until
 from sockets import CLOSE, Line, get, post, statuses, upload
 from spreadsheets import (
@@ -32,6 +32,7 @@ from spreadsheets import (
     with_sheet,
     zip_bomb,
 )
+from visitor import page_of
 
 from mahasiswa import wording
 from mahasiswa.server.helper import PREVIEW_MEMORY_BYTES, PREVIEW_PROCESSOR_SECONDS
@@ -135,9 +136,8 @@ def test_no_preview_and_no_confirmation_stops_the_worker(database: str, count: i
         assert f"{rows[-1][1]} S." in site.page("/?per=10&arah=turun").html
 
         nims = {"tempel": (None, "\n".join(nim for nim, *_ in rows))}
-        selection = Page(site.client.post("/mahasiswa/pilih", files=nims).text, site.origin)
-        (data,) = selection.tree.css("input[name=data]")
-        fields = {"data": str(data.attributes["value"])}
+        selection = page_of(site.client.post("/mahasiswa/pilih", files=nims))
+        fields = {"data": selection.values("input[name=data]")[0]}
         for target in ("pilih/cetak", "pilih/ekspor.xlsx", "pilih/ekspor.csv"):
             assert site.post(f"/mahasiswa/{target}", fields).status_code == 200
         assert site.post("/mahasiswa/pilih/simpan", fields).status_code == 302
@@ -271,8 +271,8 @@ def test_workbooks_of_selections_wait_for_their_turn(tmp_path: Path) -> None:
         with Database(tmp_path / "a.db") as other:
             other.fill([(f"{n:08}", f"Nama {n}", "Alamat " * 120) for n in range(3_000)])
         with service.site() as site:
-            (form, *_) = site.page("/mahasiswa/pilih?cari=nama").forms
-        body = urlencode({"data": form.values["data"]}).encode()
+            (data, *_) = site.page("/mahasiswa/pilih?cari=nama").values("input[name=data]")
+        body = urlencode({"data": data}).encode()
         request = post("/mahasiswa/pilih/ekspor.xlsx", body, CLOSE)
 
         waits = re.compile(r'_work_waiting\{[^}]*kind="exports"\} [1-9]')

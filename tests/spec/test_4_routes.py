@@ -42,8 +42,7 @@ def test_4_0_payload_is_url_encoded(site: Site, records: Records) -> None:
 def test_4_1_2_list_page_has_heading_and_add_link(site: Site) -> None:
     """The heading comes first, then the link to the add page, then the table with its five columns."""
     page = site.list()
-    (link,) = [link for link in page.links if link.text == "Tambah Data"]
-    assert link.target == site.path("/mahasiswa/add")
+    assert page.target("Tambah Data") == site.path("/mahasiswa/add")
     parts = [
         node.tag if node.tag == "table" else node.text().strip()
         for node in page.tree.css("h1, h2, h3, a, table")

@@ -10,6 +10,7 @@ from form_answers import assert_error, assert_page
 from harness import Page, Service, Site, led_to
 from naughty import NAUGHTY
 from spreadsheets import HEADER, Importer, Record, csv
+from visitor import page_of
 
 HISTORY = "/mahasiswa/riwayat"
 SITI = ("2207", "Siti Aminah", "Sleman")
@@ -43,8 +44,7 @@ def line(page: Page) -> str:
 
 
 def undo_latest(site: Site) -> None:
-    button = next(form for form in site.page(HISTORY).forms if form.method == "post")
-    site.accepts(button)
+    site.accepts(site.page(HISTORY).posts[0])
 
 
 def import_all(site: Site, *records: Record) -> None:
@@ -69,7 +69,7 @@ def test_the_line_above_the_list_tells_the_latest_change(site: Site) -> None:
     check(
         lambda: site.add("9" * 255, LONG_NAME, "Solo"), f"{LONG_NAME[:59]}… ({'9' * 39}…) ditambah"
     )
-    assert [node.attributes["href"] for node in site.list().tree.css("p.latest a")] == [HISTORY]
+    assert site.list().values("p.latest a", "href") == [HISTORY]
 
 
 def test_a_change_that_changes_nothing_leaves_the_page_as_it_was(site: Site) -> None:
@@ -105,7 +105,7 @@ def test_the_history_shows_the_texts_before_and_after_newest_first(
         ["Sleman"],
     ]
     assert all(re.fullmatch(MOMENT, moment) for moment in page.texts("tbody time"))
-    texts = [str(moment.attributes["datetime"]) for moment in page.tree.css("tbody time")]
+    texts = page.values("tbody time", "datetime")
     assert all(re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00", text) for text in texts)
     deleted_at, *_, added_at = map(datetime.fromisoformat, texts[:4])
     tolerance = timedelta(seconds=1)  # the server's clock, and milliseconds that are cut off
@@ -137,7 +137,7 @@ def test_an_import_is_one_line_that_opens_page_by_page(site: Site) -> None:
     import_all(site, *ROWS)
     page = site.page(HISTORY)
     assert changes(page)[0] == ("Diimpor", "120 mahasiswa. Lihat rinciannya")
-    target = next(link.target for link in page.links if link.text == "Lihat rinciannya")
+    target = page.targets("Lihat rinciannya")[0]
     page = assert_page(site.get(target), site)
     shown = changes(page)
     for _ in range(2):
@@ -192,7 +192,7 @@ def test_the_history_is_filtered_by_kind_and_day(site: Site) -> None:
     assert site.page(f"{HISTORY}?jenis=edit&cari=klaten").texts("tbody strong")[0] == "Diubah"
     forward = site.page(f"{HISTORY}?jenis=delete").target("Berikutnya")
     assert forward == f"{HISTORY}?halaman=2&jenis=delete"
-    button = next(form for form in site.page(forward).forms if form.method == "post")
+    button = site.page(forward).posts[0]
     assert button.submit == "Kembalikan data yang dihapus"
     assert led_to(site.submit(button)) == forward
     nothing = site.page(f"{HISTORY}?tanggal=2001-02-03&jenis=add")
@@ -225,15 +225,14 @@ def test_the_settings_decide_about_the_history_and_its_moments(database: str) ->
             site.get(f"{HISTORY}/kelompok/1"),
             site.post(f"{HISTORY}/perubahan/1"),
         ):
-            assert answer.status_code == 404
-            assert_error(answer, site, "Periksa kembali tautannya.")
+            assert_error(answer, site, 404, "Periksa kembali tautannya.")
         answer = site.client.post(
             "/mahasiswa/pilih", files={"berkas": ("", b"")}, data={"tempel": "2207"}
         )
         assert "Data yang dihapus tidak dapat dikembalikan." in answer.text
         assert not re.search("Riwayat", answer.text)
         fields = {"nama": "Siti", "alamat": "Solo", "versi": "x"}
-        conflict = Page(site.post("/mahasiswa/edit/2207", fields).text, HISTORY)
+        conflict = page_of(site.post("/mahasiswa/edit/2207", fields), 409)
         assert conflict.texts("table.compare thead th")[1:] == ["Data terbaru", "Isian Anda"]
     settings = {"TIMEZONE": "Asia/Makassar", "HISTORY_DAYS": "366"}
     with Service(database, settings) as service, service.site() as site:

@@ -7,6 +7,7 @@ from form_answers import assert_error
 from harness import Form, Page, Service, Site, led_to
 from selectolax.lexbor import LexborNode
 from spreadsheets import HEADER, Importer, csv
+from visitor import fields, page_of
 from web.history.test_history import HISTORY
 from web.records.test_one_record import refused
 
@@ -21,11 +22,7 @@ def imported(site: Site) -> str:
     site.add(*FORMER)
     importer = Importer(site)
     importer.save(importer.upload(csv(HEADER, *ROWS)), "perbarui")
-    return next(link.target for link in site.page(HISTORY).links if link.text == "Lihat rinciannya")
-
-
-def buttons(page: Page) -> list[Form]:
-    return [form for form in page.forms if form.method == "post"]
+    return site.page(HISTORY).targets("Lihat rinciannya")[0]
 
 
 def latest(site: Site, target: str = "/") -> str:
@@ -36,13 +33,13 @@ def latest(site: Site, target: str = "/") -> str:
 
 def assert_restored(answer: httpx.Response, target: str = f"{HISTORY}?halaman=1") -> None:
     """Check that the answer is the redirect to the page of the history that the button stood on."""
-    assert (answer.status_code, led_to(answer), answer.content) == (302, target, b"")
+    assert led_to(answer) == target
 
 
 def nevertheless(page: Page, site: Site) -> httpx.Response:
-    (button,), (form,) = page.tree.css("main form button[name=versi]"), buttons(page)
+    (versi,), (form,) = page.values("main form button[name=versi]"), page.posts
     assert (form.submit, form.inputs) == ("Tetap kembalikan", ())
-    return site.submit(form, versi=str(button.attributes["value"]))
+    return site.submit(form, versi=versi)
 
 
 def both(cell: LexborNode) -> str:
@@ -57,7 +54,7 @@ def test_each_change_is_taken_back_by_its_button(site: Site) -> None:
     site.add(*SITI)
     site.edit(*edited)
     site.delete(SITI[0])
-    deleted, changed, added, whole, *_ = buttons(site.page(HISTORY))
+    deleted, changed, added, whole, *_ = site.page(HISTORY).posts
     for button, records in (
         (deleted, [*ROWS, edited]),
         (changed, [*ROWS, SITI]),
@@ -67,7 +64,7 @@ def test_each_change_is_taken_back_by_its_button(site: Site) -> None:
         for _ in range(2):
             assert_restored(site.submit(button))
             assert site.list().records == sorted(records)
-    for button in buttons(site.page(HISTORY))[:2]:
+    for button in site.page(HISTORY).posts[:2]:
         assert_restored(site.submit(button))
     assert site.list().records == sorted([*ROWS, SITI])
     assert site.page(HISTORY).texts("tbody strong")[:2] == ["Dikembalikan", "Dibatalkan"]
@@ -85,9 +82,11 @@ def test_a_change_that_is_not_in_the_history_is_404(site: Site, path: str, numbe
         ("GET", f"{HISTORY}/kelompok/{number}"),
     ):
         answer = site.send(method, target)
-        assert answer.status_code == 404
         assert_error(
-            answer, site, "Perubahan ini tidak ada lagi di riwayat, jadi tidak dapat dikembalikan."
+            answer,
+            site,
+            404,
+            "Perubahan ini tidak ada lagi di riwayat, jadi tidak dapat dikembalikan.",
         )
     assert site.list().records == [SITI]
 
@@ -98,7 +97,7 @@ def changed(site: Site) -> list[Form]:
     site.add(*SITI)
     site.edit(SITI[0], "Siti Aminah", "Klaten")
     site.edit(SITI[0], "Siti <b>", "Klaten")
-    return buttons(site.page(HISTORY))[:3]
+    return site.page(HISTORY).posts[:3]
 
 
 def test_an_undo_of_a_record_that_has_changed_since_shows_both_and_asks(
@@ -136,10 +135,9 @@ def test_an_undo_of_a_record_that_the_table_refuses_is_a_conflict(
     """Another program had stored it without the rules of the table. The page says which field breaks one."""
     engine = "postgres" if str(service.database).startswith("postgres") else "sqlite"
     run_elsewhere(service.database, WITHOUT_RULES[engine])
-    answer = site.submit(buttons(site.page(HISTORY))[0])
-    assert answer.status_code == 409
+    answer = site.submit(site.page(HISTORY).posts[0])
     assert_error(
-        answer, site, "NIM data itu melanggar aturan daftar, jadi tidak ada yang dikembalikan."
+        answer, site, 409, "NIM data itu melanggar aturan daftar, jadi tidak ada yang dikembalikan."
     )
     assert site.list().records == []
 
@@ -164,7 +162,7 @@ def test_the_unchanged_rows_of_an_import_are_taken_back_together(
     site: Site, service: Service, imported: str
 ) -> None:
     """The page of the conflict lists at most 50 others. The click decides which rows are unchanged, and only once."""
-    whole, *_ = buttons(site.page(imported))
+    whole, *_ = site.page(imported).posts
     assert whole.submit == "Batalkan impor (60 data)"
     site.edit("07", "Nama <b>", "Solo")
     site.edit("08", "", "Solo")
@@ -185,14 +183,14 @@ def test_the_unchanged_rows_of_an_import_are_taken_back_together(
         ("08", "kosong | Solo", "tidak ada", ""): ["Edit"],
     }
     assert len(site.list().records) == 58
-    (part,) = buttons(page)
+    (part,) = page.posts
     assert part.submit == "Kembalikan 56 data yang belum berubah"
     site.edit("10", "Nama Lain", "Solo")  # after the page was shown
     for _ in range(2):
         assert_restored(site.submit(part, sebagian="1"), f"{imported}?halaman=1")
         assert site.list().nims == ["07", "08", "10"]
         assert latest(site, imported) == "Terakhir: perubahan 55 mahasiswa dibatalkan"
-    newest = buttons(site.page(HISTORY))[0]
+    newest = site.page(HISTORY).posts[0]
     assert newest.submit == "Ulangi perubahan (55 data)"
     site.accepts(newest)
     assert len(site.list().records) == 58
@@ -209,27 +207,27 @@ def test_one_row_of_an_import_is_taken_back(site: Site, imported: str) -> None:
     """
     site.edit("51", "Nama Baru", "Solo")
     second = f"{imported}?halaman=2"
-    _, first_row, second_row, *_ = buttons(site.page(second))
+    _, first_row, second_row, *_ = site.page(second).posts
     assert first_row.submit == "Batalkan penambahan"
     assert_restored(site.submit(first_row), second)
     assert latest(site, second) == "Terakhir: penambahan Nama 50 (50) dibatalkan"
     for target in (imported, HISTORY):
         page = site.page(target)
         assert "58 dari 60 data masih dapat dikembalikan." in page.texts("main")[0]
-        assert "Kembalikan 58 data yang belum berubah" in [form.submit for form in buttons(page)]
+        assert "Kembalikan 58 data yang belum berubah" in [form.submit for form in page.posts]
     assert_restored(nevertheless(refused(site.submit(second_row), site), site), second)
-    whole, *_ = buttons(site.page(imported))
+    whole, *_ = site.page(imported).posts
     site.edit("10", "Nama Lain", "Solo")
     assert_restored(site.submit(whole, sebagian="1"), f"{imported}?halaman=1")
     assert site.list().records == [FORMER, ("10", "Nama Lain", "Solo")]
     for target in (imported, HISTORY):
         page = site.page(target)
-        assert not [form for form in buttons(page) if "belum berubah" in form.submit]
+        assert not [form for form in page.posts if "belum berubah" in form.submit]
         assert page.texts(".act .hint, .head .hint") == [
             "Semua datanya sudah dikembalikan atau berubah lagi."
         ]
     edit, redo = "Batalkan perubahan", "Ulangi perubahan (1 data)"
-    newest = [form.submit for form in buttons(site.page(HISTORY))][:5]
+    newest = [form.submit for form in site.page(HISTORY).posts][:5]
     assert newest == ["Ulangi perubahan (57 data)", edit, redo, redo, edit]
 
 
@@ -237,12 +235,7 @@ def test_one_row_of_an_import_is_taken_back(site: Site, imported: str) -> None:
 def test_the_history_of_one_nim_has_its_line_of_an_import_and_of_a_bulk_delete(site: Site) -> None:
     """Both texts, a button for that record alone, and a link to the batch."""
     preview = site.post("/mahasiswa/pilih/centang", [("nim[]", "03"), ("nim[]", "04")])
-    form = next(
-        form
-        for form in Page(preview.text, str(preview.url)).forms
-        if form.target == "/mahasiswa/pilih/simpan"
-    )
-    site.accepts(form)
+    site.accepts(page_of(preview).form("/mahasiswa/pilih/simpan"))
     target = f"{HISTORY}?cari=03"
     page = site.page(target)
     assert [row.css("td strong")[0].text() for row in page.tree.css("tbody tr")][:2] == [
@@ -252,7 +245,7 @@ def test_the_history_of_one_nim_has_its_line_of_an_import_and_of_a_bulk_delete(s
     assert page.texts("td[data-label=Sebelum]")[:2] == ["Nama 3Solo", "tidak ada"]
     links = [link.text for link in page.links if link.text.startswith("Lihat semua")]
     assert links[:2] == ["Lihat semua 2 data", "Lihat semua 60 data"]
-    deleted, *_ = buttons(page)
+    deleted, *_ = page.posts
     assert deleted.submit == "Kembalikan data yang dihapus"
     assert_restored(site.submit(deleted), target)
     assert ("03" in site.list().nims, "04" in site.list().nims) == (True, False)
@@ -262,7 +255,7 @@ def change_nim(site: Site, nim: str) -> Form:
     """Add SITI and give it another NIM; return the button that takes this back."""
     site.add(*SITI)
     site.post(f"/mahasiswa/nim/{SITI[0]}", {"nim": nim})
-    return buttons(site.page(HISTORY))[0]
+    return site.page(HISTORY).posts[0]
 
 
 def test_a_changed_nim_is_taken_back_whole_or_not_at_all(site: Site) -> None:
@@ -278,13 +271,13 @@ def test_a_changed_nim_is_taken_back_whole_or_not_at_all(site: Site) -> None:
     ]
     batch = back.target.partition("?")[0]
     assert (
-        [form.submit for form in buttons(site.page(batch))]
+        [form.submit for form in site.page(batch).posts]
         == [back.submit]
         == ["Batalkan penggantian NIM"]
     )
     site.edit("2300018002", "Siti A.", "Sleman")
-    for fields in ({}, {"sebagian": "1"}):
-        assert not buttons(refused(site.post(back.target, fields), site))
+    for sent in ({}, {"sebagian": "1"}):
+        assert not refused(site.post(back.target, sent), site).posts
     assert site.list().records == [("2300018002", "Siti A.", "Sleman")]
     site.edit("2300018002", "Siti Aminah", "Sleman")
     site.accepts(back)
@@ -299,7 +292,7 @@ def test_a_changed_nim_is_taken_back_whole_or_not_at_all(site: Site) -> None:
         ("/mahasiswa/delete/2", {}, []),
         (
             "/mahasiswa/add",
-            dict(zip(("nim", "nama", "alamat"), SITI, strict=True)),
+            fields(SITI),
             [("2", *SITI[1:]), SITI],
         ),
     ],
@@ -350,7 +343,7 @@ def test_an_addition_that_may_be_a_duplicate_is_named_at_once(
     page = site.page(own.partition("#")[0])
     named = f"“{nims[0]}”" if "␣" in nims[0] else "ini"
     assert page.texts(".warning > span") == [f"NIM {named} {near}"]
-    (form,) = [form for form in page.forms if form.submit == "Batalkan penambahan"]
+    form = page.form("Batalkan penambahan")
     path = site.path("/mahasiswa/nim/", typed)
     assert f"{path}?cari=rizki&per=10" in [
         link.target for link in page.links if link.text == "Ganti NIM"

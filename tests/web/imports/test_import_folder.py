@@ -46,7 +46,7 @@ class Tried(NamedTuple):
 def try_file(importer: Importer, answer: httpx.Response, want: Sequence[Sequence[Any]]) -> Tried:
     """Press the first button that saves; then each repair; then answer the other questions with ticks."""
     outcomes = []
-    page = Page(answer.text, str(answer.url))
+    page = Page(answer.text, SAVE)
     says = " ".join(" ".join(page.texts("main .alert, main .question")[:1]).split())
     ticks = False
     repair: LexborNode | None = None
@@ -60,7 +60,7 @@ def try_file(importer: Importer, answer: httpx.Response, want: Sequence[Sequence
             break
         answer = press(importer, form, button, ticks=ticks)
         outcomes.append(outcome(importer.records(), want))
-        page = Page(answer.text, str(answer.url))
+        page = Page(answer.text, SAVE)
         form = preview_form(page)
         repair = form and form.css_first(REPAIR, strict=False)
         ticks = not repair

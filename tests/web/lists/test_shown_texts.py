@@ -5,8 +5,9 @@ from collections.abc import Iterator
 import pytest
 from engines import run_elsewhere, service_on_each_engine  # noqa: F401 - a fixture
 from harness import Page, Service, Site
+from visitor import page_of
 from web.history.test_history import HISTORY
-from web.history.test_undo import buttons, nevertheless
+from web.history.test_undo import nevertheless
 
 from mahasiswa.record import SHOWN_MAX_CHARACTERS
 
@@ -57,11 +58,9 @@ def test_a_selection_on_paper_shows_the_beginning_and_its_file_has_all_of_a_text
     site: Site,
 ) -> None:
     selection = site.page("/mahasiswa/pilih?cari=0")
-    (data,) = selection.tree.css("input[name=data]")
-    fields = {"data": str(data.attributes["value"])}
-    paper = site.post("/mahasiswa/pilih/cetak", fields)
-    assert paper.status_code == 200
-    texts = long_texts(Page(paper.text, str(paper.url)))
+    (data,) = selection.values("input[name=data]")
+    fields = {"data": data}
+    texts = long_texts(page_of(site.post("/mahasiswa/pilih/cetak", fields)))
     assert [len(text) for text in texts] == [SHOWN_MAX_CHARACTERS] * 2 * ROWS
     assert len(site.post("/mahasiswa/pilih/ekspor.csv", fields).text) > 2 * ROWS * len(LONG)
 
@@ -76,9 +75,7 @@ def test_a_preview_shows_the_beginning_of_the_names_of_other_records(
     """NIMs that have lost their zeros, and names that are not those of the list."""
     rows = "".join(f"{nim.format(number)}\tBudi\tSolo\n" for number in range(10, ROWS))
     given = {"tempel": (None, f"NIM\tNama\tAlamat\n{rows}")}
-    answer = site.client.post(target, files=given)
-    assert answer.status_code == 200
-    shown = Page(answer.text, str(answer.url)).texts(names)
+    shown = page_of(site.client.post(target, files=given)).texts(names)
     assert [len(text) for text in shown if '"' in text] == [SHOWN_MAX_CHARACTERS] * (ROWS - 10)
 
 
@@ -90,11 +87,9 @@ def test_a_form_and_the_whole_list_show_all_of_a_text(site: Site) -> None:
 
 def test_a_conflict_shows_the_beginning_and_restores_all_of_a_text(site: Site) -> None:
     """Its button still knows the whole text that it overwrites."""
-    undo = buttons(site.page(f"{HISTORY}?cari=007"))[0]
+    undo = site.page(f"{HISTORY}?cari=007").posts[0]
     site.edit("007", "Siti", "Solo")
-    answer = site.submit(undo)
-    assert answer.status_code == 409
-    page = Page(answer.text, str(answer.url))
+    page = page_of(site.submit(undo), 409)
     assert {len(text) for text in long_texts(page)} == {SHOWN_MAX_CHARACTERS}
     assert nevertheless(page, site).status_code == 302
     assert site.page("/mahasiswa/edit/007").record_form.values["nama"] == LONG
@@ -103,7 +98,6 @@ def test_a_conflict_shows_the_beginning_and_restores_all_of_a_text(site: Site) -
 def test_a_conflict_of_an_edit_shows_the_beginning_and_its_form_all_of_a_text(site: Site) -> None:
     nama = LONG[:8000]  # fits into a form
     answer = site.post("/mahasiswa/edit/009", {"nama": nama, "alamat": "Solo", "versi": "0"})
-    assert answer.status_code == 409
-    page = Page(answer.text, str(answer.url))
+    page = page_of(answer, 409)
     assert {len(text) for text in long_texts(page)} == {SHOWN_MAX_CHARACTERS}
     assert page.record_form.values["nama"] == nama

@@ -2,7 +2,8 @@
 
 import pytest
 from engines import empty_list, run_elsewhere, service_on_each_engine  # noqa: F401 - fixtures
-from harness import Form, Page, Service, Site
+from harness import Form, Page, Service, Site, led_to
+from visitor import page_of
 from web.history.test_history import import_all
 from web.lists.test_find import follow
 
@@ -27,7 +28,7 @@ def students(site: Site) -> Site:
 
 
 def removal(preview: Page) -> Form:
-    return next(form for form in preview.forms if form.target == "/mahasiswa/pilih/simpan")
+    return preview.form("/mahasiswa/pilih/simpan")
 
 
 def test_a_search_of_one_field_goes_along_to_every_use_of_it(students: Site) -> None:
@@ -117,14 +118,12 @@ def test_ticked_rows_are_removed_through_the_preview(students: Site) -> None:
     )
     assert not students.page("/?per=10000").tree.css("[type=checkbox]")
     page = students.page("/?urut=nama&arah=turun")
-    (form,) = [form for form in page.forms if form.submit == "Pilih yang dicentang"]
+    form = page.form("Pilih yang dicentang")
     assert "hapus baris yang dicentang di halaman ini." in page.html
-    ticks = page.tree.css("td [type=checkbox]")
-    assert {tick.attributes["form"] for tick in ticks} == {"pilih"}
-    chosen = [str(tick.attributes["value"]) for tick in ticks][1:3]
+    assert {*page.values("td [type=checkbox]", "form")} == {"pilih"}
+    chosen = page.values("td [type=checkbox]")[1:3]
     assert page.nims[1] == odd[0]
-    answer = students.post(form.target, [("nim[]", tick) for tick in chosen])
-    preview = Page(answer.text, students.origin + form.target)
+    preview = page_of(students.post(form.target, [("nim[]", tick) for tick in chosen]))
     assert {row.cells[0] for row in preview.table} == set(page.nims[1:3])
     students.accepts(removal(preview))
     assert set(students.list().nims) == set(page.nims) - set(page.nims[1:3])
@@ -148,8 +147,7 @@ def test_a_printout_has_the_title_and_the_columns_that_were_chosen(students: Sit
         "",
         "",
     )
-    (form,) = [form for form in page.forms if "judul" in form.values]
-    assert form.values == {
+    assert page.form("judul").values == {
         "cari": "23", "urut": "nama", "arah": "naik", "di": "nim", "judul": "Kelas <b>", "kolom": "3", "tanpa": "alamat",
         "kota": "", "jabatan": "", "nama": "", "nip": "",
     }  # fmt: skip
@@ -161,8 +159,7 @@ def test_a_printout_has_the_title_and_the_columns_that_were_chosen(students: Sit
     city, *signed = titled.texts(".signature p")
     assert (city[:8], signed) == ("Sleman, ", ["Wali Kelas", "Drs. Agus", "NIP 1965 01"])
     assert titled.texts(".letterhead p") == ["Dinas", "SMP 1", "Jl. Mawar"]
-    kept = next(form.values for form in titled.forms if "judul" in form.values)
-    assert kept["kolom"] == "Hadir, Tanda tangan,"
+    assert titled.form("judul").values["kolom"] == "Hadir, Tanda tangan,"
     assert titled.texts("#kop")[0].split("\n")[-3:] == ["Dinas", "SMP 1", "Jl. Mawar"]
     assert len(students.page(titled.target("Cetak seluruh daftar")).rows) == len(STUDENTS)
     without = students.page("/mahasiswa/cetak?tanpa=alamat&kolom=&judul=%00")
@@ -240,20 +237,13 @@ def test_stray_spaces_are_tidied_as_one_batch_that_can_be_taken_back(site: Site)
     ]
     for record in untidy:
         site.add(*record)
-    (form,) = [
-        form for form in site.page("/mahasiswa/periksa").forms if form.submit == "Rapikan semua"
-    ]
+    form = site.page("/mahasiswa/periksa").form("Rapikan semua")
     for _ in range(2):
-        assert site.submit(form).headers["location"] == "/mahasiswa/periksa"
+        assert led_to(site.submit(form)) == "/mahasiswa/periksa"
     tidied = [("1 ", "Ani Sari", "Jl. Mawar 5"), ("2", "Budi", "Solo"), ("3", "Citra", "Klaten")]
     assert site.list().records == tidied
     assert "2 mahasiswa dirapikan" in site.list().html
-    (undo,) = [
-        form
-        for form in site.page("/mahasiswa/riwayat").forms
-        if form.submit == "Batalkan perapian (2 data)"
-    ]
-    site.accepts(undo)
+    site.accepts(site.page("/mahasiswa/riwayat").form("Batalkan perapian (2 data)"))
     assert site.list().records == untidy
 
 
@@ -265,12 +255,7 @@ def test_a_text_is_tidied_however_many_nims_have_spaces(service: Service, site: 
         ("y", "y" * (SEARCHED_CHARACTERS - 1) + " z", "Solo"),
     ]
     run_elsewhere(service.database, f"INSERT INTO mahasiswa VALUES {', '.join(map(str, rows))}")
-    (form,) = [
-        form
-        for form in site.page("/mahasiswa/periksa").forms
-        if form.submit == "Rapikan 1.000 data pertama"
-    ]
-    site.accepts(form)
+    site.accepts(site.page("/mahasiswa/periksa").form("Rapikan 1.000 data pertama"))
     assert "Spasi berlebih (1.000)" in site.page("/mahasiswa/periksa").headings
     assert site.list().row("x").cells[2] == "Budi"
     run_elsewhere(service.database, "DELETE FROM mahasiswa")

@@ -7,8 +7,9 @@ import httpx
 import pytest
 from browser import Window
 from engines import empty_list, service_on_each_engine  # noqa: F401 - fixtures
-from harness import Page, Site
+from harness import Page, Site, led_to
 from playwright.sync_api import expect
+from visitor import page_of
 
 CHANGED = "Data ini sudah diubah orang lain sejak Anda membukanya. Pilih data mana yang dipakai."
 NIM = "20/1"
@@ -40,8 +41,7 @@ def save(site: Site, versi: str, nama: str, alamat: str) -> httpx.Response:
 
 
 def conflict(answer: httpx.Response) -> Page:
-    assert answer.status_code == 409
-    return Page(answer.text, f"http://localhost{PATH}")
+    return page_of(answer, 409)
 
 
 def compared(page: Page) -> list[list[str]]:
@@ -90,8 +90,7 @@ def test_an_edit_with_an_empty_version_is_always_saved(siti: Site) -> None:
     assert save(siti, "", *BROKEN).status_code == 302
     assert stored(siti) == ("Siti", "Jl. Merdeka 1RT 03")
     siti.delete(NIM)
-    answer = save(siti, "", "Saya", "Bantul")
-    assert (answer.status_code, answer.headers["location"], answer.content) == (302, "/", b"")
+    assert led_to(save(siti, "", "Saya", "Bantul")) == "/"
     assert siti.list().rows == []
 
 
@@ -154,8 +153,7 @@ def test_changes_that_do_not_contradict_each_other_are_all_kept(
     versi = version(siti.page(PATH))
     for texts in theirs:
         siti.edit(NIM, *texts)
-    answer = save(siti, versi, *sent)
-    assert (answer.status_code, answer.headers["location"], answer.content) == (302, "/", b"")
+    assert led_to(save(siti, versi, *sent)) == "/"
     assert stored(siti) == merged
 
 
@@ -219,7 +217,7 @@ def test_a_refused_edit_keeps_its_version(siti: Site) -> None:
     """A later conflict is still noticed. A form that lacks a field never shows the word None."""
     versi = version(siti.page(PATH))
     answer = siti.post(PATH, {"nama": "Saya", "alamat": "a\0b", "versi": versi})
-    assert (answer.status_code, version(Page(answer.text, PATH))) == (400, versi)
+    assert version(page_of(answer, 400)) == versi
     siti.edit(NIM, "Orang lain", "Klaten")
     assert save(siti, versi, "Saya", "Bantul").status_code == 409
     answer = siti.post(PATH, {"nama": "Saya", "versi": versi})

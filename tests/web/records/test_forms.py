@@ -18,6 +18,7 @@ from form_answers import (
 )
 from harness import URL_ENCODED, Page, Service, Site
 from spreadsheets import Database
+from visitor import page_of
 
 # The fixtures, which pytest finds by these names.
 __all__ = ["two_records"]
@@ -130,11 +131,8 @@ def test_the_second_click_on_an_addition_says_that_it_is_stored(site: Site, nim:
         ("Ani & <Co> ", record[2]),
         (record[1], " Klaten"),
     ):
-        answer = site.add(nim, nama, alamat)
-        assert answer.status_code == 409
-        assert "NIM ini sudah terdaftar atas nama Ani & <Co>." in reason(
-            Page(answer.text, ADD), "nim"
-        )
+        page = page_of(site.add(nim, nama, alamat), 409)
+        assert "NIM ini sudah terdaftar atas nama Ani & <Co>." in reason(page, "nim")
     site.delete(nim)
 
 
@@ -192,8 +190,7 @@ def test_a_body_that_is_no_form_is_refused(
 ) -> None:
     """A body that is not `application/x-www-form-urlencoded` is answered with 415 (specification 4)."""
     answer = site.send("POST", target, BODY, **headers)
-    assert answer.status_code == 415
-    assert_error(answer, site, NO_FORM)
+    assert_error(answer, site, 415, NO_FORM)
 
 
 @pytest.mark.parametrize(
@@ -234,8 +231,7 @@ def test_a_client_that_sends_its_whole_body_first_gets_the_refusal(
     answer = parsed(
         service.raw(head(target, f"Content-Length: {size}", host=host) + b"\r\n" + bytes(size), 30)
     )
-    assert answer.status_code == expected[0]
-    assert_error(answer, site, expected[1])
+    assert_error(answer, site, expected[0], expected[1])
 
 
 def test_the_first_of_two_content_types_counts(site: Site, service: Service) -> None:
@@ -243,8 +239,7 @@ def test_the_first_of_two_content_types_counts(site: Site, service: Service) -> 
     answer = parsed(
         service.raw(head(ADD, "Content-Type: text/plain", "Content-Length: 5") + b"\r\nnim=3")
     )
-    assert answer.status_code == 415
-    assert_error(answer, site, NO_FORM)
+    assert_error(answer, site, 415, NO_FORM)
 
 
 @pytest.mark.torture
@@ -261,5 +256,6 @@ def test_a_body_that_does_not_arrive_is_answered_408_after_ten_seconds(
         assert time.monotonic() - began > 8
         with client.makefile("rb") as file:
             answer = parsed(file.read())
-    assert answer.status_code == 408
-    assert_error(answer, site, "Data tidak diterima lengkap pada waktunya, jadi belum disimpan.")
+    assert_error(
+        answer, site, 408, "Data tidak diterima lengkap pada waktunya, jadi belum disimpan."
+    )

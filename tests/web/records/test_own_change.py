@@ -9,6 +9,7 @@ from engines import empty_list, service_on_each_engine  # noqa: F401 - fixtures
 from harness import Form, Page, Service, Site
 from spreadsheets import HEADER, Importer, csv
 from stores import age_history, fill
+from visitor import fields, page_of
 from web.history.test_history import HISTORY, MOMENT
 
 SITI = ("5500000001", "Siti Aminah", "Sleman")
@@ -50,15 +51,8 @@ def save_import(site: Site) -> str:
 
 
 def remove_ticked(site: Site) -> str:
-    preview = site.post("/mahasiswa/pilih/centang", [("nim[]", SITI[0])])
-    forms = Page(preview.text, str(preview.url)).forms
-    return named(
-        site.submit(next(form for form in forms if form.target == "/mahasiswa/pilih/simpan"))
-    )
-
-
-def fields(record: tuple[str, str, str]) -> dict[str, str]:
-    return dict(zip(("nim", "nama", "alamat"), record, strict=True))
+    preview = page_of(site.post("/mahasiswa/pilih/centang", [("nim[]", SITI[0])]))
+    return named(site.submit(preview.form("/mahasiswa/pilih/simpan")))
 
 
 CHANGES: dict[str, tuple[Callable[[Site], str], str]] = {
@@ -85,9 +79,7 @@ CHANGES: dict[str, tuple[Callable[[Site], str], str]] = {
         "penambahan Siti Aminah (5500000001) dibatalkan",
     ),
     "an undo in the history": (
-        lambda site: save(
-            site, next(form for form in site.page(HISTORY).forms if form.method == "post").target
-        ),
+        lambda site: save(site, site.page(HISTORY).posts[0].target),
         "penambahan Siti Aminah (5500000001) dibatalkan",
     ),
 }
