@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 import httpx
 from clocks import clocked
-from processes import Closing, Forked, finished, forked
+from processes import Closing, Forked, finished, forked, until
 from visitor import URL_ENCODED, Form, Page, Row, Site, client, led_to
 
 from mahasiswa.settings import Settings
@@ -126,6 +126,10 @@ class Service(Closing):
 
     def stderr(self) -> str:
         return _written(self._stderr)
+
+    def says(self, text: str, count: int = 1) -> None:
+        """Wait until the log has a text so often."""
+        until(lambda: self.stderr().count(text) >= count)
 
     def stop(self) -> int:
         self.process.terminate()

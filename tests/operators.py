@@ -7,6 +7,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -167,6 +168,12 @@ def no_low_ports() -> list[str]:
             "forbid a port below 1024", OSError("net.ipv4.ip_unprivileged_port_start permits it")
         )
     return ["setpriv", "--bounding-set=-net_bind_service", "--"] if os.geteuid() == 0 else []
+
+
+def aged(file: Path, seconds: float) -> None:
+    """Let the last change of a file be so many seconds ago."""
+    moment = time.time() - seconds
+    os.utime(file, (moment, moment))
 
 
 def overwrite(path: Path, begin: int = 0, end: int | None = None) -> None:

@@ -15,7 +15,7 @@ from threading import Event
 
 import pytest
 from harness import Service, free_port, run_to_the_end
-from operators import COMMAND, TWO, Operator, overwrite, records_of
+from operators import COMMAND, TWO, Operator, aged, overwrite, records_of
 from processes import children, needs_namespaces, started, until, working
 from stores import ask, run_script
 
@@ -50,7 +50,7 @@ def test_a_backup_without_a_name_goes_to_the_folder_or_beside_the_database(kept:
     assert NAME.fullmatch(first.name)
     assert said == f"{first}: {first.stat().st_size} bytes, verified\n"
     assert [path.stat().st_mode & 0o777 for path in (first.parent, first)] == [0o700, 0o600]
-    os.utime(first, (0, 0))
+    aged(first, 365 * DAY)
     assert kept.done("backup") == said
     assert backups(kept) == [first]
     assert time.time() - first.stat().st_mtime < 60
@@ -72,7 +72,7 @@ def renamed(file: Path, days: float) -> Path:
     """Give a back-up the name and the file's time of days ago."""
     older = file.with_name(re.sub(r"\d{8}T\d{6}Z(-\d+)?", moment(days), file.name))
     file.rename(older)
-    os.utime(older, (time.time() - days * DAY,) * 2)
+    aged(older, days * DAY)
     return older
 
 
@@ -210,7 +210,7 @@ def test_a_list_that_has_shrunk_is_an_alarm_until_its_number_is_accepted(kept: O
         Service(kept.database, kept.environment | {"METRICS": "1", "BACKUP_HOURS": "1"}) as service,
         service.site() as site,
     ):
-        os.utime(backups(kept)[-1], (time.time() - DAY,) * 2)
+        aged(backups(kept)[-1], DAY)
         service.restart()
         until(lambda: re.search("records_missing.* 70\n", site.get("/metrics").text))
         assert SHRUNK.format(70) in kept.run("doctor").stdout
@@ -236,7 +236,7 @@ def test_a_list_that_was_unchanged_for_months_is_compared_with_its_old_backup(
     kept.done("backup")
     (file,) = backups(kept)
     file = renamed(file, 40)
-    os.utime(file, (time.time() - DAY,) * 2)
+    aged(file, DAY)
     assert "ok     The list" not in kept.done("doctor")
     run_script(kept.database, "DELETE FROM mahasiswa WHERE nim >= '200'")
     assert SHRUNK.format(100) in kept.run("doctor").stdout
@@ -250,7 +250,7 @@ def test_a_list_that_was_unchanged_for_months_is_compared_with_its_old_backup(
     run_script(kept.database, "INSERT INTO mahasiswa VALUES ('1', 'A', 'B')")
     kept.done("backup")
     (newer,) = {*backups(kept)} - {file}
-    os.utime(renamed(newer, 36), (time.time() - DAY,) * 2)
+    aged(renamed(newer, 36), DAY)
     assert SHRUNK.format(199) not in kept.done("doctor")
 
 
@@ -336,7 +336,7 @@ def test_doctor_reports_that_the_service_cannot_write_where_the_command_can(
     environment = {"BACKUP_DIR": str(folder)}
     failed = "WRONG  The service's last back-up failed at "
     with Service(kept.database, environment, command=[*unprivileged, *COMMAND]) as service:
-        until(lambda: " ERROR no backup was written to the folder" in service.stderr())
+        service.says(" ERROR no backup was written to the folder")
         until(lambda: failed in kept.run("doctor").stdout)
         assert f"{folder}: Permission denied" in kept.run("doctor").stdout
         folder.chmod(0o700)
@@ -386,11 +386,11 @@ def test_the_copy_of_a_killed_command_is_named_and_removed_after_an_hour(filled:
     (left,) = filled.folder.glob("cadangan/.mahasiswa-*")
     own = filled.folder / "cadangan" / ".mahasiswa-cadangan"
     own.mkdir()
-    os.utime(own, (0, 0))
+    aged(own, 365 * DAY)
     assert f"\n{left} still holds the texts.\n" in filled.done("forget", "0000001")
     filled.done("backup")
     assert left.exists()
-    os.utime(left, (time.time() - 2 * HOUR,) * 2)
+    aged(left, 2 * HOUR)
     assert f"{left} was left by a program that was killed" in filled.run("doctor").stdout
     with (left / "lock").open("rb") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -404,14 +404,14 @@ def test_the_service_makes_a_backup_at_its_start_if_the_newest_one_is_old(kept: 
     """In a process that ends. A younger one is left alone. The end of the service does not wait for a back-up."""
     with Service(kept.database, {"BACKUP_DIR": kept.environment["BACKUP_DIR"]}) as service:
         until(lambda: len(backups(kept)) == 1 and NAME.fullmatch(backups(kept)[0].name) is not None)
-        until(lambda: f"INFO back-up {backups(kept)[0]}: " in service.stderr())
+        service.says(f"INFO back-up {backups(kept)[0]}: ")
         until(lambda: len(children(service.pid)) == 1)
         assert records_of(backups(kept)[0]) == TWO
         assert "no back-ups" not in service.stdout()
         (file,) = backups(kept)
         run_script(kept.database, "DELETE FROM mahasiswa WHERE nim = '1'")
         for age, count in ((22 * HOUR, 1), (24 * HOUR, 2)):
-            os.utime(file, (time.time() - age,) * 2)
+            aged(file, age)
             service.restart()
             until(lambda: len(children(service.pid)) == 1)
             until(lambda count=count: len(backups(kept)) == count)  # type: ignore[misc]
@@ -531,7 +531,7 @@ def test_an_outcome_that_the_service_may_not_read_stops_no_backup(
     environment = {"BACKUP_DIR": kept.environment["BACKUP_DIR"]}
     command = [*unprivileged, *COMMAND]
     with Service(kept.database, environment, command=command) as service:
-        until(lambda: " ERROR the outcome of the back-up could not be noted" in service.stderr())
+        service.says(" ERROR the outcome of the back-up could not be noted")
         assert [path.suffix for path in backups(kept)] == [".db"]
         assert "Traceback" not in service.stderr()
     said = kept.run("doctor", before=unprivileged).stdout

@@ -8,7 +8,6 @@ import shutil
 import socket
 import sqlite3
 import subprocess
-import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -19,7 +18,7 @@ from typing import cast
 
 import pytest
 from harness import Service, StartError, free_port
-from operators import TWO, Operator, overwrite, use_up
+from operators import TWO, Operator, aged, overwrite, use_up
 from postgres import execute, own_schema
 from processes import cannot, until
 from stores import ask, migrate, other_program, run_script
@@ -182,7 +181,7 @@ def test_damage_is_found_and_makes_the_service_unwell(kept: Operator) -> None:
         # So that the list is read again.
         run_script(kept.database, "UPDATE mahasiswa_history_state SET noted = '2026'")
         assert [site.get(path).status_code for path in ("/", "/sehat")] == [503, 503]
-        until(lambda: "is damaged (" in service.stderr())
+        service.says("is damaged (")
         service.kill()
     (line,) = problems(kept)
     assert line.startswith(f"{kept.database} is damaged (")
@@ -322,9 +321,7 @@ def test_a_setting_that_is_misspelt_or_missing_is_found(kept: Operator) -> None:
         assert found in problems(kept, **reached)
         assert found not in kept.run("doctor", **reached, SAME_ORIGIN_ONLY="1").stdout
         with Service(kept.database, reached) as service:
-            until(
-                lambda: " WARNING Forms of other sites are accepted. To refuse" in service.stderr()
-            )
+            service.says(" WARNING Forms of other sites are accepted. To refuse")
 
 
 def test_a_port_of_another_program_is_found(kept: Operator) -> None:
@@ -402,11 +399,11 @@ def test_an_old_a_missing_and_a_future_backup_are_found(kept: Operator) -> None:
     """The limit is BACKUP_HOURS and two hours more. The database itself is never taken for a back-up."""
     kept.environment["BACKUP_DIR"] = str(kept.folder)
     file = backup_of(kept).rename(kept.folder / backup_of(kept).name)
-    os.utime(file, (time.time() - 25 * 3600,) * 2)
+    aged(file, 25 * 3600)
     assert "is 25.0 hours old" in kept.done("doctor")
-    os.utime(file, (time.time() - 27 * 3600,) * 2)
+    aged(file, 27 * 3600)
     assert re.match(r"The newest back-up, .* is 27.0 hours old. Find out why", problems(kept)[0])
-    os.utime(file, (time.time() + 24 * 3600,) * 2)
+    aged(file, -24 * 3600)
     assert f"The newest back-up, {file}, is 0.0 hours old" in kept.done("doctor")
     file = file.rename(re.sub(r"\d{8}T", "29991231T", str(file)))
     future = f"The time in the name {file} is in the future, so that back-up does not count."

@@ -125,7 +125,7 @@ def test_lines_that_a_full_disk_does_not_take_are_counted(tmp_path: Path) -> Non
     with Service(tmp_path / "a.db") as service, Line(service.port) as line:
         (worker,) = children(service.pid)
         line.get("/tidak/ada")
-        until(lambda: " 404 " in service.stderr())
+        service.says(" 404 ")
         _, most = resource.prlimit(worker, resource.RLIMIT_FSIZE)
         full = len(service.stderr()) + 10
         resource.prlimit(worker, resource.RLIMIT_FSIZE, (full, most))

@@ -126,7 +126,7 @@ def test_bodies_that_stop_before_their_last_byte_take_bounded_memory(service: Se
     with attacked(service), ExitStack() as stack:
         for _ in range(100):
             connected(service, stack, body)
-    until(lambda: "busy: slow clients hold too many uploads" in service.stderr())
+    service.says("busy: slow clients hold too many uploads")
 
 
 @pytest.mark.torture
@@ -145,7 +145,7 @@ def test_forms_that_stop_before_their_last_byte_take_bounded_memory(service: Ser
                 for waiting in held:
                     with suppress(ConnectionError):
                         waiting.send(b"1")
-        until(lambda: "request bodies: " in service.stderr())
+        service.says("request bodies: ")
         # 4,200 connections take memory too.
         assert memory(worker) - before < 2 * BODIES_MAX_BYTES / MEGABYTE
     with Line(service.port) as line:
@@ -179,7 +179,7 @@ def test_a_full_queue_is_answered_503_with_retry_after(
         if not answer.startswith(b"HTTP/1.1 200")
     )
     assert any(answer.startswith(b"HTTP/1.1 200") for answer in answers)
-    until(lambda: f"busy: {kind.name}: {kind.running} running" in service.stderr())
+    service.says(f"busy: {kind.name}: {kind.running} running")
 
 
 def test_clients_that_abort_in_any_phase_leave_nothing_behind(tmp_path: Path) -> None:

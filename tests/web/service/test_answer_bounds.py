@@ -243,7 +243,7 @@ def test_slow_readers_of_many_versions_of_the_list_take_bounded_memory(
             rest = b""
             while b"</html>" not in rest:
                 rest = rest[-10:] + steady.recv(1 << 20)
-        until(lambda: service.stderr().count("was cut off") >= 30)
+        service.says("was cut off", 30)
 
 
 def test_the_slowest_readers_of_files_are_cut_off(tmp_path: Path) -> None:
@@ -312,7 +312,7 @@ def test_an_answer_that_a_fault_of_the_service_cuts_counts_as_500(tmp_path: Path
             run_elsewhere(tmp_path / "a.db", "ALTER TABLE mahasiswa RENAME TO elsewhere")
             while client.recv(1 << 20):
                 pass
-        until(lambda: "an answer could not be completed" in service.stderr())
+        service.says("an answer could not be completed")
         assert b'route="/",method="GET",status="500"' in service.raw(get("/metrics"))
 
 
@@ -329,7 +329,7 @@ def test_additions_that_wait_count_as_python_holds_their_texts(tmp_path: Path) -
             connected(
                 service, stack, post("/mahasiswa/add", b"nim=%d&alamat=a&nama=%b" % (number, nama))
             )
-        until(lambda: "busy: request bodies: " in service.stderr())
+        service.says("busy: request bodies: ")
         execute("COMMIT")
 
 
@@ -346,8 +346,8 @@ def test_work_ends_when_its_client_leaves(
             with socket.create_connection(("127.0.0.1", service.port)) as client:
                 client.sendall(attack)
                 until(lambda: third.execute("SELECT 1 FROM pg_locks WHERE NOT granted").fetchall())
-            until(lambda: "127.0.0.1" in service.stderr())
-        until(lambda: " 499 " in service.stderr())
+            service.says("127.0.0.1")
+        service.says(" 499 ")
 
 
 def test_a_page_of_a_helper_that_would_be_too_long_is_503(tmp_path: Path) -> None:

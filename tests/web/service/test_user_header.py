@@ -61,7 +61,7 @@ def test_each_change_has_the_name_that_the_proxy_gives(tmp_path: Path, host: str
         person.post(undo.target, headers={"X-Remote-User": "command: eko"})
         assert who(service)[0] == ["eko", "1"]
         assert "oleh perintah " in site.page(HISTORY).html
-        until(lambda: "POST /mahasiswa/delete/3 302" in service.stderr())
+        service.says("POST /mahasiswa/delete/3 302")
         assert 'POST /mahasiswa/add "1" by "Siti Aminah" 302' in service.stderr()
         assert "Wati" in site.page(site.page("/mahasiswa/edit/2").target("Riwayat data ini")).html
         shown = run(*COMMAND, "show", "2", env=service.environment)
