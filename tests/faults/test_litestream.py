@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -63,14 +64,32 @@ class Litestream(Closing):
 
     def holds(self, folder: Path, nims: set[str]) -> bool:
         """Restore the newest copy to a new file in this folder; return whether it has exactly these records."""
-        return {
-            nim for nim, _, _ in records_of(self.restore(folder / f"{time.monotonic_ns()}.db"))
-        } == nims
+        return nims_of(self.restore(folder / f"{time.monotonic_ns()}.db")) == nims
 
     def close(self) -> None:
         if self._process.poll() is None:
             self.end(signal.SIGKILL)
         self._log.close()
+
+
+def nims_of(database: Path) -> set[str]:
+    return {nim for nim, _, _ in records_of(database)}
+
+
+def restore(machine: Path, copy: Path) -> None:
+    """Restore the copy by the command, into the database of the machine."""
+    operator = Operator(machine)
+    operator.done("restore", str(copy))
+    assert nims_of(operator.database) == nims_of(copy)
+
+
+def assert_goes_on(
+    service: Service, litestream: Litestream, folder: Path, nims: Iterable[str]
+) -> None:
+    """Check that a further addition comes into the copy, which has these records."""
+    with Line(service.port) as line:
+        line.stores("sesudah", "Siti", "Solo")
+    until(lambda: litestream.holds(folder, {*nims, "sesudah"}), 20)
 
 
 def before(moment: float, acknowledged: dict[str, float]) -> set[str]:
@@ -119,18 +138,11 @@ def test_what_was_acknowledged_two_seconds_before_the_loss_of_the_machine_is_in_
     assert {path.stat().st_mode & 0o077 for path in [copy, *copy.rglob("*")]} == {0}
 
     machine.mkdir()
-    operator = Operator(machine)
-    operator.done("restore", str(restored))
-    assert {nim for nim, _, _ in operator.records()} == stored.keys()
+    restore(machine, restored)
     count_history = "SELECT count(*) FROM mahasiswa_history"
     assert ask(database, count_history) == ask(restored, count_history) >= [(len(stored),)]
-    with (
-        Service(database) as service,
-        Litestream(database, copy) as litestream,
-        Line(service.port) as line,
-    ):
-        line.stores("sesudah", "Siti", "Solo")
-        until(lambda: litestream.holds(tmp_path, {*stored, "sesudah"}), 20)
+    with Service(database) as service, Litestream(database, copy) as litestream:
+        assert_goes_on(service, litestream, tmp_path, stored)
 
 
 def test_the_list_of_a_moment_before_a_mistake_is_restored_while_the_service_runs(
@@ -150,15 +162,11 @@ def test_the_list_of_a_moment_before_a_mistake_is_restored_while_the_service_run
         with additions(service, 2):
             time.sleep(2 * WORK_SECONDS)
         restored = litestream.restore(tmp_path / "dulu.db", moment)
-        kept = {nim for nim, _, _ in records_of(restored)}
+        kept = nims_of(restored)
         assert before(moment.timestamp() - LOSS_SECONDS, acknowledged) <= kept
         assert kept <= before(moment.timestamp() + 1, acknowledged)
-        operator = Operator(machine)
-        operator.done("restore", str(restored))
-        assert {nim for nim, _, _ in operator.records()} == kept
-        with Line(service.port) as line:
-            line.stores("sesudah", "Siti", "Solo")
-        until(lambda: litestream.holds(tmp_path, {*kept, "sesudah"}), 20)
+        restore(machine, restored)
+        assert_goes_on(service, litestream, tmp_path, kept)
 
 
 def test_litestream_brings_an_sqlite_without_the_wal_reset_bug(
