@@ -143,10 +143,10 @@ def holds(database: Path) -> dict[str, tuple[str, str]]:
         return {nim: (nama, alamat) for nim, nama, alamat in other.run("SELECT * FROM mahasiswa")}
 
 
-def fill(database: Path, count: int) -> None:
+def fill(database: Path, count: int, alamat: str = "Alamat") -> None:
     """Replace all records by `count` others. Each takes about 300 bytes of the list page."""
     with Database(database) as other:
-        other.fill([(f"{n:08}", f"Nama {n}", "Alamat") for n in range(count)])
+        other.fill([(f"{n:08}", f"Nama {n}", alamat) for n in range(count)])
 
 
 def at_once(count: int, work: Callable[[], object]) -> None:

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 import httpx
 from clocks import clocked
-from processes import Closing, Forked, finished, forked, until
+from processes import Closing, Forked, children, finished, forked, until
 from visitor import URL_ENCODED, Form, Page, Row, Site, client, led_to
 
 from mahasiswa.settings import Settings
@@ -141,6 +141,12 @@ class Service(Closing):
             os.killpg(self.pid, signal.SIGKILL)
         self.process.wait()
         self._wait_for_the_port(STOP_SECONDS)
+
+    def lose_worker(self) -> None:
+        """Kill the only worker, and wait for another one in its place."""
+        (killed,) = children(self.pid)
+        os.kill(killed, signal.SIGKILL)
+        until(lambda: children(self.pid) not in ([], [killed]))
 
     def restart(self) -> None:
         """Start the service again on the same port and database. Stop it first if it still runs."""

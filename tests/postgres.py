@@ -180,6 +180,14 @@ def execute(address: str, statements: str) -> list[tuple[object, ...]]:
         return cursor.fetchall() if cursor.description else []
 
 
+@contextmanager
+def locked(address: str, mode: str = "ACCESS EXCLUSIVE") -> Iterator[None]:
+    """Keep the records locked by another program until the end of the block, so that every read waits, or every change."""
+    with psycopg.connect(address) as other:
+        other.execute(f"LOCK TABLE mahasiswa IN {mode} MODE".encode())
+        yield
+
+
 def awaited_locks(address: str) -> int:
     return len(execute(address, "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'"))
 

@@ -211,9 +211,7 @@ def test_under_systemd_the_service_says_when_it_is_ready_and_outlives_a_hang_up(
             until(service.stderr)  # the line of the addition follows its answer
             os.killpg(service.pid, signal.SIGHUP)
             # The main process has handled the signal when it replaces a worker.
-            (killed,) = children(service.pid)
-            os.kill(killed, signal.SIGKILL)
-            until(lambda: children(service.pid) not in ([], [killed]))
+            service.lose_worker()
             until(lambda: not is_free(service.port))
             with service.site() as later:
                 assert later.add("..", "Siti", "Solo").status_code == 400

@@ -3,7 +3,6 @@
 import os
 import re
 import resource
-import signal
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
@@ -66,9 +65,7 @@ def test_a_fault_around_the_main_process_ends_no_supervision(
     ) as service:
         until(lambda: [*folder.glob("*.db")])
         until(lambda: len(children(service.pid)) == 1)
-        (killed,) = children(service.pid)
-        os.kill(killed, signal.SIGKILL)
-        until(lambda: children(service.pid) not in ([], [killed]))
+        service.lose_worker()
         with service.site() as site:
             site.stores("1", "Siti", "Solo")
         assert service.stop() == 0
@@ -111,9 +108,7 @@ def test_a_standard_error_that_nobody_reads_stops_nothing(tmp_path: Path) -> Non
             flood()
             until(is_missing)
             flood()
-            (killed,) = children(service.pid)
-            os.kill(killed, signal.SIGKILL)
-            until(lambda: children(service.pid) not in ([], [killed]))
+            service.lose_worker()
             flood()
             assert service.stop() == 0
     finally:

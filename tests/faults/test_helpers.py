@@ -15,7 +15,7 @@ from urllib.parse import urlencode
 import psutil  # type: ignore[import-untyped]
 import pytest
 import xlsxwriter  # type: ignore[import-untyped]
-from attack import attacked
+from attack import attacked, fill
 from clocks import CLOCK
 from harness import Service
 from processes import children, helpers, is_running, memory, until
@@ -23,7 +23,6 @@ from sockets import CLOSE, Line, get, post, statuses, upload
 from spreadsheets import (
     HEADER,
     HEADER_XML,
-    Database,
     Importer,
     by_openpyxl,
     csv,
@@ -43,6 +42,7 @@ from mahasiswa.work import EXPORT, SENT_FILES_MAX_BYTES
 TOO_HEAVY = wording.TOO_HEAVY[:40].encode()
 WORKER_GROWS_MAX_MB = 40.0
 MEGABYTE = 1 << 20
+LONG_ADDRESS = "Alamat " * 120
 
 
 def far_cell() -> bytes:
@@ -268,8 +268,7 @@ def test_workbooks_of_selections_wait_for_their_turn(tmp_path: Path) -> None:
     """They have the slots of other downloads. If the client leaves, its helper ends at once."""
     with Service(tmp_path / "a.db", {"METRICS": "1"}) as service:
         (worker,) = children(service.pid)
-        with Database(tmp_path / "a.db") as other:
-            other.fill([(f"{n:08}", f"Nama {n}", "Alamat " * 120) for n in range(3_000)])
+        fill(tmp_path / "a.db", 3_000, LONG_ADDRESS)
         with service.site() as site:
             (data, *_) = site.page("/mahasiswa/pilih?cari=nama").values("input[name=data]")
         body = urlencode({"data": data}).encode()
@@ -304,16 +303,14 @@ def test_workbooks_of_selections_wait_for_their_turn(tmp_path: Path) -> None:
 def test_what_a_killed_worker_leaves_of_a_workbook_is_removed_later(tmp_path: Path) -> None:
     """Names and addresses stay in the folder of temporary files until an export an hour later."""
     with Service(tmp_path / "a.db", {"TMPDIR": str(tmp_path)}) as service:
-        with Database(tmp_path / "a.db") as other:
-            other.fill([(f"{n:08}", f"Nama {n}", "Alamat " * 120) for n in range(3_000)])
+        fill(tmp_path / "a.db", 3_000, LONG_ADDRESS)
         before = {*tmp_path.iterdir()}
         (worker,) = children(service.pid)
         with Line(service.port) as line:
             line.socket.sendall(get("/mahasiswa/ekspor.xlsx"))
             until(lambda: exporting(worker))
             (left,) = until(lambda: {*tmp_path.iterdir()} - before)
-            os.kill(worker, signal.SIGKILL)
-        until(lambda: children(service.pid) not in ([], [worker]))
+            service.lose_worker()
         an_hour_ago = time.time() - LEFT_SECONDS
         os.utime(left, (an_hour_ago, an_hour_ago))
         assert service.raw(get("/mahasiswa/ekspor.xlsx"), 60).startswith(b"HTTP/1.1 200 ")

@@ -5,7 +5,6 @@ import re
 from pathlib import Path
 from typing import get_args
 
-import pytest
 from stores import BUDI, SITI, Outcome, attempt_all, fill, opened, read_all, records_of
 
 from mahasiswa import store as store_package
@@ -154,32 +153,6 @@ async def test_a_snapshot_holds_every_record_or_none(store: Store, url: Database
     assert await read_all(store) == records_of(await store.snapshot(10_000))
     fill(url, long[-3:])
     assert (await store.snapshot(10_000)).packed is None
-
-
-async def test_a_returned_write_is_read_by_every_store_with_a_new_version(url: DatabaseURL) -> None:
-    """Between writes the version stays the same."""
-    siti, budi = ("0", *SITI[1:]), ("0", *BUDI[1:])
-    async with opened(url) as first, opened(url) as second:
-        seen: dict[Store, list[object]] = {first: [], second: []}
-        for one, other in [(first, second), (second, first)] * 3:
-            for write, expected in (
-                (one.add(*siti), [siti]),
-                (other.update(*budi), [budi]),
-                (one.update(*siti), [siti]),
-                (other.delete("0"), []),
-            ):
-                await write
-                for store, versions in seen.items():
-                    assert await read_all(store) == expected
-                    assert await store.reader(RECORD).get("0") == (
-                        expected[0] if expected else None
-                    )
-                    version = await store.version()
-                    if version is None:
-                        pytest.skip("this database cannot tell its version")
-                    assert version not in versions
-                    assert (await store.snapshot(10)).version == await store.version() == version
-                    versions.append(version)
 
 
 async def test_a_snapshot_is_of_one_moment_and_never_older_than_its_version(

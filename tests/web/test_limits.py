@@ -18,24 +18,24 @@ from typing import Any, NamedTuple
 
 import httpx
 import psutil  # type: ignore[import-untyped]
-import psycopg
 import pytest
 import xlsxwriter  # type: ignore[import-untyped]
+from attack import fill
 from engines import empty_database
-from faults.test_helpers import exporting
+from faults.test_helpers import LONG_ADDRESS, exporting
 from harness import Service, Site
+from postgres import locked
 from processes import children, until
 from sockets import CLOSE, HOST, Line, get, post, statuses, upload
 from spreadsheets import HEADER, Database, Importer, by_openpyxl, csv, reading
+from stores import merge, migrate
 
 from mahasiswa.record import NIM_MAX_CHARACTERS
 from mahasiswa.server.helper import EXPORT_MEMORY_BYTES, EXPORT_PROCESSOR_SECONDS
 from mahasiswa.server.http_protocol import HEAD_MAX_HEADERS, INPUT_MAX_BYTES, PATH_MAX_BYTES
-from mahasiswa.settings import parse_database_url
 from mahasiswa.sheets.limits import MAX_SHEETS, UPLOAD_MAX_BYTES, UPLOAD_MAX_ROWS
 from mahasiswa.sheets.reading import KEPT_MAX_CELLS, KEPT_MAX_CHARACTERS
 from mahasiswa.sheets.signed_field import MAX_CONFIRMED_BYTES
-from mahasiswa.store.engines import engine_of
 from mahasiswa.store.postgres.postgres_sql import LOCK_TIMEOUT_SECONDS
 from mahasiswa.store.store_errors import Unavailable
 from mahasiswa.web.checks import PREFIXES_MAX, SUSPECTS_MAX
@@ -240,8 +240,7 @@ def test_a_helper_of_a_workbook_has_limits(tmp_path: Path) -> None:
     """Of memory, of the processor, and of the time in which it stands still."""
     constant = "mahasiswa.web.helpers.EXPORT_SILENT_SECONDS"
     with service_with(tmp_path, constant, 5.0) as service, ThreadPoolExecutor(1) as thread:
-        with Database(tmp_path / "a.db") as other:
-            other.fill([(f"{n:08}", f"Nama {n}", "Alamat " * 120) for n in range(3_000)])
+        fill(tmp_path / "a.db", 3_000, LONG_ADDRESS)
         (worker,) = children(service.pid)
         service.raw(file_of_sheets(1), 60)  # starts the parent of helpers
         answer = thread.submit(service.raw, get("/mahasiswa/ekspor.xlsx"), 60)
@@ -258,13 +257,11 @@ def test_a_command_waits_for_a_lock_of_postgresql(
 ) -> None:
     """Then it writes nothing. test_backups.py has a lock of SQLite."""
     with empty_database("postgres", tmp_path, request) as database:
-        engine = engine_of(parse_database_url(database))
-        engine.migrate()
-        with psycopg.connect(database) as other:
-            other.execute("LOCK TABLE mahasiswa IN ACCESS EXCLUSIVE MODE")
+        migrate(database)
+        with locked(database):
             began = time.monotonic()
             with pytest.raises(Unavailable):
-                engine.merge([(1, "1", "Ani", "Solo")], update=False, dry_run=False)
+                merge(database, ("1", "Ani", "Solo"))
             assert time.monotonic() - began > LOCK_TIMEOUT_SECONDS
 
 

@@ -8,7 +8,7 @@ import psycopg
 import pytest
 from attack import at_once
 from harness import Service, StartError
-from postgres import Server, describe, execute
+from postgres import Server, describe, execute, locked
 from stores import SITI, migrate
 
 from mahasiswa.settings import PostgresURL, parse_database_url
@@ -90,8 +90,7 @@ def test_a_start_waits_two_seconds_for_the_table_if_it_needs_its_lock(
 ) -> None:
     """Requests queue behind it. If the schema is current, a start makes no step, so it does not wait for a long import."""
     before = describe(url.address)
-    with psycopg.connect(url.address) as other:
-        other.execute("LOCK TABLE mahasiswa IN ACCESS EXCLUSIVE MODE")
+    with locked(url.address):
         migrate(url)
         monkeypatch.setattr(schema, "UPGRADES", (*schema.UPGRADES, SECOND_STEP))
         with pytest.raises(Unusable, match="the table mahasiswa is in use"):

@@ -10,7 +10,7 @@ from functools import partial
 import psycopg
 import pytest
 from harness import Service
-from postgres import Server, awaited_locks, execute, until
+from postgres import Server, awaited_locks, execute, locked, until
 from stores import SITI, Outcome, attempt, attempt_all, items, merge, opened, read_all
 
 from mahasiswa.record import Mahasiswa, Write, digest
@@ -71,8 +71,7 @@ async def test_a_batch_of_waiting_additions_is_bounded(
     url: PostgresURL, store: Store, count: int, nama: str, largest: int
 ) -> None:
     """The event loop quotes the texts of a batch in one step. Those beyond its number and length are the next batch."""
-    with psycopg.connect(url.address) as other:
-        other.execute("LOCK TABLE mahasiswa IN SHARE MODE")
+    with locked(url.address, "SHARE"):
         adding = [asyncio.create_task(store.add(*SITI))]
         await until(lambda: awaited_locks(url.address))
         adding += [asyncio.create_task(store.add(f"x{n}", nama, "Solo")) for n in range(count)]
@@ -114,8 +113,7 @@ async def test_a_lock_delays_a_write_for_a_few_seconds_at_most(
     url: PostgresURL, store: Store
 ) -> None:
     """Then nothing was done. The oldest addition ends its batch; a younger one is tried again. Reads are not delayed."""
-    with psycopg.connect(url.address) as other:
-        other.execute("LOCK TABLE mahasiswa IN SHARE MODE")
+    with locked(url.address, "SHARE"):
         began = time.monotonic()
         first = asyncio.ensure_future(store.add("1", "Ani", "Solo"))
         await until(lambda: awaited_locks(url.address))

@@ -16,17 +16,23 @@ import pytest
 from attack import MEMORY_MAX_MB, assert_says_nothing_was_saved, at_once, attacked
 from engines import empty_database, run_elsewhere
 from harness import Service
+from postgres import locked
 from processes import children, memory, open_files, until
 from sockets import HOST, Line, connected, get, post, upload
 from spreadsheets import HEADER, Importer, csv
-from stores import ask, other_program
+from stores import Place, other_program
 
 from mahasiswa.sheets.public import UPLOAD_MAX_BYTES
 from mahasiswa.work import MAX_LARGE_BODIES, SENT_FILES_MAX
 
-RECORDS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {count}) INSERT INTO mahasiswa "
+NUMBERS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {count}) INSERT INTO mahasiswa"
 MEGABYTE = 1 << 20
 TABLE = b"NIM\tNama\tAlamat\n"
+
+
+def add(database: Place, count: int, records: str) -> None:
+    """Let another program add records. They are selected from the table `n` with the numbers from 1 to `count` as `i`."""
+    run_elsewhere(database, f"{NUMBERS.format(count=count)} {records}")
 
 
 @pytest.mark.parametrize(
@@ -154,10 +160,7 @@ def test_a_full_folder_for_temporary_files_is_a_page(tmp_path: Path, small_disk:
         Service(tmp_path / "a.db", {"TMPDIR": str(small_disk)}) as service,
         Line(service.port) as line,
     ):
-        ask(
-            tmp_path / "a.db",
-            RECORDS.format(count=50_000) + "SELECT i, hex(zeroblob(50)), 'Solo' FROM n",
-        )
+        add(tmp_path / "a.db", 50_000, "SELECT i, hex(zeroblob(50)), 'Solo' FROM n")
         for _ in range(3):
             for target in ("/mahasiswa/ekspor.csv", "/mahasiswa/ekspor.xlsx", "/?per=10000"):
                 assert_says_nothing_was_saved(line.get(target))
@@ -196,7 +199,7 @@ def test_slow_readers_take_bounded_memory(
 ) -> None:
     """Clients that take almost nothing of long answers do not delay others."""
     with Service(tmp_path / "a.db", {"LOG_LEVEL": "error"}) as service:
-        ask(tmp_path / "a.db", RECORDS.format(count=60_000) + records)
+        add(tmp_path / "a.db", 60_000, records)
         with attacked(service, "/mahasiswa/add" if target == "/" else "/"), ExitStack() as stack:
             readers = [connected(service, stack, get(target)) for _ in range(clients)]
             end = time.monotonic() + 20
@@ -225,10 +228,7 @@ def test_slow_readers_of_many_versions_of_the_list_take_bounded_memory(
         Service(tmp_path / "a.db", {"LOG_LEVEL": "warning"}) as service,
         Line(service.port) as line,
     ):
-        ask(
-            tmp_path / "a.db",
-            RECORDS.format(count=11_900) + "SELECT printf('%06d', i), 'Siti', 'Solo' FROM n",
-        )
+        add(tmp_path / "a.db", 11_900, "SELECT printf('%06d', i), 'Siti', 'Solo' FROM n")
         with attacked(service), ExitStack() as stack:
             steady = connected(service, stack, request_, address="127.0.0.2")
             for number in range(60):
@@ -249,10 +249,7 @@ def test_slow_readers_of_many_versions_of_the_list_take_bounded_memory(
 def test_the_slowest_readers_of_files_are_cut_off(tmp_path: Path) -> None:
     """Of 45 clients that read nothing of an export, 32 are waited for. The connections of the slowest are reset."""
     with Service(tmp_path / "a.db", {"LOG_LEVEL": "warning"}) as service:
-        ask(
-            tmp_path / "a.db",
-            RECORDS.format(count=500) + "SELECT i, hex(zeroblob(1000)), 'Solo' FROM n",
-        )
+        add(tmp_path / "a.db", 500, "SELECT i, hex(zeroblob(1000)), 'Solo' FROM n")
         with attacked(service), ExitStack() as stack:
             readers = []
             for _ in range(SENT_FILES_MAX + 13):
@@ -272,7 +269,7 @@ def test_a_confirmation_without_room_for_its_changes_is_busy(tmp_path: Path) -> 
     """They count in the budget of answers, which slow readers of long pages hold. Nothing is saved until they have gone."""
     with Service(tmp_path / "a.db") as service, service.site() as site:
         quotes = "SELECT 'a' || i, replace(hex(zeroblob(500)), '0', '\"'), 'Solo' FROM n"
-        ask(tmp_path / "a.db", RECORDS.format(count=1000) + quotes)
+        add(tmp_path / "a.db", 1000, quotes)
         rows = [(str(nim), "Ani", "x" * 60_000) for nim in range(100)]
         preview = Importer(site).upload(csv(HEADER, *rows))
         answers = [("benar[]", answer) for answer in preview.answers]
@@ -290,7 +287,7 @@ def test_an_answer_that_its_client_has_not_taken_counts_as_499(tmp_path: Path) -
     """The client reads the first bytes of a long page and is gone."""
     with Service(tmp_path / "a.db", {"METRICS": "1"}) as service, Line(service.port) as line:
         records = "SELECT i, hex(zeroblob(5000)), hex(zeroblob(5000)) FROM n"
-        ask(tmp_path / "a.db", RECORDS.format(count=500) + records)
+        add(tmp_path / "a.db", 500, records)
         with ExitStack() as stack:
             client = connected(service, stack, get("/?per=500"), linger=struct.pack("ii", 1, 0))
             assert client.recv(12) == b"HTTP/1.1 200"
@@ -305,7 +302,7 @@ def test_an_answer_that_a_fault_of_the_service_cuts_counts_as_500(tmp_path: Path
     """A long list is streamed, and its table is gone before the second chunk."""
     with Service(tmp_path / "a.db", {"METRICS": "1"}) as service:
         records = "SELECT i, hex(zeroblob(500)), 'Solo' FROM n"
-        ask(tmp_path / "a.db", RECORDS.format(count=20_000) + records)
+        add(tmp_path / "a.db", 20_000, records)
         with ExitStack() as stack:
             client = connected(service, stack, get("/"))
             assert client.recv(12) == b"HTTP/1.1 200"
@@ -341,8 +338,7 @@ def test_work_ends_when_its_client_leaves(
 ) -> None:
     """Also a change that looks for its records. Another program holds the table, so the work would take five seconds."""
     with empty_database("postgres", tmp_path, request) as database, Service(database) as service:
-        with psycopg.connect(database) as other, psycopg.connect(database) as third:
-            other.execute("LOCK TABLE mahasiswa IN ACCESS EXCLUSIVE MODE")
+        with locked(database), psycopg.connect(database) as third:
             with socket.create_connection(("127.0.0.1", service.port)) as client:
                 client.sendall(attack)
                 until(lambda: third.execute("SELECT 1 FROM pg_locks WHERE NOT granted").fetchall())
@@ -353,9 +349,8 @@ def test_work_ends_when_its_client_leaves(
 def test_a_page_of_a_helper_that_would_be_too_long_is_503(tmp_path: Path) -> None:
     """It says what to do instead, as a page of the worker does, and no error of the program is logged."""
     quotes = "replace(hex(zeroblob(500)), '0', '\"')"
-    statement = f"{RECORDS.format(count=2000)} SELECT 10000 + i, {quotes}, {quotes} FROM n"
     with Service(tmp_path / "a.db") as service:
-        ask(tmp_path / "a.db", statement)
+        add(tmp_path / "a.db", 2000, f"SELECT 10000 + i, {quotes}, {quotes} FROM n")
         answer = service.raw(get("/mahasiswa/pilih?di=nim&cari=1"), 60)
         assert answer.startswith(b"HTTP/1.1 503 ")
         assert b"\r\nretry-after: " in answer
@@ -375,7 +370,6 @@ def test_long_texts_one_after_another_take_bounded_memory(
     tmp_path: Path, request: pytest.FixtureRequest, engine: str, count: int, nama: str
 ) -> None:
     """A record of 52 KB takes 208 KB if one of its characters is an emoji. Memory that is free again is used again."""
-    statement = f"{RECORDS.format(count=count)} SELECT i, {nama}, 'Solo  Baru' FROM n"
     nims = [b"%d\tSiti\tSolo\n" % number for number in range(1, count)]
     long_names = [
         b"x%d\t%b\tSolo\n" % (number, "🎓".encode() + b"a" * 6000) for number in range(2400)
@@ -399,7 +393,7 @@ def test_long_texts_one_after_another_take_bounded_memory(
         Service(database, {"HISTORY_DAYS": "0"}) as service,
         ThreadPoolExecutor(10) as threads,
     ):
-        run_elsewhere(tmp_path / "mahasiswa.db" if engine == "sqlite" else database, statement)
+        add(database, count, f"SELECT i, {nama}, 'Solo  Baru' FROM n")
         (worker,) = children(service.pid)
         with service.site() as site:
             lacking = Importer(site).upload(csv(HEADER, ("baru", "Siti", "Solo"))).data.encode()
