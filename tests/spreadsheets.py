@@ -22,6 +22,7 @@ import pytest
 from harness import Page, Service, Site, led_to
 from processes import Closing, run
 from selectolax.lexbor import LexborNode
+from visitor import texts_in
 
 from mahasiswa.sheets import public as sheets
 
@@ -105,22 +106,16 @@ class Preview(Page):
 
     def __init__(self, html: str, url: str) -> None:
         super().__init__(html, url)
-        names, numbers = (
-            self.texts(".summary dt"),
-            [int(text.replace(".", "")) for text in self.texts(".summary dd")],
-        )
+        names = self.texts(".summary dt")
+        numbers = [int(text.replace(".", "")) for text in self.texts(".summary dd")]
         assert names in ([], COUNTS)
         self.counts = {name: number for name, number in zip(names, numbers, strict=True) if number}
         self.alert = " ".join(self.texts("[role=alert]"))
         self.status = " ".join(self.texts("[role=status]"))
         self.what_was_read = " ".join(" ".join(self.texts("main .note")[:1]).split())
         # The letters of NIM, Nama and Alamat: `B`, `D–H`, or `-` for a field without a column.
-        self.letters = "".join(
-            letters or "-"
-            for letters in re.findall(
-                r"(?:dari kolom ([A-Z–]+)[^,.]*|belum dipilih)[,.]", self.what_was_read
-            )
-        )
+        found = re.findall(r"(?:dari kolom ([A-Z–]+)[^,.]*|belum dipilih)[,.]", self.what_was_read)
+        self.letters = "".join(letters or "-" for letters in found)
         self.wrong = [
             " ".join(
                 [*group.css(".bad")[0].text().split(), " · ".join(filter(None, _values(group)))]
@@ -131,12 +126,9 @@ class Preview(Page):
         self.questions = [" ".join(text.split()) for text in self.texts(".question > p")]
         self.answers = self.values(".question [name='benar[]']")
         self.noticed = [_without_inputs(group) for group in self.tree.css("#periksa li")]
-        attributes = [
-            (node.text(), node.attributes) for node in self.tree.css("main form button[name=ada]")
-        ]
-        self.buttons = [
-            Button(text, str(of.get("name")), str(of.get("value"))) for text, of in attributes
-        ]
+        saving = "main form button[name=ada]"
+        buttons = zip(self.texts(saving), self.values(saving), strict=True)
+        self.buttons = [Button(text, "ada", value) for text, value in buttons]
 
     @property
     def new(self) -> list[Shown]:
@@ -163,9 +155,7 @@ class Preview(Page):
         return str(field.attributes["value"])
 
     def _rows_of(self, part: str) -> list[Shown]:
-        cells = [
-            [cell.text() for cell in row.css("td")] for row in self.tree.css(f"#{part} tbody tr")
-        ]
+        cells = [texts_in(row, "td") for row in self.tree.css(f"#{part} tbody tr")]
         return [Shown(int(number), nim, (nama, alamat)) for number, nim, nama, alamat in cells]
 
 
@@ -225,6 +215,11 @@ class Importer:
     def check_again(self, preview: Preview, **fields: str | Sequence[str]) -> Preview:
         """Press "Periksa lagi" after changing fields; the response must be a preview."""
         return self.shown(self.site.post(SAVE, repaired(preview, **fields)))
+
+    def read_all_sheets(self, preview: Preview, **fields: str | Sequence[str]) -> Preview:
+        """Press "Baca semua lembar" after changing fields; the response must be a preview."""
+        sent = [*repaired(preview, periksa=[], **fields), ("semua", "1")]
+        return self.shown(self.site.post(SAVE, sent))
 
     def save(self, preview: Preview, text: str = "Simpan", *, ticks: bool = False) -> None:
         assert led_to(self.press(preview, text, ticks=ticks)) == self.site.path("/") + "?halaman=1"

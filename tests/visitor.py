@@ -115,7 +115,7 @@ class Page:
         return [_cells(node)[1:4] for node in self._table_rows()]
 
     def texts(self, selector: str) -> list[str]:
-        return [node.text() for node in self.tree.css(selector)]
+        return texts_in(self.tree, selector)
 
     def values(self, selector: str, name: str = "value") -> list[str]:
         """Return an attribute of each of these elements."""
@@ -165,9 +165,8 @@ class Page:
 
     def _form(self, node: LexborNode) -> Form:
         action = _attribute(node, "action")
-        buttons = [
-            button.text().strip() for button in node.css("button:not([type]), button[type=submit]")
-        ]
+        submits = texts_in(node, "button:not([type]), button[type=submit]")
+        buttons = [text.strip() for text in submits]
         buttons += [_attribute(button, "value") for button in node.css("input[type=submit]")]
         return Form(
             (_attribute(node, "method") or "get").lower(),
@@ -175,7 +174,7 @@ class Page:
             browser_target(self.url, action),
             _attribute(node, "enctype") or URL_ENCODED,
             tuple(_input(field) for field in node.css("input:not([type=submit])")),
-            tuple(label.text().strip() for label in node.css("label")),
+            tuple(text.strip() for text in texts_in(node, "label")),
             buttons[0] if buttons else "",
         )
 
@@ -248,6 +247,10 @@ class Site(Closing):
         self.client.close()
 
 
+def texts_in(node: LexborNode | LexborHTMLParser, selector: str) -> list[str]:
+    return [found.text() for found in node.css(selector)]
+
+
 def page_of(answer: httpx.Response, status: int = 200) -> Page:
     """Return the page of an answer. Fail unless it has this status."""
     assert answer.status_code == status, answer.text
@@ -305,7 +308,7 @@ def browser_target(page_url: str, href: str) -> str:
 
 
 def _cells(row: LexborNode) -> tuple[str, ...]:
-    return tuple(cell.text() for cell in row.css("td, th"))
+    return tuple(texts_in(row, "td, th"))
 
 
 def _attribute(node: LexborNode, name: str) -> str:

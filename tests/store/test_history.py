@@ -5,7 +5,6 @@ import re
 import subprocess
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import psycopg
 import pytest
@@ -212,21 +211,6 @@ def test_no_program_can_change_a_nim(url: DatabaseURL, days: int) -> None:
     assert engine_of(url).merge([(1, "1", "Ina", "Solo"), (2, *BUDI)], update=True, dry_run=True)[
         :3
     ] == (1, 0, 1)
-
-
-@pytest.mark.parametrize("days", [30, 0])
-async def test_every_store_of_a_database_has_the_same_key_and_another_database_has_another_one(
-    url: DatabaseURL, days: int, tmp_path: Path
-) -> None:
-    """It has 32 bytes, and stays."""
-    keys = []
-    for opening, new_days in ((url, None), (url, days), (SQLiteURL(tmp_path / "other.db"), days)):
-        await asyncio.to_thread(migrate, opening, new_days)
-        async with opened(opening) as store:
-            await store.add(f"{new_days}", "Ani", "Solo")
-            keys.append(await store.signing_key())
-    assert [len(key) for key in keys] == [32] * 3
-    assert keys[0] == keys[1] != keys[2]
 
 
 async def test_a_very_long_import_is_one_item_without_entries(

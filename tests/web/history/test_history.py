@@ -10,7 +10,7 @@ from form_answers import assert_error, assert_page
 from harness import Page, Service, Site, led_to
 from naughty import NAUGHTY
 from spreadsheets import HEADER, Importer, Record, csv
-from visitor import page_of
+from visitor import page_of, texts_in
 
 HISTORY = "/mahasiswa/riwayat"
 SITI = ("2207", "Siti Aminah", "Sleman")
@@ -24,11 +24,8 @@ def changes(page: Page) -> list[tuple[str, ...]]:
     cells = "td[data-label=Sebelum], td[data-label=Sesudah], td[colspan]"
     return [
         (
-            *(node.text() for node in row.css("td[id] strong, td[id] bdi")),
-            *(
-                " | ".join(part.text() for part in cell.css("bdi, .hint")) or cell.text()
-                for cell in row.css(cells)
-            ),
+            *texts_in(row, "td[id] strong, td[id] bdi"),
+            *(" | ".join(texts_in(cell, "bdi, .hint")) or cell.text() for cell in row.css(cells)),
         )
         for row in page.tree.css("tbody tr")
     ]
@@ -100,10 +97,7 @@ def test_the_history_shows_the_texts_before_and_after_newest_first(
         ("Ditambah", "2207", "tidak ada", "Siti Aminah | Sleman"),
     ]
     (deleted, edited, *_) = page.tree.css("tbody tr")
-    assert [[node.text() for node in row.css("del, ins")] for row in (deleted, edited)] == [
-        [],
-        ["Sleman"],
-    ]
+    assert [texts_in(row, "del, ins") for row in (deleted, edited)] == [[], ["Sleman"]]
     assert all(re.fullmatch(MOMENT, moment) for moment in page.texts("tbody time"))
     texts = page.values("tbody time", "datetime")
     assert all(re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00", text) for text in texts)
@@ -169,9 +163,8 @@ def test_every_text_comes_back_unchanged_from_the_history(site: Site, service: S
     shown: dict[str, list[str]] = {}
     page = site.page(HISTORY)
     while len(shown) < len(texts):
-        for nim, *both in [
-            [node.text() for node in row.css("bdi")] for row in page.tree.css("tbody tr")
-        ]:
+        for row in page.tree.css("tbody tr"):
+            nim, *both = texts_in(row, "bdi")
             shown.setdefault(nim, both)
         page = site.page(page.target("Berikutnya"))
     assert shown == {nim: [text, "Solo", "Siti", text] for nim, text in texts.items()}

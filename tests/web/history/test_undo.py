@@ -7,7 +7,7 @@ from form_answers import assert_error
 from harness import Form, Page, Service, Site, led_to
 from selectolax.lexbor import LexborNode
 from spreadsheets import HEADER, Importer, csv
-from visitor import fields, page_of
+from visitor import fields, page_of, texts_in
 from web.history.test_history import HISTORY
 from web.records.test_one_record import refused
 
@@ -44,7 +44,7 @@ def nevertheless(page: Page, site: Site) -> httpx.Response:
 
 def both(cell: LexborNode) -> str:
     """Return the two texts of a cell with a bar between them, or the one word that stands there."""
-    return " | ".join(node.text() for node in cell.css("bdi, .hint"))
+    return " | ".join(texts_in(cell, "bdi, .hint"))
 
 
 @pytest.mark.usefixtures("imported")
@@ -174,8 +174,7 @@ def test_the_unchanged_rows_of_an_import_are_taken_back_together(
         "3 data sudah berubah lagi sejak perubahan itu, jadi tidak ada yang dikembalikan."
     )
     rows = {
-        tuple(map(both, row.css("td"))): [link.text() for link in row.css("a")]
-        for row in page.tree.css("tbody tr")
+        tuple(map(both, row.css("td"))): texts_in(row, "a") for row in page.tree.css("tbody tr")
     }
     assert rows == {
         ("00", "sudah dihapus", "Nama | Bantul", ""): [],
@@ -263,7 +262,7 @@ def test_a_changed_nim_is_taken_back_whole_or_not_at_all(site: Site) -> None:
     back = change_nim(site, "2300018002")
     assert latest(site) == ("Terakhir: NIM Siti Aminah diganti dari 2300018001 menjadi 2300018002")
     row = site.page(HISTORY).tree.css("tbody tr")[0]
-    assert [node.text() for node in row.css("strong, bdi")] == [
+    assert texts_in(row, "strong, bdi") == [
         "NIM diganti",
         "Siti Aminah",
         SITI[0],

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import openpyxl  # type: ignore[import-untyped]
 import pytest
-from harness import URL_ENCODED, Service, Site
+from harness import URL_ENCODED, Service, Site, led_to
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from spreadsheets import (
@@ -21,7 +21,6 @@ from spreadsheets import (
     Preview,
     by_openpyxl,
     csv,
-    repaired,
     with_columns,
 )
 
@@ -126,13 +125,9 @@ def test_an_import_updates_existing_records_only_if_told_to(
     if ada != "perbarui":
         other.run("UPDATE mahasiswa SET nama = 'Orang lain' WHERE nim = '2'")
         second = ("2", "Orang lain", "Bantul")
+    sent = {"data": preview.data} | ({"ada": ada} if ada else {})
     for _ in range(2):
-        assert (
-            importer.site.post(
-                SAVE, {"data": preview.data} | ({"ada": ada} if ada else {})
-            ).status_code
-            == 302
-        )
+        assert importer.site.post(SAVE, sent).status_code == 302
         assert importer.records() == [KEPT[0], second, KEPT[2], ("4", "Dewi", "Sleman")]
 
 
@@ -221,8 +216,7 @@ def test_sheets_with_other_titles_are_saved_as_their_preview_shows_them(
     file = by_openpyxl(several={"A": [HEADER, ANI], "B": of_b})
     every = importer.upload(file, "a.xlsx")
     if not line:
-        fields = [*repaired(every, periksa=[]), ("semua", "1")]
-        every = importer.shown(importer.site.post(SAVE, fields))
+        every = importer.read_all_sheets(every)
     assert new_records(every) == [ANI, BUDI_A]
     assert not every.questions
     importer.save(importer.check_again(every))
@@ -242,8 +236,7 @@ def test_a_sheet_without_titles_whose_cells_are_others_is_a_question(
 ) -> None:
     """It takes the columns of the sheet before only if all of its cells fit them."""
     preview = importer.upload(by_openpyxl(several={"A": [HEADER, ANI], "B": [row]}), "a.xlsx")
-    fields = [*repaired(preview, periksa=[]), ("semua", "1")]
-    every = importer.shown(importer.site.post(SAVE, fields))
+    every = importer.read_all_sheets(preview)
     assert every.letters == f"ABCAB{alamat}"
     (question,) = every.questions
     assert question.startswith("Judul kolom tidak ditemukan.")
@@ -335,17 +328,14 @@ def test_a_damaged_confirmation_is_refused(importer: Importer, form: str) -> Non
 
 
 def test_a_preview_is_confirmed_at_every_service_of_its_database_and_at_no_other(
-    tmp_path: Path,
+    database: str, tmp_path: Path
 ) -> None:
     """Also after a new start and without a history, because the database keeps the key."""
-    options = {"HISTORY_DAYS": "0"}
-    with Service(tmp_path / "a.db", options) as service, service.site() as site:
-        field = Importer(site).upload(csv(HEADER, ("1", "Ani", "Solo"))).data
-    with Service(tmp_path / "b.db", options) as service, service.site() as site:
-        assert (
-            Importer(site).refused(site.post(SAVE, {"data": field})) == wording.CONFIRMATION_DAMAGED
-        )
-        assert Importer(site).records() == []
-    with Service(tmp_path / "a.db", options) as service, service.site() as site:
-        assert site.post(SAVE, {"data": field}).status_code == 302
-        assert Importer(site).records() == [("1", "Ani", "Solo")]
+    with Service(database) as service, service.site() as site:
+        sent = {"data": Importer(site).upload(csv(HEADER, ("1", "Ani", "Solo"))).data}
+    with Service(tmp_path / "b.db") as service, service.site() as site:
+        refused = Importer(site).refused(site.post(SAVE, sent))
+        assert (refused, site.list().records) == (wording.CONFIRMATION_DAMAGED, [])
+    with Service(database, {"HISTORY_DAYS": "0"}) as service, service.site() as site:
+        assert led_to(site.post(SAVE, sent)) == "/?halaman=1"
+        assert site.list().records == [("1", "Ani", "Solo")]

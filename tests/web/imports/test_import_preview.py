@@ -25,6 +25,7 @@ from spreadsheets import (
     students,
     with_columns,
 )
+from visitor import texts_in
 
 from mahasiswa import wording
 
@@ -48,10 +49,7 @@ def test_a_preview_shows_what_an_import_would_write_and_writes_nothing(
         "Baris 5: NIM kosong. Isi NIM-nya. Eko · Solo",
         "Baris 6: Nama kosong. Mahasiswa baru harus memiliki nama. 5 · S",
     ]
-    assert [node.text() for node in preview.tree.css(".compare del, .compare ins")] == [
-        "Budi",
-        "Budi S.",
-    ]
+    assert preview.texts(".compare del, .compare ins") == ["Budi", "Budi S."]
     assert preview.buttons == [
         ("Simpan 1 mahasiswa baru saja, lewati 2", "ada", "lewati"),
         ("Simpan 1 mahasiswa baru dan perbarui 1 data lama, lewati 2", "ada", "perbarui"),
@@ -177,10 +175,7 @@ def test_inputs_that_were_not_changed_repair_nothing(importer: Importer) -> None
     assert importer.check_again(preview).wrong == preview.wrong
     emptied = importer.check_again(preview, perbaiki="kosong")
     assert emptied.wrong[0].startswith("Baris 3: Alamat kosong.")
-    assert (
-        importer.site.post(SAVE, [*repaired(preview, periksa=[]), ("ada", "lewati")]).status_code
-        == 302
-    )
+    importer.save(preview, "lewati")
     assert importer.records() == [("1", "Ani", "Solo")]
 
 
@@ -242,10 +237,9 @@ def test_other_sheets_or_all_of_them_are_chosen_in_the_preview(
         hidden="Rahasia",
     )
     preview = importer.upload(file, "a.xlsx")
-    ticks = [node.attributes for node in preview.tree.css("input[name=lembar][type=checkbox]")]
-    found = [(tick["value"], "checked" in tick) for tick in ticks]
     classes = ["Kelas A", "Kelas B", "Kelas C"]
-    assert found == [*((name, True) for name in classes), ("Petunjuk", False)]
+    assert preview.values("[name=lembar][type=checkbox]") == [*classes, "Petunjuk"]
+    assert preview.values("[name=lembar][checked]") == classes
     assert "lembar (sheet) “Kelas A”, “Kelas B”, “Kelas C”, 8 baris. NIM" in preview.what_was_read
     assert preview.what_was_read.endswith("Lembar lain tidak dibaca.")
     one = importer.check_again(preview, lembar="Kelas A")
@@ -264,16 +258,11 @@ def test_other_sheets_or_all_of_them_are_chosen_in_the_preview(
     )
     assert "Baru 1 dari 2 lembar (sheet) yang dibaca." in " ".join(long.texts(".actions"))
     assert long.texts("button[name=semua]") == []
-    every_sheet = importer.site.post(SAVE, {"data": preview.data, "semua": "1"})
-    assert (
-        "lembar (sheet) “Kelas A”, “Kelas B”, “Kelas C”, “Petunjuk”"
-        in importer.shown(every_sheet).what_was_read
-    )
+    every_sheet = importer.read_all_sheets(preview)
+    assert "lembar (sheet) “Kelas A”, “Kelas B”, “Kelas C”, “Petunjuk”" in every_sheet.what_was_read
     every = importer.check_again(preview, lembar=classes)
     assert "lembar (sheet) “Kelas A”, “Kelas B”, “Kelas C”, 8 baris" in every.what_was_read
-    cells = [
-        [cell.text() for cell in row.css("td")][:2] for row in every.tree.css("#baru tbody tr")
-    ]
+    cells = [texts_in(row, "td")[:2] for row in every.tree.css("#baru tbody tr")]
     assert cells == [
         ["Kelas A, baris 2", "1"],
         ["Kelas B, baris 3", "3"],
@@ -285,16 +274,11 @@ def test_other_sheets_or_all_of_them_are_chosen_in_the_preview(
     assert every.wrong[1].startswith("Kelas B, baris 4: NIM kosong")
     assert every.wrong[2].startswith("Kelas C, baris 3: Nama kosong")
     assert every.noticed[0].startswith("Kelas B, baris 6: NIM ini mirip")
-    labels = [
-        node.attributes["aria-label"] for node in every.tree.css("#perbaiki input[name='nim[]']")
-    ]
+    labels = every.values("#perbaiki input[name='nim[]']", "aria-label")
     places = ["Kelas A, baris 3", "Kelas B, baris 5", "Kelas B, baris 4", "Kelas C, baris 3"]
     assert labels == [f"NIM, {place}" for place in places]
-    numbers = [str(node.attributes["value"]) for node in every.tree.css("input[name='baris[]']")]
-    (near,) = (
-        str(node.attributes["value"])
-        for node in every.tree.css("input[type=checkbox][name='pakai[]']")
-    )
+    numbers = every.values("input[name='baris[]']")
+    (near,) = every.values("input[type=checkbox][name='pakai[]']")
     nims = ["2", "2", "4", "9"]
     again = importer.check_again(every, lewati=numbers[1], nim=nims, pakai=near)
     importer.save(again, "perbarui")
@@ -317,8 +301,7 @@ def test_all_sheets_are_read_with_the_texts_and_columns_of_the_same_press(
     file = by_openpyxl(several={"A": of_a, "B": [("2300018107", "Citra", "Jl. A 5", "Klaten")]})
     preview = importer.upload(file, "a.xlsx")
     columns = with_columns(preview, A="nim", B="nama", D="alamat")
-    sent = repaired(preview, nim=["2"], alamat=["Depok"], periksa=[], **columns)
-    every = importer.shown(importer.site.post(SAVE, [*sent, ("semua", "1")]))
+    every = importer.read_all_sheets(preview, nim=["2"], alamat=["Depok"], **columns)
     assert [
         (row.css("td")[1].text(), row.css("td")[3].text())
         for row in every.tree.css("#baru tbody tr")
@@ -395,8 +378,7 @@ def test_the_first_question_of_the_page_has_the_focus(importer: Importer) -> Non
     preview = importer.upload(with_hidden(1, rows), "a.xlsx")
     refused = importer.shown(importer.press(preview, "lewati"))
     assert len(refused.questions) == 2
-    (focused,) = refused.tree.css("[autofocus]")
-    assert focused.attributes["value"] == refused.answers[0]
+    assert refused.values("[autofocus]") == refused.answers[:1]
 
 
 def test_a_large_file_is_asked_for_again_with_the_reason(importer: Importer) -> None:
@@ -527,9 +509,7 @@ def test_records_that_a_file_lacks_are_counted_and_listed(
     preview = importer.upload(table("2|Budi|Bantul", "3|Citra|Klaten"))
     assert preview.texts("#sisa summary") == ["Ada di daftar, tidak ada di berkas: 1 mahasiswa"]
     shown = importer.check_again(preview, periksa="sisa")
-    cells = [
-        [cell.text() for cell in row.css("td")][1:] for row in shown.tree.css("#sisa tbody tr")
-    ]
+    cells = [texts_in(row, "td")[1:] for row in shown.tree.css("#sisa tbody tr")]
     assert cells == [list(KEPT[0])]
     for doubtful in (["2|Budi|Bantul"], ["2|Budi|Bantul", "3|Citra|Klaten", "4||"], []):
         assert not importer.upload(table(*doubtful)).tree.css("#sisa")
@@ -565,7 +545,7 @@ def test_names_that_belong_to_others_are_written_only_after_a_tick(
     assert refused.questions == [
         "Baris 2–6: 5 dari 5 nama berbeda sama sekali dari yang tersimpan. Periksa apakah barisnya bergeser."
     ]
-    assert refused.tree.css("[autofocus]")[0].attributes["name"] == "benar[]"
+    assert refused.values("[autofocus]", "name") == ["benar[]"]
     assert importer.records() == people
     few = importer.upload(table(*shifted[:2], "2303|dewi K|Solo"))
     importer.save(few, "perbarui")
@@ -585,7 +565,7 @@ def test_a_tick_answers_only_the_question_beside_it(importer: Importer, other: D
     (answer,) = preview.answers
     typed = [("baris[]", "2"), ("nim[]", "2300"), ("nama[]", "Nama0"), ("alamat[]", "Solo")]
     again = importer.check_again(preview, benar=answer)
-    assert [node.attributes["value"] for node in again.tree.css(".question [checked]")] == [answer]
+    assert again.values(".question [checked]") == [answer]
     fewer = importer.shown(
         importer.site.post(
             SAVE, [("data", preview.data), ("periksa", "1"), *typed, ("benar[]", answer)]
@@ -680,11 +660,10 @@ def test_rows_that_need_the_same_repair_are_one_question_and_one_press(
 ) -> None:
     """Nothing is saved while it is open. The repair stays applied when the page comes again."""
     preview = importer.upload(table(*rows))
-    (button,) = preview.tree.css("[name='perbaiki[]']")
-    assert (button.text(), len(preview.questions)) == (label, 1)
+    (repair,) = preview.values("[name='perbaiki[]']")
+    assert (preview.texts("[name='perbaiki[]']"), len(preview.questions)) == ([label], 1)
     importer.shown(importer.press(preview, "lewati"))
     assert importer.records() == []
-    repair = str(button.attributes["value"])
     again = importer.check_again(importer.check_again(preview, perbaiki=repair))
     assert again.questions == []
     importer.save(again, "lewati")
@@ -749,8 +728,7 @@ def test_rows_that_are_left_are_counted_in_the_button_and_downloaded(importer: I
     """With their problems, so that none is forgotten. The workbook can be repaired and uploaded."""
     preview = importer.upload(table("1|Ani|Solo", "|Budi|Klaten", "TAMU|Citra|=x", "4||Wates"))
     assert [button.text for button in preview.buttons] == ["Simpan 1, lewati 3"]
-    (button,) = preview.tree.css("[value=belum]")
-    assert button.text() == "Unduh 3 baris itu (.xlsx)"
+    assert preview.texts("[value=belum]") == ["Unduh 3 baris itu (.xlsx)"]
     answer = importer.site.post(SAVE, repaired(preview, periksa="belum"))
     assert answer.headers["content-type"] == SHEET
     named = 'attachment; filename="baris-yang-dilewati.xlsx"'
@@ -772,8 +750,7 @@ def test_rows_that_are_left_are_counted_in_the_button_and_downloaded(importer: I
 def test_a_row_to_check_has_inputs_once(importer: Importer) -> None:
     """A typed text is previewed, as that of a row to repair. A row with two notices has inputs below the first."""
     preview = importer.upload(table("2300018101|Ani  Sari|Solo", "12 34|7|Wates", "|Budi|Klaten"))
-    numbers = [node.attributes["value"] for node in preview.tree.css("[name='baris[]']")]
-    assert sorted(map(str, numbers)) == ["2", "3", "4"]
+    assert sorted(preview.values("[name='baris[]']")) == ["2", "3", "4"]
     ticks = [" ".join(label.text().split()) for label in preview.tree.css("#periksa .ticks label")]
     assert ticks == ["Lewati baris 2", "Lewati baris 3"]
     sent = repaired(preview)
@@ -786,8 +763,8 @@ def test_a_row_to_check_has_inputs_once(importer: Importer) -> None:
     again = importer.shown(importer.site.post(SAVE, sent))
     assert again.status.startswith("Perubahan Anda sudah diperiksa.")
     assert ("1234", ("Dewi", "Wates")) in [(row.nim, row.after) for row in again.new]
-    assert [row.text() for row in again.tree.css(".summary .zero dd")] == ["0"] * 3
-    assert again.tree.css(".summary a")[0].attributes["href"] == "#baru"
+    assert again.texts(".summary .zero dd") == ["0"] * 3
+    assert again.values(".summary a", "href")[0] == "#baru"
 
 
 def test_any_of_the_first_hundred_rows_to_check_can_be_repaired(importer: Importer) -> None:
@@ -868,11 +845,9 @@ def test_a_preview_shows_ten_new_rows_and_opens_the_others(importer: Importer) -
     many = importer.shown(answer)
     shown = many.new
     assert [row.nim for row in shown] == nims[:10]
-    assert [button.text() for button in many.tree.css("#baru button")] == [
-        "Tampilkan 2.990 baris lainnya"
-    ]
-    while buttons := many.tree.css("#baru button"):
-        many = importer.check_again(many, periksa=str(buttons[0].attributes["value"]))
+    assert many.texts("#baru button") == ["Tampilkan 2.990 baris lainnya"]
+    while buttons := many.values("#baru button"):
+        many = importer.check_again(many, periksa=buttons[0])
         assert many.new[:10] == shown[:10]
         shown += many.new[10:]
     assert [row.nim for row in shown] == nims

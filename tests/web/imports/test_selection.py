@@ -9,6 +9,7 @@ import pytest
 from form_answers import assert_page, post_raw
 from harness import Page, Site, led_to
 from spreadsheets import Database, Importer, by_openpyxl, cells_of, csv
+from visitor import texts_in
 
 from mahasiswa.sheets.public import MAX_CONFIRMED_BYTES, UPLOAD_MAX_ROWS
 
@@ -62,9 +63,7 @@ def counts(preview: Page) -> list[int]:
 
 
 def found(preview: Page) -> list[tuple[str, ...]]:
-    return [
-        tuple(cell.text() for cell in row.css("td")) for row in preview.tree.css("table tbody tr")
-    ]
+    return [tuple(texts_in(row, "td")) for row in preview.tree.css("table tbody tr")]
 
 
 def missing(preview: Page) -> list[str]:
@@ -276,8 +275,7 @@ def test_another_name_in_the_file_needs_a_tick_before_a_deletion(people: Site) -
     asked = assert_page(people.post(CONFIRM, fields), people)
     assert asked.texts("[role=alert]")[0].startswith("Belum ada yang dihapus.")
     assert people.list().nims == NIMS
-    (tick,) = asked.tree.css("#tanya-nama input")
-    fields["benar[]"] = str(tick.attributes["value"])
+    (fields["benar[]"],) = asked.values("#tanya-nama input")
     assert people.post(CONFIRM, fields).status_code == 302
     assert people.list().nims == ["20/4"]
 

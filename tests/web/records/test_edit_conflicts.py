@@ -9,7 +9,7 @@ from browser import Window
 from engines import empty_list, service_on_each_engine  # noqa: F401 - fixtures
 from harness import Page, Site, led_to
 from playwright.sync_api import expect
-from visitor import page_of
+from visitor import page_of, texts_in
 
 CHANGED = "Data ini sudah diubah orang lain sejak Anda membukanya. Pilih data mana yang dipakai."
 NIM = "20/1"
@@ -27,9 +27,8 @@ def siti(site: Site) -> Site:
 
 
 def version(page: Page) -> str:
-    (button,) = page.tree.css("form button[type=submit]")
-    assert button.attributes["name"] == "versi"
-    return str(button.attributes["value"])
+    (version,) = page.values("form button[type=submit][name=versi]")
+    return version
 
 
 def save(site: Site, versi: str, nama: str, alamat: str) -> httpx.Response:
@@ -46,9 +45,7 @@ def conflict(answer: httpx.Response) -> Page:
 
 def compared(page: Page) -> list[list[str]]:
     """Return the cells of the conflict's table: headings, then each field's label and texts."""
-    return [
-        [cell.text() for cell in row.css("th, td")] for row in page.tree.css("table.compare tr")
-    ]
+    return [texts_in(row, "th, td") for row in page.tree.css("table.compare tr")]
 
 
 def stored(site: Site) -> tuple[str, ...]:

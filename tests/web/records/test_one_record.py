@@ -152,7 +152,7 @@ def test_an_edit_of_a_record_whose_nim_was_changed_is_saved_under_the_new_nim(si
     """The page names the new NIM and offers to save there. A field that the form did not change keeps its new text."""
     site.add(*SITI)
     page = site.page("/mahasiswa/edit/2300018001?cari=siti")
-    versi = str(page.tree.css("button[name=versi]")[0].attributes["value"])
+    versi = page.values("button[name=versi]")[0]
     site.post(f"/mahasiswa/nim/{SITI[0]}", {"nim": ODD})
     site.edit(ODD, SITI[1], "Klaten")
     answer = refused(site.submit(page.record_form, nama="Siti A.", versi=versi), site)
@@ -174,7 +174,7 @@ def test_an_edit_of_a_deleted_record_is_not_lost(site: Site) -> None:
     """Our form gets 409 with the typed texts, and its button adds them as a new record."""
     site.add(*SITI)
     page = site.page("/mahasiswa/edit/2300018001?cari=siti")
-    versi = str(page.tree.css("button[name=versi]")[0].attributes["value"])
+    versi = page.values("button[name=versi]")[0]
     site.delete(SITI[0])
     answer = refused(
         site.submit(page.record_form, nama="Siti A.", alamat="Klaten", versi=versi), site

@@ -9,7 +9,7 @@ import pytest
 from harness import Service, free_port, is_free
 from operators import COMMAND
 from processes import run, started, until
-from visitor import client
+from visitor import client, texts_in
 
 from mahasiswa.web.request_guard import NAME_MAX_CHARACTERS
 
@@ -22,7 +22,7 @@ NAMED = {"USER_HEADER": "X-Remote-User"}
 def who(service: Service, query: str = "") -> list[list[str]]:
     with service.site() as site:
         rows = site.page(HISTORY + query).tree.css("tbody tr")
-    return [[node.text() for node in row.css("td[id] bdi")] for row in rows]
+    return [texts_in(row, "td[id] bdi") for row in rows]
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "::"])
