@@ -100,6 +100,17 @@ class World:
             shutil.rmtree(first)
         assert number > 3
 
+    def is_killed_after_a_start(self) -> None:
+        """Let an upgrade be killed when the new version has run with the list."""
+        for _ in self.faults("kill", "v2"):
+            if self.boot() and self.tables() == 2:
+                break
+
+    def ends_as(self, about: str, records: list[str], *arguments: str) -> None:
+        """Run the program. Fail unless a version of this description runs then, with these records."""
+        said = self.run(*arguments).stderr
+        assert (self.running(), self.records()) == (about, records), said
+
     def call(self, *words: str) -> str:
         return run(STUBS / words[0], *words[1:], env=self.environment())
 

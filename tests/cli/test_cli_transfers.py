@@ -226,12 +226,18 @@ def test_an_export_reports_the_number_of_records_in_the_file(operator: Operator)
             assert exporting.result() == f"{rows} records in a.csv\n"
 
 
+@pytest.fixture
+def apart(tmp_path: Path) -> Operator:
+    """Run commands in another folder than that of the fixture `database`."""
+    (tmp_path / "first").mkdir()
+    return Operator(tmp_path / "first")
+
+
 def test_copy_copies_all_records_to_the_other_engine_and_back(
-    tmp_path: Path, database: str
+    apart: Operator, database: str
 ) -> None:
     """More than a batch of them, with texts that are special in PostgreSQL's COPY. A target that holds records is refused."""
-    operator = Operator(tmp_path / "first")
-    operator.folder.mkdir()
+    operator = apart
     operator.fill(
         [
             (f"{n:05}/é🎓\t\\N", "Siti\r\n\\.", "\x01 <é> & '7'" if n % 2 else "")
@@ -269,11 +275,10 @@ def test_copy_takes_an_address_from_the_environment_or_a_file(operator: Operator
 
 
 def test_a_button_from_before_a_copy_or_a_restore_takes_nothing_back(
-    tmp_path: Path, database: str
+    apart: Operator, database: str
 ) -> None:
     """Both give the ids of changes again, to the changes of others. A button names the moment of its change, too."""
-    operator = Operator(tmp_path / "first")
-    operator.folder.mkdir()
+    operator = apart
     operator.imported(operator.write("a.csv", csv(HEADER, *TWO)))
     operator.done("backup", "cadangan.db")
     first = f"sqlite:///{operator.database}"

@@ -59,15 +59,7 @@ def compressed(file: Path, target: Path) -> Path:
 
 
 def answered(operator: Operator, answer: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*COMMAND, "forget", "1", "--delete-copies"],
-        input=answer,
-        capture_output=True,
-        encoding="utf-8",
-        env=operator.environment,
-        timeout=60,
-        check=False,
-    )
+    return operator.answers(answer, "forget", "1", "--delete-copies")
 
 
 def test_forget_names_each_copy_that_the_documents_make(

@@ -62,8 +62,7 @@ def test_an_upgrade_leaves_the_version_before_or_the_new_one_with_the_list(
         else:
             assert world.running() in (OLD, NEW)
         assert world.records() == expected
-        said = world.run("v2").stderr
-        assert (world.running(), world.records()) == (NEW, expected), said
+        world.ends_as(NEW, expected, "v2")
 
 
 @pytest.mark.parametrize("mode", ["fail", "kill"])
@@ -80,8 +79,7 @@ def test_a_version_that_does_not_start_is_put_back_by_this_run_or_the_next_one(
         if mode == "kill" and world.boot():
             world.add("3 Ani")
             expected.append("3 Ani")
-        said = world.run("v2").stderr
-        assert (world.running(), world.records()) == (OLD, expected), said
+        world.ends_as(OLD, expected, "v2")
 
 
 @pytest.mark.parametrize("mode", ["fail", "interrupt", "kill"])
@@ -90,17 +88,14 @@ def test_an_upgrade_with_which_staff_have_worked_since_a_kill_is_not_taken_back(
 ) -> None:
     """The new version has changed the tables and a record is added. If the next run fails, it runs with that record."""
     world = kind(tmp_path / "world", {"v1": OLD, "v2": NEW})
-    for _ in world.faults("kill", "v2"):
-        if world.boot() and world.tables() == 2:
-            break
+    world.is_killed_after_a_start()
     assert [*world.folder.rglob(".upgrade")]
     world.add("3 Ani")
     expected = [*RECORDS, "3 Ani"]
     for _ in world.faults(mode, "v2"):
         assert world.records() == expected
         assert mode == "kill" or [*world.folder.rglob("running")]
-        said = world.run("v2").stderr
-        assert (world.running(), world.records()) == (NEW, expected), said
+        world.ends_as(NEW, expected, "v2")
 
 
 @pytest.mark.parametrize("mode", ["fail", "kill"])
@@ -123,8 +118,7 @@ def test_rolling_back_exports_the_list_and_restores_the_back_up_of_the_upgrade(
             world.add("4 Umar")
             if world.tables() == 1:
                 expected.append("4 Umar")
-        said = world.run("v1", file).stderr
-        assert (world.running(), world.records()) == (OLD, expected), said
+        world.ends_as(OLD, expected, "v1", file)
         exports = world.folder.rglob("before-*.csv")
         assert [*RECORDS, "3 Ani"] in [file.read_text().splitlines()[:3] for file in exports]
 
@@ -132,17 +126,14 @@ def test_rolling_back_exports_the_list_and_restores_the_back_up_of_the_upgrade(
 def test_a_new_version_that_ends_after_a_kill_can_be_rolled_back(tmp_path: Path) -> None:
     """It has run, and does not start any more. The next run leaves the list as it is, and the one after it rolls back."""
     world = Machine(tmp_path / "world", {"v1": OLD, "v2": NEW})
-    for _ in world.faults("kill", "v2"):
-        if world.boot() and world.tables() == 2:
-            break
+    world.is_killed_after_a_start()
     world.add("3 Ani")
     world.put(f"{world.versions}/v2/about", f"{BROKEN}\n")
     (backup,) = world.folder.rglob("mahasiswa-*.db")
     refused = world.run("v2")
     assert (refused.returncode, world.records()) == (1, [*RECORDS, "3 Ani"]), refused.stderr
     assert "v2 does not run" in refused.stderr.splitlines()[-1]
-    said = world.run("v1", str(backup)).stderr
-    assert (world.running(), world.records()) == (OLD, RECORDS), said
+    world.ends_as(OLD, RECORDS, "v1", str(backup))
 
 
 class Cloned(Machine):
@@ -266,14 +257,11 @@ def test_a_list_in_postgresql_is_dumped_before_a_dump_replaces_it(tmp_path: Path
     """The new version has run after a kill, was then stopped by hand, and does not start again."""
     world = Machine(tmp_path / "world", {"v1": OLD, "v2": NEW})
     world.put("postgresql", "list")
-    for _ in world.faults("kill", "v2"):
-        if world.boot() and world.tables() == 2:
-            break
+    world.is_killed_after_a_start()
     world.add("3 Ani")
     world.call("systemctl", "stop", "mahasiswa")
     world.put("srv/mahasiswa/v2/about", f"{BROKEN}\n")
-    said = world.run("v2").stderr
-    assert (world.running(), world.records()) == (OLD, RECORDS), said
+    world.ends_as(OLD, RECORDS, "v2")
     dumps = [dump.read_text() for dump in world.folder.rglob("*.dump")]
     assert any("3 Ani" in dump for dump in dumps)
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from harness import Service
-from operators import COMMAND, TWO, Operator
+from operators import TWO, Operator
 from postgres import execute, programs
 from processes import run
 from spreadsheets import HEADER, csv
@@ -25,6 +25,11 @@ READ = (
     "SELECT nim, nama, alamat FROM mahasiswa ORDER BY nim",
     "SELECT * FROM mahasiswa_history ORDER BY id",
 )
+
+
+def with_programs() -> dict[str, str]:
+    """Return the variable by which commands find those of PostgreSQL."""
+    return {"PATH": f"{programs()}:{os.environ['PATH']}"}
 
 
 @pytest.fixture
@@ -48,6 +53,26 @@ def run_line(name: str, folder: Path, environment: dict[str, str]) -> str:
     return run(*shlex.split(line), cwd=folder, env=environment)
 
 
+def run_unit(folder: Path, environment: dict[str, str]) -> None:
+    """Make a dump as the unit does."""
+    for line in ("ExecStart", "ExecStartPost"):
+        run_line(line, folder, environment)
+
+
+@pytest.fixture(name="owner")
+def operator_with_dumps(databases: tuple[str, str], tmp_path: Path) -> Operator:
+    """Run commands for the first database. Its back-ups are in the folder `cadangan`."""
+    folder = tmp_path / "cadangan"
+    folder.mkdir()
+    operator = Operator(tmp_path)
+    operator.environment |= {
+        "DATABASE_URL": databases[0],
+        "BACKUP_DIR": str(folder),
+        **with_programs(),
+    }
+    return operator
+
+
 def test_the_file_of_the_unit_is_restored_into_a_second_database(
     databases: tuple[str, str], tmp_path: Path
 ) -> None:
@@ -55,17 +80,12 @@ def test_the_file_of_the_unit_is_restored_into_a_second_database(
     first, second = databases
     folder = tmp_path / "cadangan"
     folder.mkdir()
-    environment = {
-        **os.environ,
-        "PATH": f"{programs()}:{os.environ['PATH']}",
-        "DATABASE_URL": first,
-    }
+    environment = {**os.environ, **with_programs(), "DATABASE_URL": first}
     with Service(first) as service, service.site() as site:
         for record in TWO:
             site.add(*record)
         site.edit("1", "Ani", "Sleman")
-        run_line("ExecStart", folder, environment)
-        run_line("ExecStartPost", folder, environment)
+        run_unit(folder, environment)
     expected = [execute(first, statement) for statement in READ]
     (dump,) = folder.glob("*.dump")
 
@@ -97,7 +117,7 @@ def test_the_last_dumps_with_records_are_kept_although_the_list_is_empty_for_61_
 
     A dump has the id of its list in its name. In an old name it is missing, and the key in the dump tells the list.
     """
-    environment = {**os.environ, "PATH": f"{programs()}:{os.environ['PATH']}"}
+    environment = {**os.environ, **with_programs()}
 
     def dump(url: str, name: str) -> Path:
         run_line("ExecStart", tmp_path, environment | {"DATABASE_URL": url})
@@ -171,38 +191,30 @@ def test_one_line_says_that_the_settings_of_dumps_lack_the_address(
 
 
 def test_a_list_that_has_shrunk_is_an_alarm_by_its_dumps_until_its_number_is_accepted(
-    databases: tuple[str, str], tmp_path: Path
+    owner: Operator,
 ) -> None:
     """The next dump finds it, for doctor and the metric. Until then no copy of a forgotten person is removed."""
-    url, (folder, operator) = databases[0], (tmp_path / "cadangan", Operator(tmp_path))
-    folder.mkdir()
-    path = {"PATH": f"{programs()}:{os.environ['PATH']}"}
-    operator.environment |= {"DATABASE_URL": url, "BACKUP_DIR": str(folder), **path}
-
-    def dump() -> None:
-        for line in ("ExecStart", "ExecStartPost"):
-            run_line(line, folder, operator.environment)
-
-    with Service(url, operator.environment | {"METRICS": "1"}) as service, service.site() as site:
+    url, folder = (owner.environment[name] for name in ("DATABASE_URL", "BACKUP_DIR"))
+    with Service(url, owner.environment | {"METRICS": "1"}) as service, service.site() as site:
         execute(url, "INSERT INTO mahasiswa SELECT n, 'A', 'B' FROM generate_series(1, 300) n")
-        dump()
+        run_unit(Path(folder), owner.environment)
         assert re.search("records_missing.* 0\n", site.get("/metrics").text)
         execute(url, "DELETE FROM mahasiswa WHERE nim::int > 200")
-        dump()
+        run_unit(Path(folder), owner.environment)
         fault = "list has 100 records fewer than within the last 30 days"
-        assert f"WRONG  The {fault}." in operator.run("doctor").stdout
+        assert f"WRONG  The {fault}." in owner.run("doctor").stdout
         assert re.search("records_missing.* 100\n", site.get("/metrics").text)
-        refused = operator.run("forget", "1", "--delete-copies")
+        refused = owner.run("forget", "1", "--delete-copies")
         assert (
             refused.returncode,
             f"no copy is removed, because the {fault}" in refused.stderr,
         ) == (1, True)
-        elsewhere = {"BACKUP_DIR": "", "STATE_DIRECTORY": str(folder)}
-        without_folder = operator.run("forget", "1", "--delete-copies", **elsewhere)
+        elsewhere = {"BACKUP_DIR": "", "STATE_DIRECTORY": folder}
+        without_folder = owner.run("forget", "1", "--delete-copies", **elsewhere)
         assert "still holds the texts" in without_folder.stdout
         assert "the list is empty" not in without_folder.stderr
-        assert "199 records are accepted" in operator.run("doctor", "--accept").stdout
-        assert "fewer than" not in operator.run("doctor").stdout
+        assert "199 records are accepted" in owner.run("doctor", "--accept").stdout
+        assert "fewer than" not in owner.run("doctor").stdout
         assert re.search("records_missing.* 0\n", site.get("/metrics").text)
 
 
@@ -231,7 +243,7 @@ def test_the_documented_rights_are_enough_for_the_service_and_its_dumps(
     assert len(rights) == 4
     clerk = f"clerk_{uuid.uuid4().hex}"
     url = documented.replace(f"{documented.rpartition('/')[2]}@", f"{clerk}@")
-    environment = {**os.environ, "PATH": f"{programs()}:{os.environ['PATH']}", "DATABASE_URL": url}
+    environment = {**os.environ, **with_programs(), "DATABASE_URL": url}
     with Service(documented):
         pass
     execute(postgres, f"CREATE ROLE {clerk} LOGIN")
@@ -246,8 +258,7 @@ def test_the_documented_rights_are_enough_for_the_service_and_its_dumps(
             operator.write("a.csv", csv(HEADER, TWO[1]))
             assert operator.imported("a.csv").startswith("written: 1 new")
             assert site.list().nims == ["1", "2"]
-        for line in ("ExecStart", "ExecStartPost"):
-            run_line(line, tmp_path, environment)
+        run_unit(tmp_path, environment)
         assert len([*tmp_path.glob("mahasiswa-*.dump")]) == 1
     finally:
         database = f"{postgres.rpartition('/')[0]}/{documented.rpartition('/')[2]}"
@@ -255,42 +266,22 @@ def test_the_documented_rights_are_enough_for_the_service_and_its_dumps(
 
 
 def test_the_dumps_that_hold_a_forgotten_person_are_removed_after_a_newer_dump(
-    databases: tuple[str, str], tmp_path: Path
+    owner: Operator,
 ) -> None:
     """Without a newer one, the command refuses and says how to make it."""
-    url, nim = databases[0], "20/456839/TK/50663"
-    operator = Operator(tmp_path)
-    folder = tmp_path / "cadangan"
-    folder.mkdir()
-    path = {"PATH": f"{programs()}:{os.environ['PATH']}"}
-    operator.environment |= {"DATABASE_URL": url, "BACKUP_DIR": str(folder), **path}
-    with Service(url) as service, service.site() as site:
+    nim, folder = "20/456839/TK/50663", Path(owner.environment["BACKUP_DIR"])
+    with Service(owner.environment["DATABASE_URL"]) as service, service.site() as site:
         site.add(*TWO[0])
         site.add(nim, "Siti", "Solo")
-    for line in ("ExecStart", "ExecStartPost"):
-        run_line(line, folder, operator.environment)
+    run_unit(folder, owner.environment)
     (made,) = folder.glob("*.dump")
     old = made.rename(folder / "mahasiswa-20260101T000000Z.dump")
-
-    def forget() -> subprocess.CompletedProcess[str]:
-        command = [*COMMAND, "forget", nim, "--delete-copies"]
-        return subprocess.run(
-            command,
-            input="y\n",
-            env=operator.environment,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
-
-    refused = forget()
+    refused = owner.answers("y\n", "forget", nim, "--delete-copies")
     assert f"{old} still holds the texts." in refused.stdout
     assert "run systemctl start mahasiswa-pgdump" in refused.stderr
     assert (refused.returncode, old.exists()) == (1, True)
-    for line in ("ExecStart", "ExecStartPost"):
-        run_line(line, folder, operator.environment)
-    done = forget()
+    run_unit(folder, owner.environment)
+    done = owner.answers("y\n", "forget", nim, "--delete-copies")
     assert (done.returncode, old.exists()) == (0, False), done.stderr
     (left,) = folder.glob("*.dump")
     assert str(left) not in done.stdout
