@@ -46,7 +46,6 @@ def service_on_each_engine(
 
 @pytest.fixture(name="site")
 def empty_list(service: Service) -> Iterator[Site]:
+    run_elsewhere(service.database, "DELETE FROM mahasiswa")
     with service.site() as site:
-        for nim in site.list().nims:
-            site.delete(nim)
         yield site
