@@ -32,8 +32,14 @@ DAY = 24 * HOUR
 def operator_with_a_folder_for_backups(operator: Operator) -> Operator:
     """Run commands in a folder with two records. BACKUP_DIR is the folder `cadangan`, which does not exist yet."""
     operator.fill(TWO)
-    operator.environment["BACKUP_DIR"] = str(operator.folder / "cadangan")
+    folder = str(operator.folder / "cadangan")
+    operator.environment |= {"BACKUP_DIR": folder, "HOST": "127.0.0.1", "PORT": str(free_port())}
     return operator
+
+
+def started_with(kept: Operator, **settings: str) -> Service:
+    """Start the service, which makes back-ups in the folder."""
+    return Service(kept.database, {"BACKUP_DIR": kept.environment["BACKUP_DIR"], **settings})
 
 
 def backups(operator: Operator) -> list[Path]:
@@ -194,7 +200,6 @@ SHRUNK = "WRONG  The list has {} records fewer than within the last 30 days. If 
 def test_a_list_that_has_shrunk_is_an_alarm_until_its_number_is_accepted(kept: Operator) -> None:
     """By a tenth and by 20 records, compared with each back-up of 30 days. Later losses are another alarm."""
     kept.fill([(f"{number:03}", "A", "B") for number in range(300)])
-    kept.environment |= {"HOST": "127.0.0.1", "PORT": str(free_port())}
     kept.done("backup")
     (file,) = backups(kept)
     file = renamed(file, 29)
@@ -231,7 +236,6 @@ def test_a_list_that_was_unchanged_for_months_is_compared_with_its_old_backup(
 
     A number that was accepted before the break stays accepted, and a later loss is another alarm.
     """
-    kept.environment |= {"HOST": "127.0.0.1", "PORT": str(free_port())}
     kept.fill([(f"{number:03}", "A", "B") for number in range(300)])
     kept.done("backup")
     (file,) = backups(kept)
@@ -292,7 +296,6 @@ def test_the_service_restores_its_newest_backup_each_month_as_a_test(
     kept: Operator, small_disk: Path
 ) -> None:
     """The result is in `doctor`. A back-up that cannot be restored, or a disk without room, is a finding until it can."""
-    kept.environment |= {"HOST": "127.0.0.1", "PORT": str(free_port())}
     run_script(
         kept.database, "INSERT INTO mahasiswa VALUES ('3', 'x', printf('%.*c', 200000, 'x'))"
     )
@@ -402,7 +405,7 @@ def test_the_copy_of_a_killed_command_is_named_and_removed_after_an_hour(filled:
 
 def test_the_service_makes_a_backup_at_its_start_if_the_newest_one_is_old(kept: Operator) -> None:
     """In a process that ends. A younger one is left alone. The end of the service does not wait for a back-up."""
-    with Service(kept.database, {"BACKUP_DIR": kept.environment["BACKUP_DIR"]}) as service:
+    with started_with(kept) as service:
         until(lambda: len(backups(kept)) == 1 and NAME.fullmatch(backups(kept)[0].name) is not None)
         service.says(f"INFO back-up {backups(kept)[0]}: ")
         until(lambda: len(children(service.pid)) == 1)
@@ -509,8 +512,7 @@ def test_an_outcome_that_cannot_be_read_counts_as_empty_and_an_unknown_field_is_
     """For `doctor`, for /metrics and for the next back-up, which notes its own."""
     noted = kept.folder / NOTED
     noted.write_bytes(OUTCOMES["torn"])
-    environment = {"BACKUP_DIR": kept.environment["BACKUP_DIR"], "METRICS": "1"}
-    with Service(kept.database, environment) as service, service.site() as site:
+    with started_with(kept, METRICS="1") as service, service.site() as site:
         until(lambda: time.time() - read_outcome(kept.database).succeeded < 60)
         for outcome in OUTCOMES.values():
             noted.write_bytes(outcome)
@@ -544,7 +546,7 @@ def test_a_number_that_is_accepted_during_a_backup_stays_accepted(kept: Operator
     folder.mkdir(0o700)
     with ExitStack() as lock:
         lock.enter_context(folder_lock(folder))
-        with Service(kept.database, {"BACKUP_DIR": str(folder)}) as service:
+        with started_with(kept) as service:
             until(lambda: any(is_open(folder, by=child) for child in children(service.pid)))
             assert "2 records are accepted" in kept.run("doctor", "--accept").stdout
             lock.close()
@@ -561,7 +563,7 @@ def is_open(folder: Path, by: int) -> bool:
 def test_the_outcome_of_a_folder_with_any_name_is_noted(kept: Operator) -> None:
     """With bytes that are no UTF-8, and so many control characters that its text is cut."""
     kept.environment["BACKUP_DIR"] = str(Path(os.fsdecode(b"\xff"), *4 * ("\x01" * 200,)))
-    with Service(kept.database, {"BACKUP_DIR": kept.environment["BACKUP_DIR"]}) as service:
+    with started_with(kept) as service:
         until(lambda: read_outcome(kept.database).problem)
         assert " ERROR no backup was written to the folder" in service.stderr()
         assert "Traceback" not in service.stderr()
@@ -620,8 +622,7 @@ def test_a_backup_that_fails_is_an_error_of_the_service(
 ) -> None:
     """The service goes on. The command ends with exit code 1."""
     breaking(kept.folder / "cadangan")
-    environment = {"BACKUP_DIR": kept.environment["BACKUP_DIR"]}
-    with Service(kept.database, environment) as service, service.site() as site:
+    with started_with(kept) as service, service.site() as site:
         until(lambda: re.search(f" ERROR no back-?up was .*{said}", service.stderr()) is not None)
         assert site.get("/sehat").status_code == 200
     (line,) = kept.failed("backup")

@@ -20,19 +20,25 @@ from stores import ask, fill, migrate
 from mahasiswa.settings import SQLiteURL, parse_database_url
 from mahasiswa.store.history_items import key_of
 
-MOMENT = {"sqlite": "strftime('%Y-%m-%dT%H:%M:%fZ', 'now')", "postgresql": "now()"}
-TEXT = {
-    "sqlite": "replace(hex(zeroblob(16000)), '0', 'a') || replace(hex(zeroblob(7500)), '00', 'aéB ')",
-    "postgresql": "repeat('a', 32000) || repeat('aéB ', 7500)",
+# Of each kind of text, how a statement of each engine makes it. `thai` are 252 letters of three bytes.
+VALUES = {
+    "sqlite": {
+        "moment": "strftime('%Y-%m-%dT%H:%M:%fZ', 'now')",
+        "text": "replace(hex(zeroblob(16000)), '0', 'a') || replace(hex(zeroblob(7500)), '00', 'aéB ')",
+        "quotes": "replace(hex(zeroblob(30000)), '0', '\"')",
+        "letters": "replace(hex(zeroblob(30000)), '0', 'a')",
+        "words": "replace(hex(zeroblob(5000)), '0', 'Siti  ')",
+        "thai": "replace(hex(zeroblob(126)), '0', 'ก')",
+    },
+    "postgresql": {
+        "moment": "now()",
+        "text": "repeat('a', 32000) || repeat('aéB ', 7500)",
+        "quotes": "repeat('\"', 60000)",
+        "letters": "repeat('a', 60000)",
+        "words": "repeat('Siti  ', 10000)",
+        "thai": "repeat('ก', 252)",
+    },
 }
-QUOTES = {"sqlite": "replace(hex(zeroblob(30000)), '0', '\"')", "postgresql": "repeat('\"', 60000)"}
-LETTERS = {"sqlite": "replace(hex(zeroblob(30000)), '0', 'a')", "postgresql": "repeat('a', 60000)"}
-WORDS = {
-    "sqlite": "replace(hex(zeroblob(5000)), '0', 'Siti  ')",
-    "postgresql": "repeat('Siti  ', 10000)",
-}
-# 252 letters of three bytes.
-THAI = {"sqlite": "replace(hex(zeroblob(126)), '0', 'ก')", "postgresql": "repeat('ก', 252)"}
 ROWS = (
     "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {count}) INSERT INTO"
 )
@@ -106,16 +112,7 @@ def prepare(data: str, database: str) -> None:
     scheme = "sqlite" if isinstance(url, SQLiteURL) else "postgresql"
     run_elsewhere(url, "INSERT INTO mahasiswa VALUES ('0', 'Siti', 'Solo')")
     if DATA[data]:
-        texts = {
-            "text": TEXT,
-            "quotes": QUOTES,
-            "letters": LETTERS,
-            "words": WORDS,
-            "thai": THAI,
-            "moment": MOMENT,
-        }
-        values = {name: by_scheme[scheme] for name, by_scheme in texts.items()}
-        run_elsewhere(url, DATA[data].format(**values))
+        run_elsewhere(url, DATA[data].format(**VALUES[scheme]))
     elif data == "nearly equal NIMs":
         fill(
             url, [("1" + "".join(letters), "Siti", "Solo") for letters in product("0O", repeat=13)]

@@ -7,8 +7,8 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.parse import urlencode
 
@@ -71,12 +71,6 @@ def wide_rows() -> bytes:
     """Rows of 16,384 cells, which take 42 KB as a file."""
     row = b"<row>" + text_cell(b"1") * 16_384 + b"</row>"
     return with_sheet(sheet_xml(HEADER_XML, *[row] * 500))
-
-
-@pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    with Service(tmp_path_factory.mktemp("helpers") / "a.db") as service:
-        yield service
 
 
 @pytest.fixture
@@ -144,14 +138,15 @@ def test_no_preview_and_no_confirmation_stops_the_worker(database: str, count: i
         assert not site.list().nims
 
 
-def killed_while_reading(service: Service, worker: int, whom: Callable[[], int], how: int) -> bytes:
-    """Send a signal to this process while a bomb is read; return the answer to the upload."""
+@contextmanager
+def reading(service: Service) -> Iterator[tuple[int, Future[bytes]]]:
+    """Upload a bomb; yield the helper that reads it, and the answer."""
+    (worker,) = children(service.pid)
+    until(lambda: not helpers(worker))  # of an earlier file
     with ThreadPoolExecutor(1) as thread:
-        request = upload(zip_bomb(), b"berkas", b"a.xlsx")
-        answer = thread.submit(service.raw, request, 120)
-        until(lambda: helpers(worker))
-        os.kill(whom(), how)
-        return answer.result()
+        answer = thread.submit(service.raw, upload(zip_bomb(), b"berkas", b"a.xlsx"), 120)
+        (helper,) = until(lambda: helpers(worker))
+        yield helper, answer
 
 
 @pytest.mark.parametrize("whom", ["helper", "parent"])
@@ -159,12 +154,12 @@ def test_a_helper_or_their_parent_that_is_killed_costs_one_page(
     service: Service, worker: int, whom: str
 ) -> None:
     """The page says that the file was not read. The next one is, by a new helper."""
-    find = {"helper": lambda: helpers(worker)[0], "parent": lambda: children(worker)[0]}[whom]
     assert is_previewed(service)  # by a parent that runs
     until(lambda: not helpers(worker))
     before = [*children(worker), *helpers(worker)]
-    answer = killed_while_reading(service, worker, find, signal.SIGKILL)
-    assert TOO_HEAVY in answer
+    with reading(service) as (helper, answer):
+        os.kill(helper if whom == "helper" else children(worker)[0], signal.SIGKILL)
+        assert TOO_HEAVY in answer.result()
     assert is_previewed(service)
     until(lambda: not helpers(worker))
     assert (children(worker) == before) == (whom == "helper")
@@ -191,11 +186,9 @@ def test_a_fork_of_a_helper_that_fails_costs_one_page(tmp_path: Path) -> None:
     path = os.pathsep.join((str(tmp_path), str(CLOCK)))
     with (
         Service(tmp_path / "a.db", {"PYTHONPATH": path}) as service,
-        ThreadPoolExecutor(1) as thread,
+        reading(service) as (helper, bomb),
     ):
         (worker,) = children(service.pid)
-        bomb = thread.submit(service.raw, upload(zip_bomb(), b"berkas", b"a.xlsx"), 120)
-        (helper,) = until(lambda: helpers(worker))
         parents = children(worker)
         os.kill(helper, signal.SIGSTOP)
         fault.touch()
@@ -211,18 +204,15 @@ def test_a_fork_of_a_helper_that_fails_costs_one_page(tmp_path: Path) -> None:
 
 def test_a_helper_has_no_password_and_few_rights(service: Service, worker: int) -> None:
     """It is ended first if memory is short. Its limits fit into the unit's memory."""
-    (parent,) = children(worker)
-    assert "DATABASE_URL" not in psutil.Process(parent).environ()
-    with ThreadPoolExecutor(1) as thread:
-        answer = thread.submit(service.raw, upload(zip_bomb(), b"berkas", b"a.xlsx"), 120)
-        (helper,) = until(lambda: helpers(worker))
+    with reading(service) as (helper, _):
+        (parent,) = children(worker)
+        assert "DATABASE_URL" not in psutil.Process(parent).environ()
         limits = psutil.Process(helper).rlimit(psutil.RLIMIT_AS)
         until(lambda: Path(f"/proc/{helper}/oom_score_adj").read_text() == "1000\n")
         assert psutil.Process(helper).rlimit(psutil.RLIMIT_FSIZE) == (0, 0)
         assert limits[0] in (PREVIEW_MEMORY_BYTES, psutil.RLIM_INFINITY)
         limits = psutil.Process(helper).rlimit(psutil.RLIMIT_CPU)
         assert limits[0] in (PREVIEW_PROCESSOR_SECONDS, psutil.RLIM_INFINITY)
-        answer.result()
 
 
 @pytest.mark.parametrize("how", ["worker is killed", "service is killed", "service is stopped"])
@@ -231,11 +221,8 @@ def test_no_helper_outlives_its_worker(tmp_path: Path, how: str) -> None:
     with Service(tmp_path / "a.db") as service:
         (worker,) = children(service.pid)
         assert is_previewed(service)
-        with ThreadPoolExecutor(1) as thread:
-            request = upload(zip_bomb(), b"berkas", b"a.xlsx")
-            answer = thread.submit(service.raw, request, 120)
-            until(lambda: helpers(worker))
-            processes = [*children(worker), *helpers(worker)]
+        with reading(service) as (helper, answer):
+            processes = [*children(worker), helper]
             if how == "service is stopped":
                 service.stop()
             else:
@@ -248,8 +235,9 @@ def test_no_helper_outlives_its_worker(tmp_path: Path, how: str) -> None:
 def test_a_helper_that_stands_still_is_ended(service: Service, worker: int) -> None:
     """It takes no processor time, so the kernel does not end it."""
     began = time.monotonic()
-    answer = killed_while_reading(service, worker, lambda: helpers(worker)[0], signal.SIGSTOP)
-    assert TOO_HEAVY in answer
+    with reading(service) as (helper, answer):
+        os.kill(helper, signal.SIGSTOP)
+        assert TOO_HEAVY in answer.result()
     assert time.monotonic() - began < PREVIEW_SILENT_SECONDS + 20
     until(lambda: not helpers(worker))
 

@@ -51,7 +51,7 @@ def test_a_page_read_after_an_acknowledged_write_shows_it(shared: Service) -> No
 
     def write_and_read(name: str) -> None:
         with shared.site() as writer, shared.site() as reader:
-            for n in range(40):
+            for n in range(20):
                 nim = f"{name}-{n}"
                 writer.stores(nim, "sebelum", "Bogor")
                 expect(reader, nim, "sebelum")
@@ -62,7 +62,7 @@ def test_a_page_read_after_an_acknowledged_write_shows_it(shared: Service) -> No
 
     def write_elsewhere_and_read() -> None:
         with shared.site() as reader:
-            for n in range(20):
+            for n in range(10):
                 run_elsewhere(
                     shared.database,
                     f"INSERT INTO mahasiswa VALUES ('lain-{n}', 'sebelum', 'Bogor')",

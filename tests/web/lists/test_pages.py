@@ -14,7 +14,7 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from naughty import NAUGHTY
 from sockets import CLOSE, HOST, post, statuses
-from visitor import fields
+from visitor import fields, texts_in
 
 from mahasiswa.record import NIM_MAX_CHARACTERS
 
@@ -211,26 +211,17 @@ def test_inline_code_is_that_of_the_policy_and_every_input_has_a_label(site: Sit
     site.delete("0001")
     handlers = set()
     for answer in answers:
-        policy = dict(
-            part.strip().split(" ", 1)
-            for part in answer.headers["content-security-policy"].split(";")
-        )
+        parts = answer.headers["content-security-policy"].split(";")
+        policy = {name: allowed for name, *allowed in map(str.split, parts)}
         tree = Page(answer.text, site.origin).tree
-        sheets = [sheet.text() for sheet in tree.css("style")]
+        sheets = texts_in(tree, "style")
         assert len(sheets) == (1 if answer is answers[0] else 2)
-        assert {hash_of(sheet) for sheet in sheets} <= {*policy["style-src"].split()}
+        assert {*map(hash_of, sheets)} <= {*policy["style-src"]}
         assert tree.css("script, [style]") == []
-        code = {
-            value
-            for node in tree.css("*")
-            for name, value in node.attributes.items()
-            if name.startswith("on")
-        }
-        assert {hash_of(value or "") for value in code} <= {*policy["script-src"].split()}
-        assert (len(policy["script-src"].split()), "'unsafe-hashes'" in policy["script-src"]) == (
-            5,
-            True,
-        )
+        attributes = [item for node in tree.css("*") for item in node.attributes.items()]
+        code = {value or "" for name, value in attributes if name.startswith("on")}
+        assert {*map(hash_of, code), "'unsafe-hashes'"} <= {*policy["script-src"]}
+        assert len(policy["script-src"]) == 5
         handlers |= code
         ids = [node.attributes["id"] for node in tree.css("[id]")]
         assert len(ids) == len(set(ids))
