@@ -13,7 +13,7 @@ from pathlib import Path
 from harness import Service
 from processes import children, client_files, memory, until, working
 from sockets import Answer, Line
-from spreadsheets import Database
+from spreadsheets import Database, numbered
 
 # The only lines that the service may write to standard error: one for each change and each refused request, and warnings.
 LOG_LINE = re.compile(
@@ -146,7 +146,7 @@ def holds(database: Path) -> dict[str, tuple[str, str]]:
 def fill(database: Path, count: int, alamat: str = "Alamat") -> None:
     """Replace all records by `count` others. Each takes about 300 bytes of the list page."""
     with Database(database) as other:
-        other.fill([(f"{n:08}", f"Nama {n}", alamat) for n in range(count)])
+        other.fill(numbered(count, "Nama {}", alamat, nim="{:08}"))
 
 
 def at_once(count: int, work: Callable[[], object]) -> None:

@@ -307,6 +307,14 @@ def students(count: int) -> list[Record]:
     return list(map(student, range(count)))
 
 
+def numbered(
+    count: int, nama: str = "Ani", alamat: str = "Solo", *, nim: str = "{:05}"
+) -> list[Record]:
+    """Return records whose texts are the same, except for their number in the place of `{}`."""
+    templates = (nim, nama, alamat)
+    return [cast("Record", tuple(text.format(n) for text in templates)) for n in range(count)]
+
+
 MIXED = csv(
     HEADER,
     KEPT[0],

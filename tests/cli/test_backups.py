@@ -17,6 +17,7 @@ import pytest
 from harness import Service, free_port, run_to_the_end
 from operators import COMMAND, TWO, Operator, aged, overwrite, records_of
 from processes import children, needs_namespaces, started, until, working
+from spreadsheets import numbered
 from stores import ask, run_script
 
 from mahasiswa.store.backup_folder import read_outcome, write_outcome
@@ -199,7 +200,7 @@ SHRUNK = "WRONG  The list has {} records fewer than within the last 30 days. If 
 
 def test_a_list_that_has_shrunk_is_an_alarm_until_its_number_is_accepted(kept: Operator) -> None:
     """By a tenth and by 20 records, compared with each back-up of 30 days. Later losses are another alarm."""
-    kept.fill([(f"{number:03}", "A", "B") for number in range(300)])
+    kept.fill(numbered(300, "A", "B", nim="{:03}"))
     kept.done("backup")
     (file,) = backups(kept)
     file = renamed(file, 29)
@@ -236,7 +237,7 @@ def test_a_list_that_was_unchanged_for_months_is_compared_with_its_old_backup(
 
     A number that was accepted before the break stays accepted, and a later loss is another alarm.
     """
-    kept.fill([(f"{number:03}", "A", "B") for number in range(300)])
+    kept.fill(numbered(300, "A", "B", nim="{:03}"))
     kept.done("backup")
     (file,) = backups(kept)
     file = renamed(file, 40)

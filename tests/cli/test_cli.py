@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from harness import Service, Site
 from operators import COMMAND, COMMAND_SECONDS, TWO, Operator
 from processes import needs_namespaces, run, started, working
-from spreadsheets import HEADER, Database, by_openpyxl, csv
+from spreadsheets import HEADER, Database, by_openpyxl, csv, numbered
 from stores import ask, migrate, other_program
 
 from mahasiswa.commands.cli import main
@@ -267,7 +267,7 @@ def test_forget_fails_while_another_program_reads(operator: Operator) -> None:
 
 def test_an_import_that_cannot_be_undone_says_so_before_it_writes(operator: Operator) -> None:
     """The line says how to make a back-up first; also for a dry run. One row less, and there is no such line."""
-    rows = [(f"{number:06}", "Siti", "Solo") for number in range(UNDOABLE_ROWS_MAX + 1)]
+    rows = numbered(UNDOABLE_ROWS_MAX + 1, "Siti", nim="{:06}")
     name = operator.write("a.csv", csv(HEADER, *rows))
     for arguments in (["--dry-run"], []):
         ended = operator.run("import", name, *arguments, MAHASISWA_COMMAND="mahasiswa-run")
@@ -295,7 +295,7 @@ def beside(service: Service, other: Database, tmp_path: Path) -> Iterator[tuple[
 def test_the_service_answers_during_an_import(beside: tuple[Operator, Site]) -> None:
     """Reads and writes succeed meanwhile, every acknowledged write is still there after it, and the next page shows it."""
     operator, site = beside
-    rows = [(f"{n:06}", f"Nama {n}", "Jalan Kaliurang 5, Sleman") for n in range(60_000)]
+    rows = numbered(60_000, "Nama {}", "Jalan Kaliurang 5, Sleman", nim="{:06}")
     name = operator.write("a.csv", csv(HEADER, *rows))
     added: list[str] = []
     with started(

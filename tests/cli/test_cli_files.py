@@ -12,7 +12,7 @@ import pytest
 from harness import Service
 from operators import COMMAND, COMMAND_SECONDS, TWO, Operator, records_of
 from processes import cannot, finished, started, until
-from spreadsheets import HEADER, csv
+from spreadsheets import HEADER, csv, numbered
 
 # The first makes a file readable by its owner only if the program asks for it.
 WIDE_UMASK = ["sh", "-c", 'umask 000; exec "$@"', "sh"]
@@ -136,7 +136,7 @@ def test_a_backup_that_cannot_be_written_names_its_folder_and_leaves_nothing(
     operator: Operator, unprivileged: list[str], small_disk: Path
 ) -> None:
     """The line has the reason, and does not blame the database."""
-    operator.fill([(f"{n:05}", "x" * 1000, "y" * 1000) for n in range(3000)])
+    operator.fill(numbered(3000, "x" * 1000, "y" * 1000))
     folder = operator.folder / "cadangan"
     folder.mkdir(0o500)
     (line,) = operator.failed("backup", "cadangan/a.db", before=unprivileged)

@@ -11,7 +11,7 @@ import pytest
 from operators import COMMAND, MANY, TWO, Operator, records_of
 from postgres import execute, own_schema
 from processes import children, is_running, started, until
-from spreadsheets import HEADER, by_openpyxl, csv
+from spreadsheets import HEADER, by_openpyxl, csv, numbered
 from stores import other_program, run_script
 from units import RUN, pretend_unit
 
@@ -32,7 +32,7 @@ def has_log(log: Path) -> bool:
 
 
 def long_file(rows: int) -> bytes:
-    return csv(HEADER, *((f"x{n:07}", f"Nama {n}", f"Jalan Kaliurang {n}") for n in range(rows)))
+    return csv(HEADER, *numbered(rows, "Nama {}", "Jalan Kaliurang {}", nim="x{:07}"))
 
 
 # The command, and the moment of Ctrl-C, by the folder.
@@ -69,9 +69,7 @@ def test_an_interrupted_command_changes_nothing(
     if command.startswith("import") and command.endswith(".csv"):
         filled.write(command.split()[1], long_file(MANY if "a.csv" in command else 50_000))
     elif "a.xlsx" in command:
-        filled.write(
-            "a.xlsx", by_openpyxl(HEADER, *((f"x{n:07}", "Nama", "Solo") for n in range(50_000)))
-        )
+        filled.write("a.xlsx", by_openpyxl(HEADER, *numbered(50_000, "Nama", nim="x{:07}")))
     elif "restore" in command:
         filled.done("backup", "cadangan.db")
         run_script(filled.database, "UPDATE mahasiswa SET nama = 'Ani'")

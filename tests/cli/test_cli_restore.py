@@ -11,7 +11,7 @@ import pytest
 from harness import Service
 from operators import TWO, Operator, overwrite, records_of
 from processes import until
-from spreadsheets import HEADER, Record, csv
+from spreadsheets import HEADER, Record, csv, numbered
 from stores import ask, run_script
 
 from mahasiswa.settings import SQLiteURL
@@ -206,7 +206,7 @@ def test_a_file_that_is_no_backup_is_refused(changed: Operator, kind: str) -> No
 
 def test_a_restore_to_a_full_disk_changes_nothing(operator: Operator, small_disk: Path) -> None:
     """The service goes on, because no file is left on the disk that fills it."""
-    rows = [(f"{n:04}", "x" * 500, "Solo") for n in range(1000)]
+    rows = numbered(1000, "x" * 500, nim="{:04}")
     operator.fill([(nim, nama, "Bantul") for nim, nama, _ in rows])
     operator.done("backup", "cadangan.db")
     operator.environment["DATABASE_URL"] = f"sqlite:///{small_disk}/a.db"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from harness import Service
 from operators import TWO, Operator, records_of
-from spreadsheets import HEADER, Database, Record, by_openpyxl, cells_of, csv
+from spreadsheets import HEADER, Database, Record, by_openpyxl, cells_of, csv, numbered
 from stores import ask
 
 
@@ -64,7 +64,7 @@ def test_import_skips_existing_records_unless_told_to_update(
 def test_a_long_import_is_undone_by_a_command(operator: Operator, database: str) -> None:
     """The page of the history names the command, because people undo at most 10,000 records there, and import as many."""
     operator.environment["DATABASE_URL"] = database
-    rows = ((f"{n:05}", "Ani", "Solo") for n in range(10_001))
+    rows = numbered(10_001)
     operator.imported(operator.write("a.xlsx", by_openpyxl(HEADER, *rows)))
     with Service(database) as service, service.site() as site:
         page = site.page("/mahasiswa/riwayat")
@@ -142,7 +142,7 @@ REFUSED: dict[str, tuple[list[str], bytes, list[str]]] = {
     ),
     "more than 100 wrong rows": (
         ["--dry-run"],
-        csv(HEADER, *(("", f"Nama {n}", "x") for n in range(250))),
+        csv(HEADER, *numbered(250, "Nama {}", "x", nim="")),
         MANY_WRONG,
     ),
     "no sheet": ([], b"PK\3\4" + bytes(100), ["Berkas ini bukan lembar kerja yang dapat dibaca."]),
@@ -179,7 +179,7 @@ def test_export_writes_csv_or_xlsx_by_the_ending(operator: Operator) -> None:
 
 def test_an_export_that_fails_late_leaves_the_old_file(operator: Operator) -> None:
     """A text far down a long list does not fit into a workbook. There is one line, and no half-written file."""
-    operator.fill([(f"{n:05}", "Ani", "Solo") for n in range(9000)])
+    operator.fill(numbered(9000))
     operator.done("import", operator.write("x.csv", csv(HEADER, ("00100x", "x" * 40_000, "Solo"))))
     operator.write("b.xlsx", b"yang lama")
     (operator.folder / "a.xlsx").symlink_to("b.xlsx")
@@ -205,7 +205,7 @@ def test_an_export_to_a_full_disk_leaves_no_file(operator: Operator, name: str) 
 
 def test_an_export_whose_reader_stops_early_ends_silently(operator: Operator) -> None:
     """For example `mahasiswa export - | head -n 1`. The exit code is that of a program that SIGPIPE has ended."""
-    operator.fill([(f"{n:06}", "x" * 100, "y" * 100) for n in range(9000)])
+    operator.fill(numbered(9000, "x" * 100, "y" * 100, nim="{:06}"))
     answer = operator.run(
         "export", "-", before=["bash", "-c", 'set -o pipefail; "$@" | head -n 1', "bash"]
     )

@@ -23,7 +23,7 @@ from clocks import CLOCK
 from harness import Service
 from processes import allow_files, cannot, children, client_files, helpers, memory, until
 from sockets import CLOSE, FORM, HOST, Line, connected, get, post, upload
-from spreadsheets import HEADER_XML, Importer, sheet_xml, text_cell, with_sheet, zip_bomb
+from spreadsheets import HEADER_XML, Importer, numbered, sheet_xml, text_cell, with_sheet, zip_bomb
 from stores import ask
 from stores import fill as import_records
 
@@ -459,7 +459,7 @@ def measured(tmp_path: Path, database: str) -> Iterator[Measured]:
         Service(database, environment, command=command) as service,
         service.site() as site,
     ):
-        records = [(f"{number:08}", f"Nama {number}", "Alamat") for number in range(300)]
+        records = numbered(300, "Nama {}", "Alamat", nim="{:08}")
         import_records(parse_database_url(database), records)
         shown = (
             Importer(site).paste("NIM\tNama\tAlamat\n1\tSiti\tSolo"),

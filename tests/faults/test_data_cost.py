@@ -15,6 +15,7 @@ from harness import Service
 from postgres import execute
 from processes import working
 from sockets import CLOSE, Line, get, post
+from spreadsheets import numbered
 from stores import ask, fill, migrate
 
 from mahasiswa.settings import SQLiteURL, parse_database_url
@@ -118,7 +119,7 @@ def prepare(data: str, database: str) -> None:
             url, [("1" + "".join(letters), "Siti", "Solo") for letters in product("0O", repeat=13)]
         )
     else:
-        fill(url, [(f"{number:05}", f"Siti {number}", "Solo") for number in range(10_000)])
+        fill(url, numbered(10_000, "Siti {}"))
 
 
 def visit(service: Service, kind: str, number: int) -> float:

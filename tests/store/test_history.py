@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 import psycopg
 import pytest
 from engines import run_elsewhere
+from spreadsheets import numbered
 from stores import (
     BUDI,
     SITI,
@@ -217,7 +218,7 @@ async def test_a_very_long_import_is_one_item_without_entries(
     store: Store, url: DatabaseURL
 ) -> None:
     """It says how many records changed, and cannot be undone. The next import has its entries again."""
-    fill(url, [(f"{number}", "Ina", "Solo") for number in range(UNDOABLE_ROWS_MAX + 1)])
+    fill(url, numbered(UNDOABLE_ROWS_MAX + 1, "Ina", nim="{}"))
     (item,) = await items(store)
     assert item[2:5] == ("import", UNDOABLE_ROWS_MAX + 1, True)
     assert await items(store, batch=item.id) == []
@@ -412,7 +413,7 @@ async def test_a_day_after_a_leap_expired_entries_are_purged(url: DatabaseURL, o
 async def test_changes_with_the_clock_ahead_do_not_stop_the_purge(url: DatabaseURL) -> None:
     """A moment that is past now counts as now, so these entries expire HISTORY_DAYS later."""
     async with opened(url) as store:
-        fill(url, [(f"{number}", "Siti", "Solo") for number in range(2 * PURGE_ENTRIES)])
+        fill(url, numbered(2 * PURGE_ENTRIES, "Siti", nim="{}"))
         await asyncio.to_thread(age_history, url, -400)
         await store.add(*SITI)
         await asyncio.to_thread(run_elsewhere, url, AGE_NEWEST)

@@ -10,6 +10,7 @@ from pathlib import Path
 import apsw
 import pytest
 from postgres import until
+from spreadsheets import numbered
 from stores import SITI, ask, fill, other_program
 
 from mahasiswa.record import Mahasiswa
@@ -57,7 +58,7 @@ def reader(store: Store, kind: Kind) -> SQLiteReader:
 
 
 def many(count: int) -> list[tuple[str, str, str]]:
-    return [(f"{n:07}", f"Siti Aminah {n}", "Jalan Kaliurang 5, Yogyakarta") for n in range(count)]
+    return numbered(count, "Siti Aminah {}", "Jalan Kaliurang 5, Yogyakarta", nim="{:07}")
 
 
 def endless(db: apsw.Connection) -> object:
@@ -91,7 +92,7 @@ async def test_the_cost_of_a_search_grows_with_the_list_and_hardly_with_its_text
     assert whole < 24 * await seconds(Query("5", "nama"), 1_000)
     usual = await seconds(Query("siti"))
     assert await seconds(Query("s i t a m j l k u 5")) < 4 * usual
-    fill(path, [(f"x{n}", "aéÀßđ’b中" * 8_000, "a" * 64_000) for n in range(100)])
+    fill(path, numbered(100, "aéÀßđ’b中" * 8_000, "a" * 64_000, nim="x{}"))
     for cari in ("siti", "a" * 254 + "b", "b" + "a" * 254, "ñ" * 127 + "a" * 127 + "É"):
         assert await seconds(Query(cari)) < 4 * usual
 
@@ -240,7 +241,7 @@ async def test_a_short_list_of_long_texts_is_not_read_on_the_event_loop(
     fill(path, [("1", "a", "b")])
     async with slots.slot(LIST):
         assert (await store.snapshot(100)).packed == b"1\0a\0b"
-        fill(path, [(f"1{n}", "a" * 60_000, "b") for n in range(9)])
+        fill(path, numbered(9, "a" * 60_000, "b", nim="1{}"))
         reading = asyncio.create_task(store.snapshot(100))
         done, _ = await asyncio.wait([reading], timeout=0.3)
         assert not done

@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 from typing import get_args
 
+from spreadsheets import numbered
 from stores import BUDI, SITI, Outcome, attempt_all, fill, opened, read_all, records_of
 
 from mahasiswa import store as store_package
@@ -146,9 +147,7 @@ async def test_a_snapshot_holds_every_record_or_none(store: Store, url: Database
         snapshot = await store.snapshot(at_most)
         assert (snapshot.packed is not None) == is_read
     assert records_of(snapshot) == sorted(rows)
-    long = [
-        (f"x{number}", "Siti", "ก" * 20_000) for number in range(SNAPSHOT_MAX_BYTES // 60_000 + 1)
-    ]
+    long = numbered(SNAPSHOT_MAX_BYTES // 60_000 + 1, "Siti", "ก" * 20_000, nim="x{}")
     fill(url, long[:-3])
     assert await read_all(store) == records_of(await store.snapshot(10_000))
     fill(url, long[-3:])

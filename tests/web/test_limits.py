@@ -27,7 +27,7 @@ from harness import Service, Site
 from postgres import locked
 from processes import children, until
 from sockets import CLOSE, HOST, Line, get, post, statuses, upload
-from spreadsheets import HEADER, Database, Importer, by_openpyxl, csv, reading
+from spreadsheets import HEADER, Database, Importer, by_openpyxl, csv, numbered, reading
 from stores import merge, migrate
 
 from mahasiswa.record import NIM_MAX_CHARACTERS
@@ -118,7 +118,7 @@ def file_of_sheets(count: int) -> bytes:
 
 
 def rows(count: int) -> list[tuple[str, str, str]]:
-    return [(f"{number:05}", "Ani", f"Jalan {number}") for number in range(count)]
+    return numbered(count, "Ani", "Jalan {}")
 
 
 def fields(count: int) -> bytes:

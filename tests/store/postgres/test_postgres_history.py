@@ -7,6 +7,7 @@ import string
 import psycopg
 import pytest
 from postgres import Server, awaited_locks, describe, execute, until
+from spreadsheets import numbered
 from stores import BUDI, SITI, age_history, fill, items, merge, migrate, opened, read_all
 
 from mahasiswa.settings import PostgresURL
@@ -205,7 +206,7 @@ async def test_a_purge_does_not_wait_for_another_one(url: PostgresURL, store: St
 
 async def test_any_program_that_changes_records_purges(url: PostgresURL, store: Store) -> None:
     """A statement with any number of rows removes one slice."""
-    fill(url, [(f"{number}", "Siti", "Solo") for number in range(2 * PURGE_ENTRIES)])
+    fill(url, numbered(2 * PURGE_ENTRIES, "Siti", nim="{}"))
     await asyncio.to_thread(age_history, url, 31)
     execute(url.address, "INSERT INTO mahasiswa VALUES ('a', 'Ani', 'Solo'), ('b', 'Ani', 'Solo')")
     expired = "SELECT count(*) FROM mahasiswa_history WHERE moment < now() - interval '30 days'"

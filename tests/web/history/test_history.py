@@ -9,12 +9,12 @@ from engines import empty_list, run_elsewhere, service_on_each_engine  # noqa: F
 from form_answers import assert_error, assert_page
 from harness import Page, Service, Site, led_to
 from naughty import NAUGHTY
-from spreadsheets import HEADER, Importer, Record, csv
+from spreadsheets import HEADER, Importer, Record, csv, numbered
 from visitor import page_of, texts_in
 
 HISTORY = "/mahasiswa/riwayat"
 SITI = ("2207", "Siti Aminah", "Sleman")
-ROWS = [(f"{number:04}", f"Nama {number}", "Solo") for number in range(120)]
+ROWS = numbered(120, "Nama {}", nim="{:04}")
 LONG_NAME = "Wolfeschlegelsteinhausenbergerdorff" * 20
 MOMENT = r"\d{1,2} (?:Jan|Feb|Mar|Apr|Mei|Jun|Jul|Agu|Sep|Okt|Nov|Des) \d\d\.\d\d WIB"
 

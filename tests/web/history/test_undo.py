@@ -6,14 +6,14 @@ from engines import empty_list, run_elsewhere, service_on_each_engine  # noqa: F
 from form_answers import assert_error
 from harness import Form, Page, Service, Site, led_to
 from selectolax.lexbor import LexborNode
-from spreadsheets import HEADER, Importer, csv
+from spreadsheets import HEADER, Importer, csv, numbered
 from visitor import fields, page_of, texts_in
 from web.history.test_history import HISTORY
 from web.records.test_one_record import refused
 
 SITI = ("2300018001", "Siti Aminah", "Sleman")
 FORMER = ("00", "Nama", "Bantul")
-ROWS = [(f"{number:02}", f"Nama {number}", "Solo") for number in range(60)]
+ROWS = numbered(60, "Nama {}", nim="{:02}")
 
 
 @pytest.fixture

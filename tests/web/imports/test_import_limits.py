@@ -15,6 +15,7 @@ from spreadsheets import (
     billion_laughs,
     by_openpyxl,
     csv,
+    numbered,
     with_sheet,
 )
 
@@ -28,7 +29,7 @@ NO_SHEET = "Berkas ini bukan lembar kerja yang dapat dibaca."
 
 
 def test_the_largest_file_is_saved(importer: Importer) -> None:
-    rows = [(f"{n:05}", f"Nama {n}", f"Alamat {n}") for n in range(UPLOAD_MAX_ROWS)]
+    rows = numbered(UPLOAD_MAX_ROWS, "Nama {}", "Alamat {}")
     preview = importer.upload(csv(HEADER, *rows))
     assert [button.text for button in preview.buttons] == ["Simpan 10.000 mahasiswa baru"]
     importer.save(preview)
@@ -44,10 +45,8 @@ def test_titles_beyond_the_columns_that_can_be_chosen_do_not_count(importer: Imp
 
 def test_a_file_gets_no_preview_that_could_not_be_confirmed(importer: Importer) -> None:
     """The page names the limit of the form as sent and unpacked."""
-    long = csv(
-        HEADER, *((str(n), "é" * 500, "é" * 500) for n in range(5000)), encoding="windows-1252"
-    )
-    wide = csv(HEADER, *((str(n), "🎓" + "x" * 5000, "Solo") for n in range(500)))
+    long = csv(HEADER, *numbered(5000, "é" * 500, "é" * 500, nim="{}"), encoding="windows-1252")
+    wide = csv(HEADER, *numbered(500, "🎓" + "x" * 5000, nim="{}"))
     for data in (long, wide):
         said = importer.refused(importer.send(data, "a.csv"))
         assert said.startswith("Isi pratinjau ini melebihi 8 MB. Bagi berkasnya")
@@ -125,7 +124,7 @@ LONG = (MARK * 300, MARK * 300)
 LARGEST: dict[str, list[tuple[str, ...]]] = {
     "titles and long texts": [
         (*HEADER, *[MARK * 99] * 97),
-        *((str(n), MARK * 9_000, MARK * 9_000) for n in range(200)),
+        *numbered(200, MARK * 9_000, MARK * 9_000, nim="{}"),
     ],
     "new rows": [HEADER, *((f"{n:05}", *LONG) for n in range(9_999))],
     "rows to repair": [HEADER, *[("", *LONG)] * 9_999],
@@ -148,7 +147,7 @@ def test_the_page_of_a_preview_is_bounded(
     importer: Importer, other: Database, rows: list[tuple[str, ...]]
 ) -> None:
     """Whatever part of it is opened. The list has long texts, too, which the page shows beside the file's."""
-    other.fill([(f"{n:05}", MARK * 3_000, MARK * 3_000) for n in range(300)])
+    other.fill(numbered(300, MARK * 3_000, MARK * 3_000))
     shown = importer.upload(csv(*rows))
     for part in ("1", "baru", "baru-9000", "berubah", "sisa"):
         answer = importer.site.post(SAVE, {"data": shown.data, "periksa": part})

@@ -21,6 +21,7 @@ from spreadsheets import (
     by_openpyxl,
     chosen,
     csv,
+    numbered,
     repaired,
     students,
     with_columns,
@@ -252,7 +253,7 @@ def test_other_sheets_or_all_of_them_are_chosen_in_the_preview(
         ["Baca semua lembar"]
     ] * 2
     assert "Baru 3 dari 4 lembar (sheet) yang dibaca." in " ".join(again.texts(".actions"))
-    of_6000 = [HEADER, *((str(n), "A", "B") for n in range(6000))]
+    of_6000 = [HEADER, *numbered(6000, "A", "B", nim="{}")]
     long = importer.check_again(
         importer.upload(by_openpyxl(several={"A": of_6000, "B": of_6000}), "a.xlsx")
     )
@@ -475,7 +476,7 @@ def test_a_nim_that_is_stored_as_it_is_gives_no_warning(
 ) -> None:
     """However short or strange. So the list's own workbook comes back without a row to look at or to repair."""
     odd = [(nim, "Ani", "S") for nim in ("'x", " 7 ", "12", "77", "9.0", "TAMU")]
-    other.fill([*odd, *((f"{n:06}", "F", "S") for n in range(20))])
+    other.fill([*odd, *numbered(20, "F", "S", nim="{:06}")])
     workbook = importer.site.get("/mahasiswa/ekspor.xlsx").content
     assert importer.upload(workbook, "mahasiswa.xlsx").counts == {"Tidak berubah": 26}
     other.fill([])
@@ -559,7 +560,7 @@ def test_names_that_belong_to_others_are_written_only_after_a_tick(
 
 def test_a_tick_answers_only_the_question_beside_it(importer: Importer, other: Database) -> None:
     """If another name is typed, the question is about other rows, so it is asked again."""
-    other.fill([(f"230{n}", f"Nama{n}", "Solo") for n in range(5)])
+    other.fill(numbered(5, "Nama{}", nim="230{}"))
     shifted = [f"230{n}|Nama{n + 1}|Solo" for n in range(5)]
     preview = importer.upload(table(*shifted))
     (answer,) = preview.answers

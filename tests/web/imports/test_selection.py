@@ -8,7 +8,7 @@ import httpx
 import pytest
 from form_answers import assert_page, post_raw
 from harness import Page, Site, led_to
-from spreadsheets import Database, Importer, by_openpyxl, cells_of, csv
+from spreadsheets import Database, Importer, by_openpyxl, cells_of, csv, numbered
 from visitor import texts_in
 
 from mahasiswa.sheets.public import MAX_CONFIRMED_BYTES, UPLOAD_MAX_ROWS
@@ -149,7 +149,7 @@ def test_a_confirmation_removes_what_the_preview_named_and_is_still_there(people
 
 def test_ten_thousand_records_are_removed_at_once(people: Site, other: Database) -> None:
     """The first ten of the maximum of a preview are visible, and the rest opens. One record more is refused."""
-    records = [(f"20/{number:05}/TK", "Nama", "Solo") for number in range(10_000)]
+    records = numbered(10_000, "Nama", nim="20/{:05}/TK")
     other.fill([*LIST, *records])
     pasted = "\n".join(nim for nim, *_ in records)
     preview = preview_of(people, pasted)
@@ -416,7 +416,7 @@ def test_the_hits_of_a_search_stay_an_address(people: Site) -> None:
 
 def test_more_hits_than_a_selection_holds_are_refused(site: Site, other: Database) -> None:
     """The page says how many it holds, and selects none of them."""
-    records = [(f"{number:05}", "Ani", "Solo") for number in range(UPLOAD_MAX_ROWS + 1)]
+    records = numbered(UPLOAD_MAX_ROWS + 1)
     other.fill(records)
     link = site.page("/?cari=ani").target("Pilih hasil ini")
     refused = site.get(link)

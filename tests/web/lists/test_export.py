@@ -8,7 +8,16 @@ from attack import fill
 from harness import Page, Service, Site
 from naughty import NAUGHTY
 from processes import children, memory
-from spreadsheets import HEADER, SHEET, Database, Importer, Record, by_libreoffice, cells_of
+from spreadsheets import (
+    HEADER,
+    SHEET,
+    Database,
+    Importer,
+    Record,
+    by_libreoffice,
+    cells_of,
+    numbered,
+)
 
 XLSX, CSV = "/mahasiswa/ekspor.xlsx", "/mahasiswa/ekspor.csv"
 
@@ -159,7 +168,7 @@ def test_a_text_that_excel_cannot_hold_leads_to_a_page(
     site: Site, other: Database, nama: str, alamat: str, words: str
 ) -> None:
     """The page names the record and offers CSV, which holds the text. The longest text that Excel holds is whole."""
-    other.fill([*((f"6{number:03}", "Ani", "Solo") for number in range(100)), ("7", nama, alamat)])
+    other.fill([*numbered(100, nim="6{:03}"), ("7", nama, alamat)])
     answer = site.get(XLSX)
     if words:
         assert answer.status_code == 422

@@ -23,7 +23,7 @@ from engines import run_elsewhere
 from harness import Page, Service, Site
 from processes import children, run, until
 from sockets import get
-from spreadsheets import Database
+from spreadsheets import Database, numbered
 from stores import migrate, opened
 from uvicorn.server import ServerState
 
@@ -155,7 +155,7 @@ def test_requests_that_come_during_a_rendering_get_its_page(
     service: Service, other: Database
 ) -> None:
     """A page that is streamed has no ETag."""
-    other.fill([(f"{n:05}", "Nama", "Alamat") for n in range(5000)])
+    other.fill(numbered(5000, "Nama", "Alamat"))
     with ThreadPoolExecutor(8) as clients:
         assert all(
             b"\r\netag: " in answer[:2000] for answer in clients.map(service.raw, [get("/")] * 8)

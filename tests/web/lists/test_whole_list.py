@@ -3,6 +3,7 @@
 import pytest
 from engines import empty_list, run_elsewhere, service_on_each_engine  # noqa: F401 - fixtures
 from harness import Form, Page, Service, Site, led_to
+from spreadsheets import numbered
 from visitor import page_of
 from web.history.test_history import import_all
 from web.lists.test_find import follow
@@ -250,7 +251,7 @@ def test_stray_spaces_are_tidied_as_one_batch_that_can_be_taken_back(site: Site)
 def test_a_text_is_tidied_however_many_nims_have_spaces(service: Service, site: Site) -> None:
     """Another program stored them. A single space is not needless, also as the last character that a check looks at."""
     rows = [
-        *((f" {n}", "Ani", "Solo") for n in range(TIDIED_MAX)),
+        *numbered(TIDIED_MAX, nim=" {}"),
         ("x", "Budi ", "Solo"),
         ("y", "y" * (SEARCHED_CHARACTERS - 1) + " z", "Solo"),
     ]

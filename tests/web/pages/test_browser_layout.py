@@ -21,7 +21,7 @@ from every_page import LONG, SITI, add_many, press
 from harness import Service, Site
 from playwright.sync_api import expect
 from processes import run, until
-from spreadsheets import Database
+from spreadsheets import Database, numbered
 
 SLASHES = "20/456830/TK/50660"
 RECTANGLE = """(selector) => {
@@ -182,7 +182,7 @@ def test_bodies_that_are_not_on_the_screen_are_not_laid_out(
     open_window: OpenWindow, other: Database
 ) -> None:
     """One table has its rows in bodies of 100. A browser skips those far below, and the key End leads to the last row."""
-    other.fill([(f"{number:04}", f"Nama {number}", "Sleman") for number in range(501)])
+    other.fill(numbered(501, "Nama {}", "Sleman", nim="{:04}"))
     for size in (DESKTOP, PHONE):
         window = open_window(size=size)
         window.open("/")
@@ -271,12 +271,7 @@ def test_the_confirmation_of_a_change_is_in_the_window(
     The changed row is on the screen too, below the confirmation. The warning stands between the confirmation and the
     first row, and its button removes the new record.
     """
-    other.fill(
-        [
-            (f"{number:05}", f"Nama {number}", "Jalan Kaliurang 5, Sleman")
-            for number in range(10_000)
-        ]
-    )
+    other.fill(numbered(10_000, "Nama {}", "Jalan Kaliurang 5, Sleman"))
     window = open_window("answers", size)
     page = window.page
     confirmation, warning = page.locator(".latest"), page.locator(".warning")

@@ -8,7 +8,7 @@ import pytest
 from engines import ENGINES, empty_database
 from harness import Form, Service, Site
 from sockets import CLOSE, get, half_closed
-from spreadsheets import HEADER, Importer, by_openpyxl, csv
+from spreadsheets import HEADER, Importer, by_openpyxl, csv, numbered
 from visitor import page_of
 
 from mahasiswa.web.app import ROUTES
@@ -164,9 +164,7 @@ def site(
         service.site() as site,
     ):
         importer = Importer(site)
-        importer.save(
-            importer.upload(csv(HEADER, *((f"{n:02}", f"Nama {n}", "École") for n in range(20))))
-        )
+        importer.save(importer.upload(csv(HEADER, *numbered(20, "Nama {}", "École", nim="{:02}"))))
         site.add("20/1", "Siti Aminah", "Jalan Kaliurang 5")
         yield site
         assert "Traceback" not in service.stderr()

@@ -8,7 +8,7 @@ import pytest
 from harness import Page, Site, led_to
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from spreadsheets import Database
+from spreadsheets import Database, numbered
 from visitor import page_of
 
 PLACE = "?cari=siti&urut=nama&arah=turun&halaman=2&per=10"
@@ -19,9 +19,7 @@ SEGMENT = "20%2F1%25a%26b"
 @pytest.fixture
 def people(site: Site, other: Database) -> Site:
     """Visit a list with 25 records that a search for "siti" finds; the one with NIM stands on the second page."""
-    other.fill(
-        [(f"{n:02}", f"Siti {n:02}", "Solo") for n in range(24)] + [(NIM, "Siti 11b", "Sleman")]
-    )
+    other.fill([*numbered(24, "Siti {:02}", nim="{:02}"), (NIM, "Siti 11b", "Sleman")])
     return site
 
 

@@ -7,7 +7,7 @@ import httpx
 import pytest
 from engines import empty_list, service_on_each_engine  # noqa: F401 - fixtures
 from harness import Form, Page, Service, Site
-from spreadsheets import HEADER, Importer, csv
+from spreadsheets import HEADER, Importer, csv, numbered
 from stores import age_history, fill
 from visitor import fields, page_of
 from web.history.test_history import HISTORY, MOMENT
@@ -209,8 +209,8 @@ def test_an_addition_that_looks_wrong_has_a_warning_on_its_own_page(
 
 def test_the_usual_nim_is_that_of_both_ends_of_the_list(site: Site, service: Service) -> None:
     """NIMs of another kind, which stand last, are usual there and unusual for the others. Neither are warned about."""
-    fill(service.database, [(f"23{number:08}", "Ani", "Solo") for number in range(3000)])
-    fill(service.database, [(f"H1A{number:06}", "Ani", "Solo") for number in range(5000)])
+    fill(service.database, numbered(3000, nim="23{:08}"))
+    fill(service.database, numbered(5000, nim="H1A{:06}"))
     for nim in ("2400000001", "H1B020045"):
         page = site.page(save(site, f"/mahasiswa/add{PLACE}", **fields((nim, "Budi", nim))))
         assert not warning(page), nim

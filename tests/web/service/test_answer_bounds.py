@@ -19,7 +19,7 @@ from harness import Service
 from postgres import locked
 from processes import children, memory, open_files, until
 from sockets import HOST, Line, connected, get, post, upload
-from spreadsheets import HEADER, Importer, csv
+from spreadsheets import HEADER, Importer, csv, numbered
 from stores import Place, other_program
 
 from mahasiswa.sheets.public import UPLOAD_MAX_BYTES
@@ -270,7 +270,7 @@ def test_a_confirmation_without_room_for_its_changes_is_busy(tmp_path: Path) -> 
     with Service(tmp_path / "a.db") as service, service.site() as site:
         quotes = "SELECT 'a' || i, replace(hex(zeroblob(500)), '0', '\"'), 'Solo' FROM n"
         add(tmp_path / "a.db", 1000, quotes)
-        rows = [(str(nim), "Ani", "x" * 60_000) for nim in range(100)]
+        rows = numbered(100, "Ani", "x" * 60_000, nim="{}")
         preview = Importer(site).upload(csv(HEADER, *rows))
         answers = [("benar[]", answer) for answer in preview.answers]
         form = ("/mahasiswa/impor/simpan", [("data", preview.data), *answers])
