@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 from urllib.parse import urlsplit
 
 import httpx
@@ -33,6 +33,7 @@ __all__ = [
     "free_port",
     "led_to",
     "run_to_the_end",
+    "visited",
 ]
 SETTINGS = tuple(variable for variable, _ in Settings.declared())
 START_SECONDS = 30.0
@@ -209,6 +210,17 @@ class Service(Closing):
         while not (free := is_free(self.port)) and time.monotonic() < deadline:
             time.sleep(0.01)
         return free
+
+
+@contextmanager
+def visited(
+    database: Path | str,
+    environment: Mapping[str, str | None] | None = None,
+    **options: Any,  # noqa: ANN401 - those of `Service`
+) -> Iterator[Site]:
+    """Start the service for the block, and visit it."""
+    with Service(database, environment, **options) as service, service.site() as site:
+        yield site
 
 
 def run_to_the_end(

@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 import httpx
 import pytest
-from harness import Page, Service, Site
+from harness import Page, Site, visited
 
 PREFIX = "/fakultas/mahasiswa-ti"
 
@@ -17,8 +17,7 @@ def below(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """Visit a service whose BASE_URL has the path PREFIX."""
     environment = {"BASE_URL": f"https://kampus.example{PREFIX}"}
     with (
-        Service(tmp_path_factory.mktemp("below") / "mahasiswa.db", environment) as service,
-        service.site() as site,
+        visited(tmp_path_factory.mktemp("below") / "mahasiswa.db", environment) as site,
     ):
         yield site
 

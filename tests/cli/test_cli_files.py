@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from harness import Service
+from harness import Service, visited
 from operators import COMMAND, COMMAND_SECONDS, TWO, Operator, records_of
 from processes import cannot, finished, started, until
 from spreadsheets import HEADER, csv, numbered
@@ -34,8 +34,7 @@ def mode_of(path: Path) -> int:
 def test_only_the_owner_can_read_the_files_of_a_new_database(tmp_path: Path) -> None:
     """The mode of the database, the write-ahead log and its index is 0600 for any umask."""
     with (
-        Service(tmp_path / "mahasiswa.db", command=[*WIDE_UMASK, *COMMAND]) as service,
-        service.site() as site,
+        visited(tmp_path / "mahasiswa.db", command=[*WIDE_UMASK, *COMMAND]) as site,
     ):
         site.add("0001", "Siti", "Solo")
         modes = {path.name: mode_of(path) for path in tmp_path.iterdir()}

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from harness import Service
+from harness import Service, visited
 from operators import TWO, Operator, overwrite, records_of
 from processes import until
 from spreadsheets import HEADER, Record, csv, numbered
@@ -227,7 +227,7 @@ def test_a_restore_into_an_empty_database_brings_the_history_back_while_the_serv
 ) -> None:
     """The service goes on. After the entries of the back-up there is the line of the restore."""
     lose(changed)
-    with Service(changed.database) as service, service.site() as site:
+    with visited(changed.database) as site:
         assert site.list().rows == []
         assert "Start or restart" not in changed.done("restore", "cadangan.db")
         assert site.list().records == TWO

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from harness import Service
+from harness import visited
 from operators import TWO, Operator, records_of
 from spreadsheets import HEADER, Database, Record, by_openpyxl, cells_of, csv, numbered
 from stores import ask
@@ -66,7 +66,7 @@ def test_a_long_import_is_undone_by_a_command(operator: Operator, database: str)
     operator.environment["DATABASE_URL"] = database
     rows = numbered(10_001)
     operator.imported(operator.write("a.xlsx", by_openpyxl(HEADER, *rows)))
-    with Service(database) as service, service.site() as site:
+    with visited(database) as site:
         page = site.page("/mahasiswa/riwayat")
         (number,) = re.findall(
             r"Lebih dari 10\.000 data\. Minta pengelola menjalankan: mahasiswa undo (\d+)",
@@ -285,7 +285,7 @@ def test_a_button_from_before_a_copy_or_a_restore_takes_nothing_back(
 
     def buttons(url: str, nims: str) -> dict[str, str]:
         """Add records; return the target of each button of the history by its path and the id of its change."""
-        with Service(url) as service, service.site() as site:
+        with visited(url) as site:
             for nim in nims:
                 site.add(nim, "Siti", "Solo")
             pages = [site.page("/mahasiswa/riwayat")]

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from attack import LOG_LINE
-from harness import START_SECONDS, Service, StartError, free_port, is_free, run_to_the_end
+from harness import START_SECONDS, Service, StartError, free_port, is_free, run_to_the_end, visited
 from operators import COMMAND, overwrite
 from processes import children, started, until
 from spreadsheets import HEADER, Importer, by_openpyxl
@@ -236,7 +236,7 @@ def test_the_first_requests_of_a_worker_import_no_modules(tmp_path: Path) -> Non
     """All other requests would wait for an import. Only codecs of Python, which are small, are imported late."""
     names = tmp_path / "names"
     command = [sys.executable, "-c", IMPORTS, str(names)]
-    with Service(tmp_path / "a.db", command=command) as service, service.site() as site:
+    with visited(tmp_path / "a.db", command=command) as site:
         at_start = names.read_text().split()
         importer = Importer(site)
         importer.save(importer.upload(by_openpyxl(HEADER, ("1", "Ani", "Solo")), "a.xlsx"))

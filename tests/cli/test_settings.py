@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from attack import LOG_LINE
-from harness import Service, free_port, is_free, run_to_the_end, without_settings
+from harness import Service, free_port, is_free, run_to_the_end, visited, without_settings
 from operators import COMMAND
 from processes import cannot, run, started, until
 
@@ -226,7 +226,7 @@ def test_database_url_is_the_path_of_the_file(tmp_path: Path, url: str | None, p
     """After three slashes the path is relative to the working directory, after four it is absolute."""
     (tmp_path / "arsip").mkdir()
     url = url and url.format(folder=str(tmp_path).strip("/"))
-    with Service(tmp_path, {"DATABASE_URL": url}, cwd=tmp_path) as service, service.site() as site:
+    with visited(tmp_path, {"DATABASE_URL": url}, cwd=tmp_path) as site:
         assert site.list().nims == []
         assert (tmp_path / path).is_file()
 
@@ -235,7 +235,7 @@ def test_the_style_sheet_of_cdn_url_has_the_hash_of_cdn_integrity(tmp_path: Path
     """test_browser.py has the sheet and the hash by default, and a sheet of CDN_URL without a hash."""
     url, integrity = "https://cdn.example:8443/gaya/lembar~1.css", "sha256-" + "A" * 43 + "="
     environment = {"CDN_URL": url, "CDN_INTEGRITY": integrity}
-    with Service(tmp_path / "mahasiswa.db", environment) as service, service.site() as site:
+    with visited(tmp_path / "mahasiswa.db", environment) as site:
         (link,) = site.list().tree.css("link[rel~=stylesheet]")
         (sources,) = re.findall(
             "style-src ([^;]*)", site.get("/").headers["content-security-policy"]

@@ -17,7 +17,7 @@ import pytest
 import xlsxwriter  # type: ignore[import-untyped]
 from attack import attacked, fill
 from clocks import CLOCK
-from harness import Service
+from harness import Service, visited
 from processes import children, helpers, is_running, memory, until
 from sockets import CLOSE, Line, get, post, statuses, upload
 from spreadsheets import (
@@ -119,7 +119,7 @@ def test_no_preview_and_no_confirmation_stops_the_worker(database: str, count: i
     chat = "22000186203 Ani, Solo 22000186204 Budi; Bantul\n" * 1400
     few = with_sheet(sheet_xml(HEADER_XML, b"<row>" + text_cell(b"1") * 16_384 + b"</row>"))
     rows = [(f"{n:05}" + "é" * 250, f"Nama {n}", "Solo") for n in range(count)]
-    with Service(database) as service, service.site() as site:
+    with visited(database) as site:
         importer = Importer(site)
         for answer in (importer.send(pasted=chat), importer.send(few, "a.xlsx")):
             assert answer.status_code in (200, 400)

@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from harness import Service
+from harness import Service, visited
 from operators import TWO, Operator
 from postgres import execute, programs
 from processes import run
@@ -81,7 +81,7 @@ def test_the_file_of_the_unit_is_restored_into_a_second_database(
     folder = tmp_path / "cadangan"
     folder.mkdir()
     environment = {**os.environ, **with_programs(), "DATABASE_URL": first}
-    with Service(first) as service, service.site() as site:
+    with visited(first) as site:
         for record in TWO:
             site.add(*record)
         site.edit("1", "Ani", "Sleman")
@@ -104,7 +104,7 @@ def test_the_file_of_the_unit_is_restored_into_a_second_database(
     subprocess.run(
         ["pg_restore", *options, f"--dbname={second}", dump], env=environment, check=True
     )
-    with Service(second) as service, service.site() as site:
+    with visited(second) as site:
         assert site.list().nims == ["1", "2"]
         assert site.delete("1").status_code == 302
     assert len(execute(second, READ[1])) == len(expected[1]) + 1
@@ -131,7 +131,7 @@ def test_the_last_dumps_with_records_are_kept_although_the_list_is_empty_for_61_
         return f"{datetime.now(UTC) - timedelta(days=days):%Y%m%d}"
 
     for url in databases:
-        with Service(url) as service, service.site() as site:
+        with visited(url) as site:
             site.add(*TWO[0])
     other, full = dump(databases[1], "other"), dump(databases[0], "full")
     assert run_line("ExecStartPost", tmp_path, environment) == ""
@@ -195,7 +195,7 @@ def test_a_list_that_has_shrunk_is_an_alarm_by_its_dumps_until_its_number_is_acc
 ) -> None:
     """The next dump finds it, for doctor and the metric. Until then no copy of a forgotten person is removed."""
     url, folder = (owner.environment[name] for name in ("DATABASE_URL", "BACKUP_DIR"))
-    with Service(url, owner.environment | {"METRICS": "1"}) as service, service.site() as site:
+    with visited(url, owner.environment | {"METRICS": "1"}) as site:
         execute(url, "INSERT INTO mahasiswa SELECT n, 'A', 'B' FROM generate_series(1, 300) n")
         run_unit(Path(folder), owner.environment)
         assert re.search("records_missing.* 0\n", site.get("/metrics").text)
@@ -252,7 +252,7 @@ def test_the_documented_rights_are_enough_for_the_service_and_its_dumps(
             execute(documented, f"GRANT {right} ON {table} TO {clerk}")
         operator = Operator(tmp_path)
         operator.environment["DATABASE_URL"] = url
-        with Service(url) as service, service.site() as site:
+        with visited(url) as site:
             site.add(*TWO[0])
             assert site.edit("1", "Ani", "Sleman").status_code == 302
             operator.write("a.csv", csv(HEADER, TWO[1]))
@@ -270,7 +270,7 @@ def test_the_dumps_that_hold_a_forgotten_person_are_removed_after_a_newer_dump(
 ) -> None:
     """Without a newer one, the command refuses and says how to make it."""
     nim, folder = "20/456839/TK/50663", Path(owner.environment["BACKUP_DIR"])
-    with Service(owner.environment["DATABASE_URL"]) as service, service.site() as site:
+    with visited(owner.environment["DATABASE_URL"]) as site:
         site.add(*TWO[0])
         site.add(nim, "Siti", "Solo")
     run_unit(folder, owner.environment)

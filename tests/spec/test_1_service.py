@@ -4,7 +4,7 @@ import socket
 from urllib.parse import urlsplit
 
 import pytest
-from harness import URL_ENCODED, Page, Service, Site
+from harness import URL_ENCODED, Page, Service, Site, visited
 from spec.records import Records, the_row
 
 
@@ -91,7 +91,7 @@ def test_1_6_records_persist_between_runs(own_database: str) -> None:
 def test_1_7_the_style_sheet_comes_from_cdn_url(own_database: str) -> None:
     """The pages load the style sheet at the address in CDN_URL."""
     address = "https://cdn.example/dist/sheet.min.css"
-    with Service(own_database, {"CDN_URL": address}) as service, service.site() as site:
+    with visited(own_database, {"CDN_URL": address}) as site:
         assert address in site.list().stylesheets
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from html import unescape
 
 import pytest
-from harness import URL_ENCODED, Form, Page, Service, Site, free_port
+from harness import URL_ENCODED, Form, Page, Site, free_port, visited
 from spec.records import Records, texts, the_row
 
 
@@ -13,7 +13,7 @@ def test_4_0_paths_are_relative_to_base_url(own_database: str) -> None:
     """The path of BASE_URL is the prefix of every route, link, form action and redirect."""
     port = free_port()
     settings = {"PORT": str(port), "BASE_URL": f"http://127.0.0.1:{port}/data/kampus"}
-    with Service(own_database, settings) as service, service.site() as site:
+    with visited(own_database, settings) as site:
         assert site.add("0001", "Siti", "Solo").headers["location"] == "/data/kampus/"
         row = the_row(site.page("/data/kampus/"), "0001")
         assert [link.target for link in row.links] == ["/data/kampus/mahasiswa/edit/0001"]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from harness import URL_ENCODED, Service
+from harness import URL_ENCODED, Service, visited
 from postgres import until
 from stores import (
     age_history,
@@ -39,7 +39,7 @@ NOT_READ = "Data sedang tidak dapat ditampilkan. Cobalah beberapa saat lagi."
 def test_a_file_without_a_write_ahead_log_gets_one_at_the_start(path: Path) -> None:
     """A file that another program switched to a rollback journal is switched back."""
     assert ask(path, "PRAGMA journal_mode = DELETE") == [("delete",)]
-    with Service(path) as service, service.site() as site:
+    with visited(path) as site:
         assert ask(path, "PRAGMA journal_mode") == [("wal",)]
         site.add("1", "Ani", "Klaten")
         assert path.with_name("mahasiswa.db-wal").stat().st_size > 0

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import cast
 
 import pytest
-from harness import Service, free_port
+from harness import Service, free_port, visited
 from ledger import Ledger
 from postgres import QUICK, Server, at_port, execute, start_as_server_user, until
 from proxy import Proxy
@@ -199,7 +199,7 @@ def test_the_service_depends_on_no_setting_of_the_role(address: str) -> None:
     """Neither do the commands: it sets what it needs. All of these settings hold for each of its sessions."""
     settings = "".join(f"%20-c{name}%3D{value}" for name, value in SETTINGS.items())
     url = PostgresURL(f"{address}{settings}")
-    with Service(url.address) as service, service.site() as site:
+    with visited(url.address) as site:
         site.stores("1\\", "Ani 'x'", "Solo\\n")
         assert site.edit("1\\", "Ina", "Solo\\n").status_code == 302
         assert site.list().nims == ["1\\"]
@@ -273,7 +273,7 @@ def test_a_service_without_the_right_to_read_its_version_asks_for_every_page(
     """Its list is right and is not cached."""
     server.execute("REVOKE EXECUTE ON FUNCTION pg_control_checkpoint() FROM PUBLIC")
     try:
-        with Service(clerk) as service, service.site() as site:
+        with visited(clerk) as site:
             site.stores(*SITI)
             assert site.list().nims == ["0001"]
             assert "etag" not in site.get("/").headers

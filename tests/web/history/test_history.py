@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 
 from engines import empty_list, run_elsewhere, service_on_each_engine  # noqa: F401 - fixtures
 from form_answers import assert_error, assert_page
-from harness import Page, Service, Site, led_to
+from harness import Page, Service, Site, led_to, visited
 from naughty import NAUGHTY
 from spreadsheets import HEADER, Importer, Record, csv, numbered
 from visitor import page_of, texts_in
@@ -206,10 +206,10 @@ def test_the_settings_decide_about_the_history_and_its_moments(database: str) ->
         assert line(site.list()) == line(site.page("/?cari=x")) == ""
         assert site.page(HISTORY).texts(".empty, table") == ["Belum ada perubahan."]
 
-    with Service(database) as service, service.site() as site:
+    with visited(database) as site:
         assert_empty(site)
         site.add(*SITI)
-    with Service(database, {"HISTORY_DAYS": "0"}) as service, service.site() as site:
+    with visited(database, {"HISTORY_DAYS": "0"}) as site:
         site.edit("2207", "Siti A.", "Klaten")
         for target in ("/", "/?cari=siti", "/mahasiswa/add"):
             assert not re.search("Riwayat|Terakhir:|Batalkan", site.get(target).text), target
@@ -228,7 +228,7 @@ def test_the_settings_decide_about_the_history_and_its_moments(database: str) ->
         conflict = page_of(site.post("/mahasiswa/edit/2207", fields), 409)
         assert conflict.texts("table.compare thead th")[1:] == ["Data terbaru", "Isian Anda"]
     settings = {"TIMEZONE": "Asia/Makassar", "HISTORY_DAYS": "366"}
-    with Service(database, settings) as service, service.site() as site:
+    with visited(database, settings) as site:
         assert_empty(site)
         site.delete(SITI[0])
         # Moments are shown in the time zone, and with the year, which HISTORY_DAYS needs.

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import openpyxl  # type: ignore[import-untyped]
 import pytest
-from harness import URL_ENCODED, Service, Site, led_to
+from harness import URL_ENCODED, Site, led_to, visited
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from spreadsheets import (
@@ -331,11 +331,11 @@ def test_a_preview_is_confirmed_at_every_service_of_its_database_and_at_no_other
     database: str, tmp_path: Path
 ) -> None:
     """Also after a new start and without a history, because the database keeps the key."""
-    with Service(database) as service, service.site() as site:
+    with visited(database) as site:
         sent = {"data": Importer(site).upload(csv(HEADER, ("1", "Ani", "Solo"))).data}
-    with Service(tmp_path / "b.db") as service, service.site() as site:
+    with visited(tmp_path / "b.db") as site:
         refused = Importer(site).refused(site.post(SAVE, sent))
         assert (refused, site.list().records) == (wording.CONFIRMATION_DAMAGED, [])
-    with Service(database, {"HISTORY_DAYS": "0"}) as service, service.site() as site:
+    with visited(database, {"HISTORY_DAYS": "0"}) as site:
         assert led_to(site.post(SAVE, sent)) == "/?halaman=1"
         assert site.list().records == [("1", "Ani", "Solo")]

@@ -20,7 +20,7 @@ import pytest
 import uvicorn
 from attack import fill
 from engines import run_elsewhere
-from harness import Page, Service, Site
+from harness import Page, Service, Site, visited
 from processes import children, run, until
 from sockets import get
 from spreadsheets import Database, numbered
@@ -165,7 +165,7 @@ def test_requests_that_come_during_a_rendering_get_its_page(
 def test_a_list_too_long_for_the_cache_is_streamed(database: str) -> None:
     """Its page is complete, in order and without ETag, and the next one shows a later change."""
     count = PAGE_MAX_RECORDS + 1
-    with Service(database) as service, service.site() as site:
+    with visited(database) as site:
         run_elsewhere(
             database,
             f"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {count})"

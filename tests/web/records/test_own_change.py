@@ -6,7 +6,7 @@ from collections.abc import Callable
 import httpx
 import pytest
 from engines import empty_list, service_on_each_engine  # noqa: F401 - fixtures
-from harness import Form, Page, Service, Site
+from harness import Form, Page, Service, Site, visited
 from spreadsheets import HEADER, Importer, csv, numbered
 from stores import age_history, fill
 from visitor import fields, page_of
@@ -262,7 +262,7 @@ def test_a_change_that_cannot_be_shown_is_not_shown(
 
 def test_without_a_history_the_page_says_what_the_list_says(database: str) -> None:
     """With HISTORY_DAYS=0 a redirect names no change. The next form names the record, as long as it is stored."""
-    with Service(database, {"HISTORY_DAYS": "0"}) as service, service.site() as site:
+    with visited(database, {"HISTORY_DAYS": "0"}) as site:
         form = f"/mahasiswa/add{PLACE}"
         answer = site.post(form, fields(SITI))
         assert answer.headers["location"] == f"/{PLACE}#m-5500000001"

@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 from attack import LOG_LINE, assert_log_is_sound
 from form_answers import assert_page
-from harness import Page, Service
+from harness import Service, visited
 from processes import until
 from selectolax.lexbor import LexborHTMLParser
 from sockets import FORM, HOST
+from visitor import page_of
 
 LogLine = tuple[str, str, str, str | None, int]
 """The level, method, path, nim and status in a line of the log. Each line also has the duration."""
@@ -21,7 +22,7 @@ SECRETS = ("Rahasia Namanya", "Jalan Rahasia 7", "caritahu")
 
 def test_sehat_says_whether_the_store_can_be_read(tmp_path: Path) -> None:
     """It is an uncached page with the version. Once the file was moved, it is 503, also if the file comes back."""
-    with Service(tmp_path / "a.db") as service, service.site() as site:
+    with visited(tmp_path / "a.db") as site:
         healthy = site.get("/sehat")
         (tmp_path / "a.db").rename(tmp_path / "away")
         answers = [healthy, site.get("/sehat")]
@@ -30,7 +31,7 @@ def test_sehat_says_whether_the_store_can_be_read(tmp_path: Path) -> None:
         assert [answer.status_code for answer in answers] == [200, 503, 503]
         for answer in answers:
             assert f"versi {version('mahasiswa')}" in assert_page(answer, site).texts("footer")[0]
-    assert Page(healthy.text, service.url).headings == ["Sehat"]
+    assert page_of(healthy).headings == ["Sehat"]
     assert healthy.headers["cache-control"] == "no-cache, private"
     assert healthy.headers["x-robots-tag"] == "noindex"
 
@@ -116,11 +117,8 @@ def test_an_answer_has_the_number_and_the_log_the_address_of_its_request(tmp_pat
                 answers.append(site.client.post("/mahasiswa/add", data=form, headers=headers))
         numbers = [answer.headers["x-request-id"] for answer in answers]
         for answer, number in zip(answers[1:], numbers[1:], strict=True):
-            assert (
-                Page(answer.text, service.url)
-                .texts("footer")[0]
-                .endswith(f"Nomor permintaan: {number}")
-            )
+            footer = page_of(answer, 409).texts("footer")[0]
+            assert footer.endswith(f"Nomor permintaan: {number}")
         assert "x-request-id" not in site.get("/").headers
         until(lambda: len(service.stderr().splitlines()) >= len(answers))
         logged = [

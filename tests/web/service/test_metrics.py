@@ -12,7 +12,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from harness import Service, Site, free_port
+from harness import Service, Site, free_port, visited
 from processes import run, started, until
 from spreadsheets import Database
 
@@ -174,7 +174,7 @@ def test_sizes_the_age_of_the_newest_backup_and_the_state_of_the_database_are_ga
         assert samples(site)["database_up"] == 0
     (tmp_path / "no folder").touch()
     failing = {"METRICS": "1", "BACKUP_DIR": f"{tmp_path}/no folder"}
-    with Service(tmp_path / "b.db", failing) as service, service.site() as site:
+    with visited(tmp_path / "b.db", failing) as site:
         until(lambda: samples(site).get("backup_failures_total") == 1)
         assert "backup_last_success_timestamp_seconds" not in samples(site)
 
