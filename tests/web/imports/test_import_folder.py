@@ -7,7 +7,7 @@ import re
 import sys
 import zipfile
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,9 +15,7 @@ import httpx
 import openpyxl  # type: ignore[import-untyped]
 import pytest
 from processes import cannot
-from selectolax.lexbor import LexborNode
-from spreadsheets import HEADER, SAVE, Importer, Record, by_openpyxl, csv
-from visitor import Page
+from spreadsheets import HEADER, SAVE, Importer, Preview, Record, by_openpyxl, csv, repaired
 
 FOLDER = Path(
     os.environ.get("SCHOOL_FILES")
@@ -45,56 +43,24 @@ class Tried(NamedTuple):
 
 def try_file(importer: Importer, answer: httpx.Response, want: Sequence[Sequence[Any]]) -> Tried:
     """Press the first button that saves; then each repair; then answer the other questions with ticks."""
-    outcomes = []
-    page = Page(answer.text, SAVE)
+    outcomes: list[str] = []
+    page = Preview(answer.text, SAVE)
     says = " ".join(" ".join(page.texts("main .alert, main .question")[:1]).split())
-    ticks = False
-    repair: LexborNode | None = None
-    for _ in range(MOST_PRESSES):
-        form = preview_form(page)
-        saves = form and form.css_first("button[name=ada]", strict=False)
+    while len(outcomes) < MOST_PRESSES and answer.status_code != 302:
+        repairs = page.values(REPAIR)
         # Without a row that can be saved, the first button is that of a question.
-        repair = repair or (None if saves else form and form.css_first(REPAIR, strict=False))
-        button = repair or saves
-        if not form or not button:
+        if repairs and (outcomes or not page.buttons):
+            fields = repaired(page, perbaiki=repairs[0], periksa=[])
+        elif page.buttons:
+            fields = [*repaired(page, periksa=[]), page.buttons[0][1:]]
+            fields += [("benar[]", tick) for tick in page.answers if outcomes]
+        else:
             break
-        answer = press(importer, form, button, ticks=ticks)
+        answer = importer.site.post(SAVE, fields)
         outcomes.append(outcome(importer.records(), want))
-        page = Page(answer.text, SAVE)
-        form = preview_form(page)
-        repair = form and form.css_first(REPAIR, strict=False)
-        ticks = not repair
-        if answer.status_code == 302:
-            break
+        page = Preview(answer.text, SAVE)
     outcomes = outcomes or [outcome(importer.records(), want)]
     return Tried(outcomes[0], outcomes[-1], len(outcomes), says, importer.records())
-
-
-def preview_form(page: Page) -> LexborNode | None:
-    forms = [node for node in page.tree.css("main form") if node.css("input[name=data]")]
-    return forms[0] if forms else None
-
-
-def press(
-    importer: Importer, form: LexborNode, button: LexborNode, *, ticks: bool
-) -> httpx.Response:
-    """Send a form as a browser does. With `ticks` each question is answered with its tick first."""
-    fields = [*fields_of(form, ticks=ticks)]
-    name, value = (str(button.attributes.get(key) or "") for key in ("name", "value"))
-    return importer.site.post(SAVE, [*fields, (name, value)])
-
-
-def fields_of(form: LexborNode, *, ticks: bool) -> Iterator[tuple[str, str]]:
-    for node in form.css("input[name], select[name]"):
-        of = node.attributes
-        name, kind = str(of["name"]), of.get("type")
-        if node.tag == "select":
-            options = node.css("option[selected]") or node.css("option")[:1]
-            yield from ((name, str(option.attributes.get("value") or "")) for option in options)
-        elif kind != "checkbox":
-            yield name, of.get("value") or ""
-        elif "checked" in of or (ticks and name == "benar[]"):
-            yield name, of.get("value") or "on"
 
 
 def outcome(stored: Sequence[Record], want: Sequence[Sequence[Any]]) -> str:
