@@ -72,9 +72,13 @@ def add_many(site: Site, count: int) -> None:
 def choose(window: Window, text: str) -> None:
     """Choose a CSV file in the form for spreadsheets and press the button that shows its preview."""
     window.open("/mahasiswa/impor")
-    file: FilePayload = {"name": "daftar.csv", "mimeType": "text/csv", "buffer": text.encode()}
-    window.page.locator("input[type=file]").set_input_files([file])
+    attach(window, text)
     press(window, "Pratinjau")
+
+
+def attach(window: Window, text: str, name: str = "daftar.csv") -> None:
+    file: FilePayload = {"name": name, "mimeType": "text/csv", "buffer": text.encode()}
+    window.page.locator("input[type=file]").set_input_files([file])
 
 
 def table(*records: tuple[str, str, str]) -> str:

@@ -160,7 +160,7 @@ async def test_a_snapshot_is_of_one_moment_and_never_older_than_its_version(
     """While another store adds: its newest item is about its last record, and the same version has the same records."""
 
     async def write(store: Store) -> None:
-        for number in range(300):
+        for number in range(150):
             await store.add(f"{number:03}", "Siti", "Solo")
 
     async with opened(url) as first, opened(url) as second:

@@ -31,11 +31,11 @@ LATENESS_SECONDS = 5.0  # how much later a busy machine may be
 def test_nothing_is_lost_and_no_page_is_stale_when_connections_are_ended(
     server: Server, url: PostgresURL
 ) -> None:
-    """Two services share a database. An administrator ends every session 20 times, and no read is lost."""
+    """Two services share a database. An administrator ends every session ten times, and no read is lost."""
     with Service(url.address) as first, Service(url.address) as second:
         ledger = Ledger([first.url, second.url], pause_seconds=0)
         with ledger.running():
-            for _ in range(20):
+            for _ in range(10):
                 server.execute(
                     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()"
                 )

@@ -136,7 +136,7 @@ async def test_of_two_who_write_the_same_records_one_is_told_that_they_changed(
 ) -> None:
     """They do not deadlock if their orders differ; repeating the successful write is no error."""
     async with opened(url) as second:
-        for number in range(20):
+        for number in range(8):
             old: list[Mahasiswa | None] = [None] * 6
             for names in (("Siti", "Ani"), ("Budi", "Ina")):
                 wanted = [

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 from browser import OpenWindow, Window
-from every_page import PAGES
+from every_page import PAGES, attach
 from harness import Service, Site
-from playwright.sync_api import FilePayload, FloatRect, expect
+from playwright.sync_api import FloatRect, expect
 from processes import until
 from spreadsheets import students
 
@@ -98,12 +98,7 @@ class Reader:
         return Path(download.value.path()).read_bytes()
 
     def preview(self, text: str) -> None:
-        file: FilePayload = {
-            "name": "mahasiswa.csv",
-            "mimeType": "text/csv",
-            "buffer": text.encode(),
-        }
-        self.page.locator("input[type=file]").set_input_files([file])
+        attach(self.window, text, "mahasiswa.csv")
         self.click("Lihat pratinjau")
 
     def sees(self, *nims: str) -> None:
