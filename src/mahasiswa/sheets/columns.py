@@ -362,10 +362,14 @@ def _of_field(field: Field, named: Sequence[Heading], texts: Texts) -> tuple[lis
     if left_out:
         return columns, _two_columns(field, begin, left_out[0])
     are_together = columns == [*range(begin, begin + len(columns))]
-    ranks = [heading.rank for heading in named if heading.kind == "part"]
-    is_whole_name = field == "nama" and len(parts) > 1 and ranks == sorted(ranks)
-    is_sure = are_together and (whole or is_whole_name)
+    is_sure = are_together and (whole or _is_whole_name(named))
     return columns, "" if is_sure else _unsure(field, begin)
+
+
+def _is_whole_name(named: Sequence[Heading]) -> bool:
+    """Whether headings name the parts of a name, from the first name to the last one."""
+    ranks = [heading.rank for heading in named if heading.field == "nama"]
+    return len(ranks) > 1 and ranks == sorted(ranks)
 
 
 def _two_columns(field: Field, *columns: int) -> str:
@@ -475,20 +479,21 @@ def _selected(
         nim = _joined(row, nims, "", labels)
         nama = _joined(row, nama_columns, " ", labels)
         alamat = _joined(row, [*alamat_columns, *others], ", ", labels)
-        if nim is not None and not (nama or alamat):
-            # The word may stand in another column, such as that of the row numbers.
-            nim = next(filter(is_total, map(cell_text, row)), nim)
+        if not (nama or alamat):
+            nim = _from_other_column(row, nim)
         cells = (nim, nama, alamat)
-        if is_blank(cells) and not notice:
-            cells = (_rest_of_address(row), None, None)
         if notice or not is_blank(cells):
             yield number, (*cells, notice) if notice else cells
 
 
-def _rest_of_address(row: Sequence[Cell]) -> str | None:
-    """The text of a row, if it is part of an address in a column that is not read: below a student it goes on with the row above."""
+def _from_other_column(row: Sequence[Cell], nim: Cell) -> Cell:
+    """The word of a total, or the rest of the address above, which may stand in a column that is not read; or the NIM."""
     texts = list(filter(None, map(cell_text, row)))
-    return texts[0] if len(texts) == 1 and is_labelled(texts[0].lstrip()) else None
+    totals = list(filter(is_total, texts))
+    if totals and nim is not None:
+        return totals[0]
+    is_rest = len(texts) == 1 and is_labelled(texts[0].lstrip())
+    return texts[0] if is_rest else nim
 
 
 def _about_more_cells(
