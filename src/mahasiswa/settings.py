@@ -5,10 +5,10 @@ import ipaddress
 import re
 import socket
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from configparser import ConfigParser
 from difflib import SequenceMatcher
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
 
@@ -24,7 +24,7 @@ UNIX = "unix:"
 SOCKET_FORM = "unix:/run/mahasiswa/socket"
 SOCKET_PATH_MAX_BYTES = 103  # by the kernel: 107 of Linux, 103 of macOS
 
-T = TypeVar("T")
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
 class SettingError(ValueError):
@@ -89,92 +89,63 @@ def _check_postgres(text: str) -> None:
         raise ValueError("postgresql://… with a number after the colon of a host")
 
 
-def _parsed(parse: Callable[[str], T | None], explanation: str) -> Callable[[str], T]:
-    def parsed(text: str) -> T:
-        with suppress(KeyError, ValueError, OSError):  # OSError: a folder of the time zone database
-            if (value := parse(text)) is not None:
-                return value
-        raise ValueError(explanation)
-
-    return parsed
-
-
-def _number(low: int, high: int) -> Callable[[str], int]:
-    def parse(text: str) -> int | None:
+def _number(low: int, high: int, default: str, explanation: str) -> Any:  # noqa: ANN401 - as _setting()
+    def parse(text: str) -> int:
         number = whole_number(text)
-        return number if number in range(low, high + 1) else None
+        if number is None or not low <= number <= high:
+            raise ValueError
+        return number
 
-    return _parsed(parse, f"a whole number from {low} to {high}")
-
-
-def _text(pattern: str, explanation: str) -> Callable[[str], str]:
-    return _parsed(lambda text: text if re.fullmatch(pattern, text) else None, explanation)
+    return _setting(parse, default, explanation, f"a whole number from {low} to {high}")
 
 
-def _web_address(text: str) -> str | None:
-    """An http(s) address that may be put into a header. Any other text is None or raises ValueError."""
-    pattern = r"https?://[A-Za-z0-9.\-\[\]:]+(/[A-Za-z0-9.\-_~/@+%=]*(\?[A-Za-z0-9.\-_~/@+%=&]*)?)?"
+def _matching(pattern: str) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        if not re.fullmatch(pattern, text):
+            raise ValueError
+        return text
+
+    return parse
+
+
+WEB_ADDRESS = r"https?://[A-Za-z0-9.\-\[\]:]+(/[A-Za-z0-9.\-_~/@+%=]*(\?[A-Za-z0-9.\-_~/@+%=&]*)?)?"
+
+
+def _web_address(text: str) -> str:
+    """An http(s) address that may be put into a header; raise ValueError."""
     parts = urlsplit(text)
-    return text if re.fullmatch(pattern, text) and parts.hostname and parts.port != 0 else None
+    if not re.fullmatch(WEB_ADDRESS, text) or not parts.hostname or parts.port == 0:
+        raise ValueError
+    return text
 
 
-def _plain_address(text: str) -> str | None:
-    path = urlsplit(text).path.rstrip("/")
-    is_plain = (
-        "%" not in path
-        and "?" not in text
-        and not {"", ".", ".."}.intersection(path.split("/")[1:])
-    )
-    return text.rstrip("/") if is_plain and _web_address(text) else None
+def _base_url(text: str) -> str:
+    path = urlsplit(_web_address(text)).path.rstrip("/")
+    if "%" in path or "?" in text or {"", ".", ".."}.intersection(path.split("/")[1:]):
+        raise ValueError
+    return text.rstrip("/")
 
 
-_cdn_url = _parsed(_web_address, "the http(s) address of a style sheet")
-_base_url = _parsed(
-    _plain_address,
-    "the address people open, such as http://localhost:3000 or https://kampus.example/mahasiswa-ti",
-)
-_integrity = _text(
-    r"(sha(256|384|512)-[A-Za-z0-9+/]+={0,2})?", "a hash such as sha384-…, or nothing"
-)
-_log_level = _text("(?i)debug|info|warning|error", "debug, info, warning or error")
 # The history would hold the passwords that these headers carry.
-_WITHOUT_PASSWORDS = "(?i)(?!(?:authorization|cookie|proxy-authorization)$)[a-z0-9-]*"
-_header_name = _text(
-    _WITHOUT_PASSWORDS, "the name of a header without passwords, such as X-Remote-User, or nothing"
-)
+WITHOUT_PASSWORDS = "(?i)(?!(?:authorization|cookie|proxy-authorization)$)[a-z0-9-]*"
+
+EVERY_ADDRESS = "::" if socket.has_dualstack_ipv6() else "0.0.0.0"  # noqa: S104
 
 
-_WORDS = {
-    "1": True,
-    "true": True,
-    "on": True,
-    "yes": True,
-    "0": False,
-    "false": False,
-    "off": False,
-    "no": False,
-}
-_EVERY_ADDRESS = "::" if socket.has_dualstack_ipv6() else "0.0.0.0"  # noqa: S104
-_switch = _parsed(lambda text: _WORDS[text.lower()], "1 or 0")
+def _switch(text: str) -> bool:
+    return ConfigParser.BOOLEAN_STATES[text.lower()]
 
 
-def _listen_address(text: str) -> str | None:
+def _host(text: str) -> str:
     if text.startswith(f"{UNIX}/"):
-        return text if len(text.removeprefix(UNIX).encode()) <= SOCKET_PATH_MAX_BYTES else None
+        if len(text.removeprefix(UNIX).encode()) > SOCKET_PATH_MAX_BYTES:
+            raise ValueError
+        return text
     return str(ipaddress.ip_address("127.0.0.1" if text == "localhost" else text))
 
 
-_host = _parsed(
-    _listen_address,
-    f"an IP address to listen on, such as 127.0.0.1, 0.0.0.0 or ::, or a socket as {SOCKET_FORM}",
-)
-_timezone = _parsed(
-    ZoneInfo, "the name of a time zone, such as Asia/Jakarta, Asia/Makassar or Asia/Jayapura"
-)
-_networks = _parsed(
-    lambda text: tuple(ipaddress.ip_network(part.strip()) for part in text.split(",")),
-    "IP addresses or networks with commas between them, such as 127.0.0.1,10.0.0.0/8",
-)
+def _networks(text: str) -> tuple[Network, ...]:
+    return tuple(ipaddress.ip_network(part.strip()) for part in text.split(","))
 
 
 def _folder(text: str) -> Path | None:
@@ -200,8 +171,11 @@ def _is_slip(name: str, setting: str) -> bool:
     return is_one_letter_off or is_beginning or sorted(written) == sorted(meant)
 
 
-def _setting(parse: Callable[[str], Any], default: str, explanation: str) -> Any:  # noqa: ANN401 - as field()
-    return dataclasses.field(metadata={"parse": parse, "default": default, "help": explanation})
+def _setting(parse: Callable[[str], Any], default: str, explanation: str, allowed: str = "") -> Any:  # noqa: ANN401 - as field()
+    """A setting, which `parse` reads. If it raises an error, `allowed` or else the text of the error says what is allowed."""
+    return dataclasses.field(
+        metadata={"parse": parse, "default": default, "help": explanation, "allowed": allowed}
+    )
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -209,9 +183,12 @@ class Settings:
     """All settings. A field's name in capitals is its environment variable."""
 
     host: str = _setting(
-        _host, _EVERY_ADDRESS, f"IP address to listen on; :: answers IPv4 too; or {SOCKET_FORM}"
+        _host,
+        EVERY_ADDRESS,
+        f"IP address to listen on; :: answers IPv4 too; or {SOCKET_FORM}",
+        f"an IP address to listen on, such as 127.0.0.1, 0.0.0.0 or ::, or a socket as {SOCKET_FORM}",
     )
-    port: int = _setting(_number(1, 65535), "3000", "TCP port to listen on")
+    port: int = _number(1, 65535, "3000", "TCP port to listen on")
     database_url: DatabaseURL = _setting(
         parse_database_url, "sqlite:///mahasiswa.db", f"where the records are: {DATABASE_FORMS}"
     )
@@ -219,45 +196,62 @@ class Settings:
         _base_url,
         "http://localhost:3000",
         "address people open (PORT in it); its path, if any, stands before every link",
+        "the address people open, such as http://localhost:3000 or https://kampus.example/mahasiswa-ti",
     )
     cdn_url: str = _setting(
-        _cdn_url, BOOTSTRAP, "style sheet that the pages load in addition to their own"
+        _web_address,
+        BOOTSTRAP,
+        "style sheet that the pages load in addition to their own",
+        "the http(s) address of a style sheet",
     )
     cdn_integrity: str = _setting(
-        _integrity, BOOTSTRAP_INTEGRITY, "its hash; none if only CDN_URL is set"
+        _matching(r"(sha(256|384|512)-[A-Za-z0-9+/]+={0,2})?"),
+        BOOTSTRAP_INTEGRITY,
+        "its hash; none if only CDN_URL is set",
+        "a hash such as sha384-…, or nothing",
     )
-    workers: int = _setting(_number(1, 64), "1", "processes that answer requests")
+    workers: int = _number(1, 64, "1", "processes that answer requests")
     log_level: str = _setting(
-        _log_level, "info", "debug, info (changes and refusals), warning (refusals) or error"
+        _matching("(?i)debug|info|warning|error"),
+        "info",
+        "debug, info (changes and refusals), warning (refusals) or error",
+        "debug, info, warning or error",
     )
     same_origin_only: bool = _setting(
         _switch,
         "0",
         "1 refuses a form that a browser sends for another site, and a Host other than that of BASE_URL",
+        "1 or 0",
     )
-    history_days: int = _setting(
-        _number(0, 36500),
+    history_days: int = _number(
+        0,
+        36500,
         str(DEFAULT_HISTORY_DAYS),
         "days for which a change can be undone; 0 keeps no history and hides its pages",
     )
     timezone: ZoneInfo = _setting(
-        _timezone, "Asia/Jakarta", "time zone of the moments that the pages show"
+        ZoneInfo,
+        "Asia/Jakarta",
+        "time zone of the moments that the pages show",
+        "the name of a time zone, such as Asia/Jakarta, Asia/Makassar or Asia/Jayapura",
     )
-    metrics: bool = _setting(_switch, "0", "1 shows counters for Prometheus at /metrics")
+    metrics: bool = _setting(_switch, "0", "1 shows counters for Prometheus at /metrics", "1 or 0")
     backup_dir: Path | None = _setting(
         _folder, "", "folder in which the service keeps back-ups of an SQLite file"
     )
-    backup_hours: int = _setting(_number(1, 720), "24", "hours between two of these back-ups")
+    backup_hours: int = _number(1, 720, "24", "hours between two of these back-ups")
 
     user_header: str = _setting(
-        _header_name,
+        _matching(WITHOUT_PASSWORDS),
         "",
         "header in which a proxy names the person, such as X-Remote-User; none that carries a password",
+        "the name of a header without passwords, such as X-Remote-User, or nothing",
     )
-    trusted_proxies: tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...] = _setting(
+    trusted_proxies: tuple[Network, ...] = _setting(
         _networks,
         "127.0.0.1,::1",
         "addresses or networks of the proxies whose USER_HEADER and X-Forwarded-For are believed",
+        "IP addresses or networks with commas between them, such as 127.0.0.1,10.0.0.0/8",
     )
 
     @classmethod
@@ -273,10 +267,11 @@ class Settings:
             text = given.get(variable, field.metadata["default"])
             try:
                 values[field.name] = field.metadata["parse"](text)
-            except ValueError as error:
+            except (KeyError, OSError, ValueError) as error:  # OSError: a folder of time zones
+                allowed = field.metadata["allowed"] or error
                 # A database's address may hold a password, which must not get into a log.
                 shown = "that" if variable == "DATABASE_URL" else repr(text)
-                raise SettingError(f"{variable} must be {error}, not {shown}") from None
+                raise SettingError(f"{variable} must be {allowed}, not {shown}") from None
         return cls(**values)
 
     @classmethod
