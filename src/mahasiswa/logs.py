@@ -154,23 +154,18 @@ def _encoded(text: str) -> bytes:
     return text.encode(errors="backslashreplace")
 
 
-class LineFormatter(logging.Formatter):
-    def format(self, record: logging.LogRecord) -> str:
-        return line(record.levelno, record.created, super().format(record))
-
-
 class LineHandler(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
-        lines.write(self.format(record))
+        lines.write(line(record.levelno, record.created, self.format(record)))
 
 
 def configure_logging(level: str, timezone: tzinfo) -> None:
     """Log to standard error. `level` is one of LOG_LEVEL's values."""
     global _timezone  # noqa: PLW0603 - a process has one log
     _timezone = timezone
-    handler = LineHandler()
-    handler.setFormatter(LineFormatter())
-    logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
+    logging.basicConfig(
+        format="%(message)s", level=logging.WARNING, handlers=[LineHandler()], force=True
+    )
     logging.getLogger("mahasiswa").setLevel(level.upper())
     # uvicorn reports a request that was cut off at shutdown as an error. The middleware logs all other errors.
     logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
