@@ -25,15 +25,15 @@ from mahasiswa.web.helpers import (
     ANSWER,
     END,
     EXPORT,
+    HEAD,
     INPUT,
     KILL,
     ORDER,
     OUTCOME,
     PART,
-    PIECE,
     PIECE_BYTES,
     QUESTION,
-    in_pieces,
+    with_head,
 )
 from mahasiswa.web.pages import Pages
 from mahasiswa.work import SENT_FILES_MAX_BYTES
@@ -132,15 +132,10 @@ class Worker:
     def messages(self, kind: bytes) -> Iterator[bytes]:
         """The messages of this kind until the end of an input or of an answer."""
         while True:
-            message = bytearray()
-            received = kind
-            has_more = True
-            while has_more:
-                received, has_more, length = PIECE.unpack(self._stream.read(PIECE.size))
-                message += self._stream.read(length)
+            received, length = HEAD.unpack(self._stream.read(HEAD.size))
             if received != kind:
                 return
-            yield bytes(message)
+            yield self._stream.read(length)
 
     def ask(self, *question: object) -> Iterator[Any]:
         """The items of all messages of the answer."""
@@ -150,7 +145,7 @@ class Worker:
             yield from json.loads(message)
 
     def send(self, kind: bytes, message: bytes = b"") -> None:
-        self._stream.writelines(in_pieces(kind, message))
+        self._stream.writelines(with_head(kind, message))
 
     def close(self) -> None:
         self._stream.close()

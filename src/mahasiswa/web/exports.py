@@ -19,8 +19,6 @@ from mahasiswa.web.pages import Pages
 from mahasiswa.web.responses import Stream, chunks_of, close_file, unsent_file
 from mahasiswa.web.service import Request
 
-EXPORT_RECORDS = 500  # minimum records that a helper gets at a time, unless there are no more
-
 
 async def export_records(
     request: Request, pages: Pages, records: AsyncGenerator[Sequence[Mahasiswa]]
@@ -54,17 +52,13 @@ async def _workbook(
     request: Request, file: BinaryIO, chunks: AsyncGenerator[Sequence[Mahasiswa]]
 ) -> Outcome:
     """Let a helper write a workbook to the file. If it cannot, the outcome is the page that says so; raise TooBig."""
-    first = list(await anext(chunks, []))  # waits for a slot, so no helper is started before
+    # This waits for a slot, so no helper is started before.
+    first: Sequence[Mahasiswa] = await anext(chunks, [])
 
     async def next_records(*_: object) -> Iterator[bytes]:
-        found = first.copy()
-        first.clear()
-        while len(found) < EXPORT_RECORDS:
-            chunk: Sequence[Mahasiswa] = await anext(chunks, [])
-            if not chunk:
-                break
-            found += chunk
-        return in_messages(found)
+        nonlocal first
+        found, first = first, []
+        return in_messages(found or await anext(chunks, []))
 
     # XlsxWriter's files stay if the helper is killed, and if this worker is, until a later export.
     private = unfinished(Path(tempfile.gettempdir()))

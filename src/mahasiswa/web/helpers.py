@@ -8,7 +8,7 @@ worker has closed their socket, and the kernel kills it when the worker is kille
 The next task then starts another parent.
 
 A conversation is a task with its input, then questions of the helper and answers of the worker, then the outcome. A
-message comes in pieces of at most PIECE_BYTES, each with a head: its kind, whether more of it follows, and its length.
+message has a head: its kind and its length.
 """
 
 import asyncio
@@ -40,12 +40,12 @@ from mahasiswa.web.request import BareRequest
 from mahasiswa.web.responses import takes_gzip
 from mahasiswa.work import groups
 
-PIECE_BYTES = 64 * 1024
+PIECE_BYTES = 64 * 1024  # of a body or of a page that one message holds
 PIECE_CHARACTERS = 16 * 1024  # of the texts of several records that one message holds
-MESSAGE_MAX_BYTES = 1 << 20
+MESSAGE_MAX_BYTES = 1 << 20  # from a helper
 END_SECONDS = 5.0  # until a helper that was killed has ended
 
-PIECE = struct.Struct("!c?I")
+HEAD = struct.Struct("!cI")
 INPUT = b"I"
 ANSWER = b"A"
 END = b"."
@@ -75,21 +75,16 @@ log = logging.getLogger(__name__)
 
 
 class Outcome(NamedTuple):
-    """What a task has led to: the pieces of a complete answer, rows of texts for the handler, or a file that it has written."""
+    """What a task has led to: a complete answer, rows of texts for the handler (`in_messages`), or a file that it has written."""
 
     kind: Literal["page", "rows", "file"]
     status: int = 200
     headers: Sequence[tuple[str, str]] = ()
-    pieces: Sequence[bytes] = ()
-    rows: Sequence[Sequence[Any]] = ()
-    rows_bytes: int = 0
+    parts: Sequence[bytes] = ()
 
     def page(self) -> Response:
         """The answer. It has no media type, so it is not compressed again."""
-        response = Response(b"".join(self.pieces), self.status)
-        headers = [(name.encode(), value.encode()) for name, value in self.headers]
-        response.raw_headers = headers
-        return response
+        return Response(b"".join(self.parts), self.status, dict(self.headers))
 
 
 class Helpers:
@@ -211,40 +206,26 @@ class _Conversation(NamedTuple):
             kind, message = await self._receive()
         head = json.loads(message)
         _raise_failure(head)
-
-        pieces: list[bytes] = []
-        rows: list[Sequence[Any]] = []
-        rows_bytes = 0
+        parts: list[bytes] = []
         while (received := await self._receive())[0] == PART:
-            if head["kind"] == "page":
-                pieces.append(received[1])
-            else:
-                rows += json.loads(received[1])
-                rows_bytes += len(received[1])
-        return Outcome(**head, pieces=pieces, rows=rows, rows_bytes=rows_bytes)
+            parts.append(received[1])
+        return Outcome(**head, parts=parts)
 
     async def _send(self, kind: bytes, messages: Iterable[bytes]) -> None:
         for message in messages:
-            for piece in in_pieces(kind, message):
-                self.writer.write(piece)
-                async with asyncio.timeout(self.silent_seconds):
-                    await self.writer.drain()
+            self.writer.writelines(with_head(kind, message))
+            async with asyncio.timeout(self.silent_seconds):
+                await self.writer.drain()
             # A helper that reads fast never lets `drain` wait, and others must be answered meanwhile.
             await asyncio.sleep(0)
-        self.writer.writelines(in_pieces(END, b""))
+        self.writer.writelines(with_head(END))
 
     async def _receive(self) -> tuple[bytes, bytes]:
-        kind = b""
-        message = bytearray()
-        has_more = True
-        while has_more:
-            async with asyncio.timeout(self.silent_seconds):
-                head = await self.reader.readexactly(PIECE.size)
-                kind, has_more, length = PIECE.unpack(head)
-                message += await self.reader.readexactly(min(length, PIECE_BYTES))
-            if len(message) > MESSAGE_MAX_BYTES:
+        async with asyncio.timeout(self.silent_seconds):
+            kind, length = HEAD.unpack(await self.reader.readexactly(HEAD.size))
+            if length > MESSAGE_MAX_BYTES:
                 raise ConnectionError
-        return kind, bytes(message)
+            return kind, await self.reader.readexactly(length)
 
 
 def _raise_failure(head: Mapping[str, Any]) -> None:
@@ -271,13 +252,9 @@ def helper_task(request: BareRequest, name: str, **head: object) -> Mapping[str,
     }
 
 
-def in_pieces(kind: bytes, message: bytes) -> Iterator[bytes]:
-    """A message in pieces, each with its head."""
-    starts = range(0, len(message) or 1, PIECE_BYTES)
-    for at in starts:
-        piece = message[at : at + PIECE_BYTES]
-        has_more = at != starts[-1]
-        yield PIECE.pack(kind, has_more, len(piece)) + piece
+def with_head(kind: bytes, message: bytes = b"") -> Sequence[bytes]:
+    """A message after its head."""
+    return HEAD.pack(kind, len(message)), message
 
 
 def in_messages(rows: Iterable[Sequence[str | None]]) -> Iterator[bytes]:

@@ -56,7 +56,7 @@ async def confirm(request: Request, store: Store, pages: Pages) -> Response:
         if outcome.kind == "page":
             return outcome.page()
         try:
-            change = await _write_all(store, outcome.rows)
+            change = await _write_all(store, outcome.parts)
         except Changed:  # a record has changed since it was read, so nothing is written
             return (await talk(has_changed=True)).page()
     return pages.shown(change)
@@ -84,28 +84,30 @@ async def export_selected(request: Request, store: Store, pages: Pages) -> Respo
         outcome = await request.while_connected(_converse(request, store, "selected", body))
     if outcome.kind == "page":
         return outcome.page()
-    nims = [nim for (nim,) in outcome.rows]
     # Each read has a slot of its own, so these slots are those of the helpers and threads that write.
     async with request.limits.slots.slot(EXPORT):
-        records = _selected(store.reader(IMPORT), nims)
+        records = _selected(store.reader(IMPORT), outcome.parts)
         return await request.while_connected(export_records(request, pages, records))
 
 
-async def _selected(reader: Reader, nims: Sequence[str]) -> AsyncGenerator[Sequence[Mahasiswa]]:
-    """The records with these nims, without those that were removed since."""
-    for asked in slices(nims, CHUNK_RECORDS):
-        stored = await reader.find(asked)
-        if found := [stored[nim] for nim in asked if nim in stored]:
-            yield found
+async def _selected(reader: Reader, parts: Sequence[bytes]) -> AsyncGenerator[Sequence[Mahasiswa]]:
+    """The records with the nims in these parts, without those that were removed since."""
+    for part in parts:
+        nims = [nim for (nim,) in json.loads(part)]
+        for asked in slices(nims, CHUNK_RECORDS):
+            stored = await reader.find(asked)
+            if found := [stored[nim] for nim in asked if nim in stored]:
+                yield found
 
 
-async def _write_all(store: Store, rows: Sequence[Sequence[str]]) -> ItemKey | None:
+async def _write_all(store: Store, parts: Sequence[bytes]) -> ItemKey | None:
     """Write the records of an import, each with the digest that it expects, or remove records: their rows have a NIM only."""
     removals: list[str] = []
     writes: list[Write] = []
-    for few in slices(rows, CHUNK_RECORDS):
-        removals += [row[0] for row in few if len(row) == 1]
-        writes += [Write(Mahasiswa(*row[:3]), row[3]) for row in few if len(row) > 1]
+    for part in parts:
+        rows = json.loads(part)
+        removals += [row[0] for row in rows if len(row) == 1]
+        writes += [Write(Mahasiswa(*row[:3]), row[3]) for row in rows if len(row) > 1]
         # Others are answered between the steps.
         await asyncio.sleep(0)
     return await store.write_all("delete" if removals else "import", writes, removals)
@@ -141,7 +143,8 @@ async def _converse(
         outcome = await request.service.helpers.converse(
             helper_task(request, task, **head), given, answer
         )
-    request.count_answer(outcome.rows_bytes)
+    if outcome.kind == "rows":
+        request.count_answer(sum(map(len, outcome.parts)))
     return outcome
 
 
