@@ -4,15 +4,14 @@ import time
 from contextlib import suppress
 from datetime import date
 from functools import partial
-from itertools import chain
 
 from starlette.types import Scope
 
 from mahasiswa.shared_task import SharedTask
 from mahasiswa.store import Store, Version
-from mahasiswa.store.history_items import Batch, Entry
+from mahasiswa.store.history_items import Item
 from mahasiswa.web.list_html import INLINE_MAX_BYTES, INLINE_MAX_ROWS, format_bodies
-from mahasiswa.web.page_renderer import joined
+from mahasiswa.web.page_renderer import with_rows
 from mahasiswa.web.pages import Pages
 from mahasiswa.web.request import PageTooLong
 from mahasiswa.web.responses import CachedPage, FixedResponse
@@ -34,8 +33,7 @@ class ListCache:
         self._store = store
         self._slots = slots
         self._pages = pages
-        self._version: Version | None = None
-        self._today = date.min
+        self._kept_of: tuple[Version | None, date] = (None, date.min)
         self._rendered = time.monotonic()
         self._page: CachedPage | None = None
         self._rendering = SharedTask(self._render)
@@ -46,8 +44,8 @@ class ListCache:
 
     def respond_now(self, scope: Scope) -> FixedResponse | None:
         """The answer to GET or HEAD of exactly the list; None if the page is not kept, or not current."""
-        version = self._store.version_now()
-        return self._page.respond(scope) if self._page and self._is_current(version) else None
+        is_current = self._is_current(self._store.version_now())
+        return self._page.respond(scope) if self._page and is_current else None
 
     async def respond(self, scope: Scope) -> FixedResponse | None:
         """The same, after the page was rendered if it was not current; None if the list is too long to keep."""
@@ -62,8 +60,6 @@ class ListCache:
         if self._is_current(version):
             return self._page
         snapshot = await self._store.snapshot(PAGE_MAX_RECORDS)
-        if snapshot.version is None:
-            return None
         page = None
         today = self._pages.today()
         if snapshot.packed is not None:
@@ -76,18 +72,15 @@ class ListCache:
                 )
                 page = render() if is_short else await self._slots.run(LIST, render)
         # The page is kept under the version of its records, which may be later than the version that was asked for.
-        self._version = snapshot.version
-        self._today = today
+        self._kept_of = snapshot.version, today
         self._page = page
         self._rendered = time.monotonic()
         return page
 
     def _is_current(self, version: Version | None) -> bool:
-        return (
-            version is not None and version == self._version and self._today == self._pages.today()
-        )
+        return version is not None and self._kept_of == (version, self._pages.today())
 
-    def _rendered_page(self, packed: bytes, total: int, last: Entry | Batch | None) -> CachedPage:
-        before, after = self._pages.list_frame(total, last)
-        body = joined(chain([before], format_bodies(self._pages.row, packed, 1), [after]))
+    def _rendered_page(self, packed: bytes, total: int, last: Item | None) -> CachedPage:
+        frame = self._pages.list_frame(total, last)
+        body = with_rows(frame, format_bodies(self._pages.row, packed, 1))
         return CachedPage(body, self._pages.headers)

@@ -8,7 +8,7 @@ from markupsafe import Markup, escape
 
 from mahasiswa import wording
 from mahasiswa.record import SHOWN_MAX_CHARACTERS, Mahasiswa
-from mahasiswa.store.history_items import Batch, Entry
+from mahasiswa.store.history_items import Batch, Entry, Item
 from mahasiswa.web.list_query import Printout
 from mahasiswa.work import groups, slices
 
@@ -111,12 +111,12 @@ def _row(html: str) -> RowFormat:
     return [piece.encode() for piece in place.split(html)]
 
 
-def size_of(records: Sequence[tuple[str, str, str]]) -> int:
+def size_of(records: Sequence[Mahasiswa]) -> int:
     """The number of characters in these records."""
     return sum(map(len, chain.from_iterable(records)))
 
 
-def is_short(records: Sequence[tuple[str, str, str]]) -> bool:
+def is_short(records: Sequence[Mahasiswa]) -> bool:
     """Whether the event loop may format these records. A character has up to four bytes."""
     return size_of(records) <= INLINE_MAX_BYTES and len(packed(records)) <= INLINE_MAX_BYTES
 
@@ -216,14 +216,14 @@ def _is_of(characters: bytes, texts: bytes) -> bool:
     return not texts.translate(None, characters + NUL)
 
 
-def verb(item: Entry | Batch) -> str:
+def verb(item: Item) -> str:
     """The label of a change, such as "Diubah"."""
     if isinstance(item, Batch) and item.kind == "undo" and item.only and item.only.before is None:
         return wording.RESTORED
     return wording.CHANGES[item.kind][0]
 
 
-def undo_name(item: Entry | Batch) -> str:
+def undo_name(item: Item) -> str:
     """The text of the button that takes a change back."""
     name = wording.CHANGES[item.kind][1]
     if isinstance(item, Entry) or item.kind == "nim":
@@ -232,7 +232,7 @@ def undo_name(item: Entry | Batch) -> str:
     return text.format(name=name, rows=wording.number(item.left))
 
 
-def latest_change(item: Entry | Batch, when: Markup, history_url: str, *, is_own: bool) -> Markup:
+def latest_change(item: Item, when: Markup, history_url: str, *, is_own: bool) -> Markup:
     """The line for the person's own change, or for the latest one.
 
     `when` is its moment as an element; without `history_url` the line has no link.
@@ -243,7 +243,7 @@ def latest_change(item: Entry | Batch, when: Markup, history_url: str, *, is_own
     return Markup(line)  # noqa: S704 - its texts are escaped
 
 
-def _sentence(item: Entry | Batch) -> str:
+def _sentence(item: Item) -> str:
     """What a change has done, as HTML."""
     done = wording.LATEST_LINES.get(item.kind) or f"{{who}} {verb(item).lower()}"
     values = {}

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
 from functools import cache, partial
 from io import BytesIO
@@ -26,7 +26,8 @@ from mahasiswa.web.list_query import (
     is_list_query,
     query_of,
 )
-from mahasiswa.web.pages import Frame, Pages
+from mahasiswa.web.page_renderer import Frame
+from mahasiswa.web.pages import Pages
 from mahasiswa.web.responses import Stream, chunks_of, close_file, rendered_in_thread, unsent_file
 from mahasiswa.web.service import Request
 from mahasiswa.work import EXPORT, LIST, PAGE, SEARCH, Busy
@@ -48,10 +49,8 @@ async def index(request: Request, store: Store, pages: Pages) -> Response:
         return page
     reader = store.reader(LIST)
     found = await reader.search(Query(), 0, 0)
-    records = await reader.after(None, STREAM_ROWS)
-    # Another client may have added the first record, or deleted the last one, since the count.
-    frame = pages.list_frame(max(found.total, len(records)) if records else 0, found.last)
-    return Stream(request, _stream(request, reader, pages, records, frame), pages.headers)
+    frame = pages.list_frame(found.total, found.last)
+    return Stream(request, _stream(request, reader, pages, frame), pages.headers)
 
 
 async def print_list(request: Request, store: Store, pages: Pages) -> Response:
@@ -150,22 +149,21 @@ def _write_rows(
 
 
 async def _stream(
-    request: Request, reader: Reader, pages: Pages, records: Sequence[Mahasiswa], frame: Frame
+    request: Request, reader: Reader, pages: Pages, frame: Frame
 ) -> AsyncIterator[bytes]:
     """The page in chunks with one read each, so no transaction waits for a slow client."""
     before, after = frame
     yield before
     first = 1
-    while records:
+    last: str | None = None
+    while records := await reader.after(last, STREAM_ROWS):
         render = partial(
             b"".join, list_html.format_bodies(pages.row, list_html.packed(records), first)
         )
-        # Hold no records while the client takes the page.
         first += len(records)
         last = records[-1].nim
-        records = ()
+        del records  # none while the client takes the page
         yield await request.limits.slots.run(LIST, render)
-        records = await reader.after(last, STREAM_ROWS)
     yield after
 
 

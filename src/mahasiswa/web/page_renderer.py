@@ -7,7 +7,8 @@ import re
 from collections.abc import Iterable, Mapping
 from functools import partial
 from importlib import metadata, resources
-from typing import Self
+from itertools import chain
+from typing import Self, TypeAlias
 from urllib.parse import quote, urlsplit
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -19,7 +20,7 @@ from mahasiswa.record import INVISIBLE, NIM_MAX_CHARACTERS, SHOWN_MAX_CHARACTERS
 from mahasiswa.settings import Settings
 from mahasiswa.sheets import public as sheets
 from mahasiswa.store.folding import ODD_SPACES
-from mahasiswa.store.history_items import Batch, Entry
+from mahasiswa.store.history_items import Batch, Item
 from mahasiswa.web.list_html import (
     CONFIRM_NAMED,
     HANDLERS,
@@ -46,6 +47,8 @@ from mahasiswa.work import PAGE_MAX_BYTES
 DAYS_WITHOUT_YEAR = 330
 """Maximum HISTORY_DAYS for which a moment is unique without its year. A moment is never shown as "today", because the
 list page may be kept for days."""
+
+Frame: TypeAlias = tuple[bytes, bytes]  # a page before and after its rows
 
 number_mark = Markup(NUMBER_MARK.decode())  # noqa: S704 - our own mark
 
@@ -172,7 +175,7 @@ class PageRenderer:
         sentence = text or explanation.format(limit=wording.size(limit))
         return self.page("error.html", status, headers, heading=heading, text=sentence)
 
-    def when(self, item: Entry | Batch) -> Markup:
+    def when(self, item: Item) -> Markup:
         local = wording.moment(
             item.moment.astimezone(self.timezone), with_year=self.history_days > DAYS_WITHOUT_YEAR
         )
@@ -193,6 +196,12 @@ class PageRenderer:
         shared = {"list_query": self.list_query, "number_mark": ""}
         pieces = self._templates.get_template(template).generate({**shared, **context})
         return joined(map(str.encode, pieces))
+
+
+def with_rows(frame: Frame, rows: Iterable[bytes]) -> bytes:
+    """A page around its rows; raise PageTooLong."""
+    before, after = frame
+    return joined(chain([before], rows, [after]))
 
 
 def joined(pieces: Iterable[bytes]) -> bytes:
@@ -216,11 +225,12 @@ def _style_sheet(name: str) -> Markup:
 
 def _content_security_policy(styles: Iterable[str], cdn_url: str) -> str:
     """Allow the inline sheets, the CDN's sheet and the inline handlers, which need 'unsafe-hashes' beside their hashes."""
-    cdn = urlsplit(cdn_url)
+    parts = urlsplit(cdn_url)
+    cdn = f"{parts.scheme}://{parts.netloc}"
     return "; ".join([
         "default-src 'none'",
-        f"style-src {' '.join(map(_hash, styles))} {cdn.scheme}://{cdn.netloc}",
-        f"font-src {cdn.scheme}://{cdn.netloc}",
+        f"style-src {' '.join(map(_hash, styles))} {cdn}",
+        f"font-src {cdn}",
         f"script-src 'unsafe-hashes' {' '.join(map(_hash, HANDLERS))}",
         "img-src 'self' data:",
         "form-action 'self'",

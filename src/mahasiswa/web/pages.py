@@ -4,7 +4,6 @@ import re
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from functools import cache, cached_property
-from itertools import chain
 from types import MappingProxyType
 from typing import Literal, NamedTuple
 from urllib.parse import quote
@@ -15,7 +14,7 @@ from starlette.responses import Response
 from mahasiswa import wording
 from mahasiswa.record import Mahasiswa, digest
 from mahasiswa.store import Hits, Query
-from mahasiswa.store.history_items import Batch, Entry, ItemKey
+from mahasiswa.store.history_items import Entry, Item, ItemKey
 from mahasiswa.store.store_errors import EditConflict
 from mahasiswa.web.list_html import (
     format_bodies,
@@ -32,7 +31,7 @@ from mahasiswa.web.list_query import (
     Printout,
     changed,
 )
-from mahasiswa.web.page_renderer import PageRenderer, joined
+from mahasiswa.web.page_renderer import Frame, PageRenderer, with_rows
 from mahasiswa.web.preview_page import PreviewPage
 from mahasiswa.web.responses import CachedPage
 from mahasiswa.web.routes import UploadPurpose
@@ -44,7 +43,6 @@ placeholder = re.compile(rb"<!--(\w+)-->")
 
 # The texts of a form by field; None for a field that was not sent.
 Values = Mapping[str, str | None]
-Frame = tuple[bytes, bytes]  # a page before and after its rows
 
 
 class Reply(NamedTuple):
@@ -61,9 +59,7 @@ NO_REPLY = Reply()
 class Pages(PageRenderer):
     """The pages of the list, of one record, and of an upload."""
 
-    def list_frame(
-        self, count: int, latest: Entry | Batch | None, page: ListQuery | None = None
-    ) -> Frame:
+    def list_frame(self, count: int, latest: Item | None, page: ListQuery | None = None) -> Frame:
         """The list page around its `count` rows, with the latest change; without `page` the list of specification 4.1."""
         if page:
             frame = self._frame(count, page, latest if page.change else None)
@@ -86,9 +82,8 @@ class Pages(PageRenderer):
     def print_frame(self, page: ListQuery, count: int, printout: Printout, data: str = "") -> Frame:
         """The page to print around its `count` rows. `data` is the field of a selection; a search has an address."""
         today = wording.date(self.today())
-        rows = PLACEHOLDERS["rows"]
         context = {"count": count, "page": page, "printout": printout, "today": today}
-        html = self.render("print.html", rows=rows, data=data, **context)
+        html = self.render("print.html", rows=PLACEHOLDERS["rows"], data=data, **context)
         before, _, after = placeholder.split(html)
         return before, after
 
@@ -96,23 +91,21 @@ class Pages(PageRenderer):
         """The page to print the records of a selection, whose field is `data`."""
         count = len(records)
         page = ListQuery(Query(), per=MAX_ROWS_PER_PAGE, total=count)
-        before, after = self.print_frame(page, count, printout, data)
+        frame = self.print_frame(page, count, printout, data)
         texts = packed(list(map(shown, records)))
         rows = format_bodies(printed_row(printout), texts, 1, b"")
         headers = {**self.headers, **self.not_stored}
-        body = joined(chain([before], rows, [after]))
-        return Response(body, 200, headers, "text/html")
+        return Response(with_rows(frame, rows), 200, headers, "text/html")
 
     def list_page(self, page: ListQuery, found: Hits) -> Response:
         """One page of the list, or of a search."""
         count = len(found.records)
-        before, after = self.list_frame(count, found.last, page)
+        frame = self.list_frame(count, found.last, page)
         row = row_format(self.prefix, page.list_query, is_ticked=page.has_ticks)
         rows = format_bodies(row, packed(found.records), page.offset + 1)
-        body = joined(chain([before], rows, [after]))
-        return Response(body, 200, self.headers, "text/html")
+        return Response(with_rows(frame, rows), 200, self.headers, "text/html")
 
-    def latest(self, item: Entry | Batch | None, page: ListQuery | None) -> Markup:
+    def latest(self, item: Item | None, page: ListQuery | None) -> Markup:
         """The person's own change, or the latest one. It stays in the window if the URL's fragment leads to a row.
 
         Only an own change has its warning, and the latest one on the list of specification 4.1, to which an addition leads.
@@ -127,7 +120,7 @@ class Pages(PageRenderer):
             warning = self.warning(item, page.list_query if page else "")
         return Markup(f'<div class="news">{line}{warning}</div>')  # noqa: S704 - both are escaped
 
-    def warning(self, item: Entry | Batch | None, list_query: str) -> Markup:
+    def warning(self, item: Item | None, list_query: str) -> Markup:
         """A warning if a change added a record whose nim another one nearly has, or which has a blank text.
 
         Without `list_query` it may be the change of another person, so the sentence and the buttons name the record.
@@ -150,7 +143,7 @@ class Pages(PageRenderer):
         reply: Reply = NO_REPLY,
         *,
         again: bool = False,
-        addition: Entry | Batch | None = None,
+        addition: Item | None = None,
     ) -> Response:
         """The form of specification 4.2. If `again` is true, Enter saves and leads to another empty form.
 
@@ -225,7 +218,7 @@ class Pages(PageRenderer):
         return self.page("preview.html", status, self.not_stored, preview=preview)
 
     def _frame(
-        self, count: int, page: ListQuery | None = None, own: Entry | Batch | None = None
+        self, count: int, page: ListQuery | None = None, own: Item | None = None
     ) -> list[bytes]:
         """The list page without its rows, cut at the placeholders: its pieces and, between them, their names.
 
