@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequenc
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, TypeVar, cast
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar, cast
 
 # Of a step of a web request in the database, including its time in the queue.
 STEP_TIMEOUT_SECONDS = 5.0
@@ -35,6 +35,9 @@ SENT_FILES_MAX_BYTES = 1024 * 1024 * 1024
 MAX_LARGE_BODIES = 16  # uploads and confirmations that arrive at the same time
 # Their maximum bytes. They end before the budget of bodies is full, which would refuse the next one instead.
 LARGE_BODIES_MAX_BYTES = BODIES_MAX_BYTES - FORMS_RESERVED_BYTES - 1024 * 1024
+
+Count: TypeAlias = Callable[[int], None]
+"""Counts bytes in a budget; raises Busy."""
 
 S = TypeVar("S", bound=Sequence[Any])
 T = TypeVar("T")
@@ -181,8 +184,8 @@ class Budget:
         self.in_memory = 0  # bytes that are counted now
 
     @contextmanager
-    def hold(self) -> Iterator[Callable[[int], None]]:
-        """Count bytes until the end of the block; yield the function that counts further bytes. It raises Busy."""
+    def hold(self) -> Iterator[Count]:
+        """Count bytes until the end of the block; yield the function that counts further bytes."""
         taken = 0
 
         def take(count: int) -> None:

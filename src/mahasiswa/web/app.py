@@ -15,10 +15,10 @@ from mahasiswa.web.middleware import Middleware
 from mahasiswa.web.pages import Pages
 from mahasiswa.web.request_guard import RequestGuard
 from mahasiswa.web.routes import HEALTH_PATH, METRICS_PATH, Route, Router
-from mahasiswa.web.service import Handler, Service
+from mahasiswa.web.service import Service
 from mahasiswa.work import Limits
 
-ROUTES: tuple[Route[Handler], ...] = (
+ROUTES: tuple[Route, ...] = (
     # The six routes of the specification, section 4.
     Route("GET", "/", lists.index, abandons="parts"),
     Route("GET", "/mahasiswa/add", students.new, keeps_query=True),
@@ -143,7 +143,7 @@ def create_app(settings: Settings, store: Store, limits: Limits, helpers: Helper
     pages = Pages(settings)
     cache = ListCache(store, pages, limits.slots)
     metrics = Metrics(settings, cache) if settings.metrics else None
-    router = Router[Handler](
+    router = Router(
         route for route in ROUTES if route.needs is None or getattr(settings, route.needs)
     )
     guard = RequestGuard(settings)

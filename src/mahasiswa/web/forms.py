@@ -1,12 +1,14 @@
 """Reads the body of a POST, a form or an upload: counts its bytes, and decodes its texts unchanged."""
 
+import asyncio
 import re
 from collections import defaultdict
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from io import BytesIO
 from sys import getsizeof
-from typing import BinaryIO, NamedTuple, cast
+from typing import BinaryIO, NamedTuple
 from urllib.parse import unquote_to_bytes
 
 from python_multipart.multipart import parse_options_header
@@ -18,7 +20,7 @@ from mahasiswa.sheets.limits import MAX_SHEETS
 from mahasiswa.sheets.public import MAX_CONFIRMED_BYTES, UPLOAD_MAX_BYTES, is_utf8
 from mahasiswa.web.request import BareRequest, Form
 from mahasiswa.wording import ProblemName
-from mahasiswa.work import RECORD, slices
+from mahasiswa.work import RECORD, Count, slices
 
 FORM_MAX_BYTES = 64 * 1024
 INLINE_FORM_MAX_BYTES = 8 * 1024  # a longer form is decoded in a thread
@@ -36,35 +38,33 @@ MAX_TEXTS = MAX_SHEETS + 500
 is_boundary = re.compile(rb"[0-9A-Za-z'()+_,./:=? -]{0,69}[0-9A-Za-z'()+_,./:=?-]").fullmatch
 
 
+@dataclass(eq=False)
 class BodyRefused(Exception):
     """The body cannot be read as a form. `problem` names the page that says so, `limit` is the limit in bytes, if any."""
 
-    def __init__(self, problem: ProblemName, limit: int = 0) -> None:
-        super().__init__(problem)
-        self.problem = problem
-        self.limit = limit
+    problem: ProblemName
+    limit: int = 0
 
 
 async def read_before(request: BareRequest, body: str | Sequence[str]) -> None:
-    """Read the body to its end before the handler runs, so that no handler writes what the rest of a body refuses.
+    """Read a form to its end before the handler runs, so that no handler writes what the rest of a body refuses.
 
-    Without fields it is ignored, and needs no content type (specification 4.6). The body for a helper is read by its
-    handler, before it does anything else. Raise BodyRefused, Busy.
+    The body for a helper is read by its handler, before it does anything else. Raise BodyRefused, Busy.
     """
-    if body in ("preview", "upload"):
-        return
-    if body:
+    if not isinstance(body, str):
         request.fields = await _read_form(request, body)
-    else:
-        async for _ in read_pieces(request, FORM_MAX_BYTES, "too large", lambda _: None):
-            pass
 
 
 async def _read_form(request: BareRequest, fields: Sequence[str]) -> Form:
-    """Read an application/x-www-form-urlencoded body; raise BodyRefused, Busy. Other fields than `fields` are ignored."""
+    """Read an application/x-www-form-urlencoded body; raise BodyRefused, Busy. Other fields than `fields` are ignored.
+
+    Without fields it is ignored, and needs no content type (specification 4.6).
+    """
     form = Form({}, {})
     with request.limits.bodies.hold() as count:
         body = bytes(await read_body(request, FORM_MAX_BYTES, "too large", count))
+        if not fields:
+            return form
 
         def parse() -> None:
             _check_form(request, body)
@@ -138,11 +138,7 @@ def _parsed(headers: Headers, body: bytes) -> FormData:
         headers, stream(), max_files=1, max_fields=MAX_TEXTS, max_part_size=UPLOAD_MAX_BYTES
     )
     parser.spool_max_size = 2 * UPLOAD_MAX_BYTES  # all of it stays in memory
-    try:
-        parser.parse().send(None)  # so it waits for nothing
-    except StopIteration as end:
-        return cast("FormData", end.value)
-    raise BodyRefused("bad request")
+    return asyncio.run(parser.parse())
 
 
 def _check_form(request: BareRequest, body: bytes | bytearray) -> None:
@@ -201,44 +197,27 @@ async def read_large_body(request: BareRequest) -> AsyncIterator[tuple[bytearray
         yield body, boundary
 
 
-async def read_pieces(
-    request: BareRequest, max_bytes: int, too_large: ProblemName, count: Callable[[int], None]
-) -> AsyncGenerator[bytes, None]:
-    """The pieces of a body as they arrive. Raise BodyRefused, ClientDisconnect and what `count` of a length raises."""
-    header = request.first_headers.get(b"content-length", b"")
-    length = (
-        int(header)
-        if header.isdigit() and b"transfer-encoding" not in request.first_headers
-        else None
-    )
-    if (length or 0) > max_bytes:
+async def read_body(
+    request: BareRequest, max_bytes: int, too_large: ProblemName, count: Count
+) -> bytearray:
+    """A whole body. Raise BodyRefused, ClientDisconnect and what `count` of a length raises."""
+    if int(request.first_headers.get(b"content-length", 0)) > max_bytes:
         raise BodyRefused(too_large, max_bytes)
-    received = 0
+    # A list of tiny pieces would take far more memory than their bytes, which are counted.
+    body = bytearray()
     has_more = True
     while has_more:
         message = await request.receive()
         if message["type"] == "http.disconnect":  # also if the body breaks HTTP's framing
             raise ClientDisconnect
         piece: bytes = message.get("body", b"")
-        received += len(piece)
-        if received > max_bytes:
+        body += piece
+        if len(body) > max_bytes:
             raise BodyRefused(too_large, max_bytes)
         count(len(piece))
         if request.connection.body_is_late:
             raise BodyRefused("too slow")
-        yield piece
-        # Stop reading at Content-Length: waiting for the empty final message costs one more receive().
-        has_more = message.get("more_body", False) and received != length
-
-
-async def read_body(
-    request: BareRequest, max_bytes: int, too_large: ProblemName, count: Callable[[int], None]
-) -> bytearray:
-    """A whole body; raise what `read_pieces` raises."""
-    # A list of tiny pieces would take far more memory than their bytes, which are counted.
-    body = bytearray()
-    async for piece in read_pieces(request, max_bytes, too_large, count):
-        body += piece
+        has_more = message.get("more_body", False)
     return body
 
 

@@ -29,7 +29,7 @@ async def show(request: Request, _store: Store, pages: Pages) -> Response:
 
 async def picture(request: Request, _store: Store, pages: Pages) -> Response:
     """GET /mahasiswa/panduan/:nama: a picture of the guide."""
-    image = _pictures().get(request.nim or "")
+    image = _pictures().get(request.parameter)
     if image is None:
         return pages.error("no page")
     kept = {"cache-control": f"max-age={PICTURE_SECONDS}, private"}

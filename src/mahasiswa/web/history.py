@@ -79,7 +79,7 @@ class HistoryQuery(NamedTuple):
 
 async def show(request: Request, store: Store, pages: Pages) -> Response:
     """GET /mahasiswa/riwayat, /mahasiswa/riwayat/kelompok/:id: one page of the latest changes, or of the changes of a batch."""
-    batch = None if request.path == HISTORY_PATH else _key(request.path)
+    batch = None if request.path == HISTORY_PATH else ItemKey.of(request.parameter)
     return await _page(request, store, pages, HistoryQuery.of(request.query_params, batch))
 
 
@@ -92,7 +92,7 @@ async def undo(request: Request, store: Store, pages: Pages) -> Response:
     """
     form = request.fields.values
     parameters = request.query_params
-    change = _key(request.path)
+    change = ItemKey.of(request.parameter)
     is_batch = request.path.startswith(BATCH_PATH)
     expected = None if is_batch else form["versi"] or None
     only_unchanged = is_batch and form["sebagian"] == "1"
@@ -179,8 +179,3 @@ async def _page(request: Request, store: Store, pages: Pages, query: HistoryQuer
         undo_rows_max=UNDO_ROWS_MAX,
     )
     return await rendered_in_thread(request, SEARCH, render)
-
-
-def _key(path: str) -> ItemKey:
-    """The key at the end of a path."""
-    return ItemKey.of(path.rpartition("/")[2])

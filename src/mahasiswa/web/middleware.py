@@ -22,7 +22,7 @@ from mahasiswa.web.pages import Pages
 from mahasiswa.web.request_guard import RequestGuard
 from mahasiswa.web.responses import FixedResponse, compressed, takes_gzip
 from mahasiswa.web.routes import Router
-from mahasiswa.web.service import Handler, Request, Service
+from mahasiswa.web.service import Request, Service
 from mahasiswa.work import Busy
 
 # In the log, as nginx writes it: the client was gone, or cut off, before its answer ended.
@@ -36,7 +36,7 @@ log = logging.getLogger(__name__)
 class Middleware:
     """Answers every request of a service."""
 
-    router: Router[Handler]
+    router: Router
     guard: RequestGuard
     service: Service
     numbers: Iterator[int] = field(default_factory=lambda: count(secrets.randbelow(10**8)))

@@ -3,7 +3,7 @@
 import asyncio
 import errno
 import logging
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Coroutine, Mapping
 from functools import cached_property
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import unquote_to_bytes
@@ -17,11 +17,13 @@ from mahasiswa.web.connection import connection_of
 from mahasiswa.web.list_query import ListQuery, is_list_query
 from mahasiswa.web.routes import Router
 from mahasiswa.wording import ProblemName
-from mahasiswa.work import PAGE_MAX_BYTES, Busy, Limits
+from mahasiswa.work import PAGE_MAX_BYTES, Busy, Count, Limits
 
 # Errors of the operating system that are no fault of the program.
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 NO_ROOM = (errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOMEM)  # for a file or a process
+
+NO_NIM = "\0"  # which no record has
 
 T = TypeVar("T")
 
@@ -43,7 +45,7 @@ class BareRequest(StarletteRequest):
     """An HTTP request and its route. `path` is raw, without the prefix of BASE_URL: handlers decode its segment."""
 
     def __init__(
-        self, scope: Scope, receive: Receive, limits: Limits, prefix: bytes, router: Router[Any]
+        self, scope: Scope, receive: Receive, limits: Limits, prefix: bytes, router: Router
     ) -> None:
         super().__init__(scope, receive)
         self.limits = limits
@@ -51,10 +53,8 @@ class BareRequest(StarletteRequest):
         self.methods = router.methods(self.path)
         self.route = self.methods.get("GET" if self.method == "HEAD" else self.method)
         self.connection = connection_of(scope)
-        # Counts bytes of the answer, or of the records for it, in the budget of answers; raises Busy.
-        self.count_answer: Callable[[int], None]
-        # Counts bytes of the texts of a form in the budget of bodies; raises Busy.
-        self.count_texts: Callable[[int], None]
+        self.count_answer: Count  # bytes of the answer, or of the records for it
+        self.count_texts: Count  # bytes of the texts of a form, in the budget of bodies
         self.number = ""  # short, and in the log, so that a person can say which request failed
         self.fields: Form  # of a POST, unless a helper reads its body
         # For the log; other changes than an addition have it in their path.
@@ -66,12 +66,12 @@ class BareRequest(StarletteRequest):
         return dict(reversed(self.scope["headers"]))
 
     @cached_property
-    def nim(self) -> str | None:
-        """The last segment of the path, decoded once (specification 4.7.3); None if it is not UTF-8, as no nim is."""
+    def parameter(self) -> str:
+        """The last segment of the path, decoded once (specification 4.7.3). No record has a nim that is not UTF-8."""
         try:
             return unquote_to_bytes(self.path.rpartition("/")[2].encode("latin-1")).decode()
         except UnicodeDecodeError:
-            return None
+            return NO_NIM
 
     @property
     def adds_again(self) -> bool:

@@ -1,18 +1,18 @@
 """Routes: the handler of each method and path, whether it writes, and how its body is read. The table is in app.py."""
 
-from collections.abc import Iterable, Mapping
-from typing import Generic, Literal, NamedTuple, TypeVar
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Literal, NamedTuple
 
 HEALTH_PATH = "/sehat"
 METRICS_PATH = "/metrics"
 
-Handler = TypeVar("Handler")
-
 UploadPurpose = Literal["impor", "pilih"]  # of an upload, as in the path of its form
 
 
-class Route(NamedTuple, Generic[Handler]):
+class Route(NamedTuple):
     """A method and a path, which is also the label of the route in metrics. `:nim`, `:id` and `:nama` stand for one segment.
+
+    Its handler is asynchronous, and gets the request, the store and the pages.
 
     `body` says what forms.py reads before the handler runs: the fields of a form. An upload or the form of a preview is
     read by its handler, for a helper. `abandons` says which work ends if the client sends no more: of `parts`, the handler says it itself. `purpose`
@@ -22,7 +22,7 @@ class Route(NamedTuple, Generic[Handler]):
 
     method: Literal["GET", "POST"]
     path: str
-    handler: Handler
+    handler: Callable[..., Any]
     writes: bool = False
     body: Literal["preview", "upload"] | tuple[str, ...] = ()
     abandons: Literal["nothing", "parts", "all"] = "nothing"
@@ -31,16 +31,16 @@ class Route(NamedTuple, Generic[Handler]):
     needs: Literal["history_days", "metrics"] | None = None
 
 
-class Router(Generic[Handler]):
+class Router:
     """Finds the route of a request. Starlette's router took a fifth of the time of an addition."""
 
-    def __init__(self, routes: Iterable[Route[Handler]]) -> None:
-        self._methods: dict[str, dict[str, Route[Handler]]] = {}
+    def __init__(self, routes: Iterable[Route]) -> None:
+        self._methods: dict[str, dict[str, Route]] = {}
         for route in routes:
             self._methods.setdefault(route.path, {})[route.method] = route
         self._by_folder = {path.partition(":")[0]: path for path in self._methods if ":" in path}
 
-    def methods(self, path: str) -> Mapping[str, Route[Handler]]:
+    def methods(self, path: str) -> Mapping[str, Route]:
         """The routes of a raw path by method: those of the path itself, or of one whose last segment is a parameter."""
         return self._methods.get(path) or self._methods.get(
             self._by_folder.get(path[: path.rfind("/") + 1], ""), {}

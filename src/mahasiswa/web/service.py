@@ -1,10 +1,7 @@
 """What all handlers share, and the request that they get."""
 
-from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
-from typing import Any
 
-from starlette.responses import Response
 from starlette.types import Receive, Scope
 
 from mahasiswa.store import Store
@@ -33,10 +30,7 @@ class Request(BareRequest):
     """A request to a service."""
 
     def __init__(
-        self, scope: Scope, receive: Receive, service: Service, prefix: bytes, router: Router[Any]
+        self, scope: Scope, receive: Receive, service: Service, prefix: bytes, router: Router
     ) -> None:
         super().__init__(scope, receive, service.limits, prefix, router)
         self.service = service
-
-
-Handler = Callable[[Request, Store, Pages], Coroutine[Any, Any, Response]]

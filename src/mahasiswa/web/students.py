@@ -8,7 +8,7 @@ from starlette.responses import Response
 
 from mahasiswa.record import Mahasiswa, digest
 from mahasiswa.store import Store
-from mahasiswa.store.history_items import Batch, Entry, ItemKey
+from mahasiswa.store.history_items import Entry, Item, ItemKey
 from mahasiswa.store.store_errors import Changed, EditConflict, Refused, Unavailable, Uncertain
 from mahasiswa.web.list_query import UNKNOWN_DELETION, change_of
 from mahasiswa.web.pages import Pages, Reply
@@ -28,7 +28,7 @@ async def new(request: Request, store: Store, pages: Pages) -> Response:
 
 async def edit(request: Request, store: Store, pages: Pages) -> Response:
     """GET /mahasiswa/edit/:nim (specification 4.3)."""
-    record = await _record(request, store)
+    record = await store.reader(RECORD).get(request.parameter)
     return (
         pages.edit_form(record.nim, digest(record), record._asdict())
         if record
@@ -54,10 +54,8 @@ async def update(request: Request, store: Store, pages: Pages) -> Response:
     written. If someone else has changed one of them since, or has deleted the record or changed its nim, nothing is
     written, and the page of the conflict follows. A client that sends no `versi` gets exactly the specification's behaviour.
     """
-    nim = request.nim
+    nim = request.parameter
     form = request.fields
-    if nim is None:
-        return pages.saved(None)
     versi = form.values.pop("versi")
     form.wrong.pop("versi", None)  # a malformed digest matches no record
     write = partial(store.update, nim, expected=versi)
@@ -76,13 +74,13 @@ async def update(request: Request, store: Store, pages: Pages) -> Response:
 
 async def destroy(request: Request, store: Store, pages: Pages) -> Response:
     """POST /mahasiswa/delete/:nim (specification 4.6). A body is ignored."""
-    change = None if request.nim is None else await store.delete(request.nim)
+    change = await store.delete(request.parameter)
     return pages.saved(change or UNKNOWN_DELETION)
 
 
 async def choose_nim(request: Request, store: Store, pages: Pages) -> Response:
     """GET /mahasiswa/nim/:nim: the form that gives a record another nim."""
-    record = await _record(request, store)
+    record = await store.reader(RECORD).get(request.parameter)
     return pages.nim_form(record, {}) if record else pages.error("no record")
 
 
@@ -90,7 +88,7 @@ async def change_nim(request: Request, store: Store, pages: Pages) -> Response:
     """POST /mahasiswa/nim/:nim: give a record another nim. Its texts are those that are stored."""
     form = request.fields
     nim = form.values["nim"]
-    if record := await _record(request, store):
+    if record := await store.reader(RECORD).get(request.parameter):
         with suppress(Changed):  # someone else has deleted it, or given it another nim
             show = partial(pages.nim_form, record)
             saved = partial(pages.saved, nim=nim or "")
@@ -98,15 +96,11 @@ async def change_nim(request: Request, store: Store, pages: Pages) -> Response:
                 request, store, form, partial(store.rename, record.nim), show=show, saved=saved
             )
     # A second click on the button repeats a change that is made.
-    is_done = (
-        nim is not None
-        and request.nim is not None
-        and await store.reader(RECORD).new_nim(request.nim) == nim
-    )
+    is_done = nim is not None and await store.reader(RECORD).new_nim(request.parameter) == nim
     return pages.saved(None, nim or "") if is_done else pages.error("no record")
 
 
-async def _added(request: Request, store: Store) -> tuple[Mahasiswa | None, Entry | Batch | None]:
+async def _added(request: Request, store: Store) -> tuple[Mahasiswa | None, Item | None]:
     """The record that the form before this one has added, and its entry, if the history has it.
 
     After a second click the address names no change. Then the newest entry may be that of the record.
@@ -119,10 +113,6 @@ async def _added(request: Request, store: Store) -> tuple[Mahasiswa | None, Entr
         stored = await reader.get(request.query_params.get("nim", ""))
         return stored, entry if stored == added else None
     return added, entry
-
-
-async def _record(request: Request, store: Store) -> Mahasiswa | None:
-    return None if request.nim is None else await store.reader(RECORD).get(request.nim)
 
 
 async def _save(
