@@ -38,7 +38,8 @@ class RequestGuard:
         self.hosts = _allowed_hosts(settings) if settings.same_origin_only else None
         self._user_header = settings.user_header.lower().encode()
         self._trusted = settings.trusted_proxies
-        self._has_socket = bool(settings.socket)
+        # Only a proxy can open the Unix socket, and none of its connections has an address.
+        self._trusts_unknown = bool(settings.socket)
         self._has_warned = False
 
     def problem(self, scope: Scope) -> ProblemName | None:
@@ -92,23 +93,21 @@ class RequestGuard:
     def person(self, scope: Scope) -> str | None:
         """The name in USER_HEADER, or None. It is believed only from a trusted proxy."""
         value = dict(scope["headers"]).get(self._user_header) if self._user_header else None
-        if not value or self._is_gone(scope):
+        if not value:
             return None
         address = _sender(scope)
         if self._is_trusted(address):
             text = "".join(filter(str.isprintable, value.decode(errors="replace"))).strip()
             return text[:NAME_MAX_CHARACTERS] or None
-        if not self._has_warned:
+        if address and not self._has_warned:
             log.warning(
                 "the header of USER_HEADER is ignored: %s is not in TRUSTED_PROXIES", address
             )
-        self._has_warned = True
+            self._has_warned = True
         return None
 
     def address(self, scope: Scope) -> str:
         """The address of the client: the last one in X-Forwarded-For that is no proxy's, if a trusted proxy sent it."""
-        if self._is_gone(scope):
-            return "-"
         address = _sender(scope)
         forwarded = b",".join(
             [value for name, value in scope["headers"] if name == b"x-forwarded-for"]
@@ -122,17 +121,15 @@ class RequestGuard:
                 break
         return str(address or "-")
 
-    def _is_gone(self, scope: Scope) -> bool:
-        """Whether the client has ended the connection, so that it has no address. A Unix socket has never one."""
-        return not (scope["client"] or self._has_socket)
-
     def _is_trusted(self, address: Address | None) -> bool:
-        """Whether a proxy is in TRUSTED_PROXIES, or has opened the Unix socket, as only a proxy can."""
-        return address is None or any(address in network for network in self._trusted)
+        """Whether a proxy is in TRUSTED_PROXIES, or has opened the Unix socket."""
+        if address is None:
+            return self._trusts_unknown
+        return any(address in network for network in self._trusted)
 
 
 def _sender(scope: Scope) -> Address | None:
-    """The address of the connection; None on a Unix socket."""
+    """The address of the connection; None on a Unix socket, and if the client has ended the connection."""
     return _address(scope["client"][0]) if scope["client"] else None
 
 
