@@ -134,15 +134,14 @@ def slips(nim: str) -> Sequence[str]:
     """The nims that differ from this one in one digit, have one more or one less, or two neighbours exchanged."""
     if len(nim) > SLIPS_MAX_LENGTH:
         return ()
-    parts = [(nim[:at], nim[at:]) for at in range(len(nim) + 1)]
-    forms = [before + after[1:2] + after[:1] + after[2:] for before, after in parts]
-    forms += [
-        before + digit + after[skipped:]
-        for before, after in parts
-        for digit in digits
-        for skipped in (1, 0)
-    ]
-    forms += [before + after[1:] for before, after in parts]
+    forms: list[str] = []
+    for at in range(len(nim) + 1):
+        before = nim[:at]
+        after = nim[at:]
+        rest = after[1:]
+        forms += [before + after[1:2] + after[:1] + after[2:], before + rest]
+        forms += [before + digit + after for digit in digits]
+        forms += [before + digit + rest for digit in digits]
     return [form for form in dict.fromkeys(forms) if form != nim]
 
 
