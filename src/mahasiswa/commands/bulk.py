@@ -10,9 +10,8 @@ import tempfile
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta, tzinfo
-from functools import partial
 from pathlib import Path
-from typing import BinaryIO, TypeVar, cast
+from typing import BinaryIO, TypeAlias, TypeVar, cast
 
 import click
 
@@ -23,7 +22,7 @@ from mahasiswa.sheets import public as sheets
 from mahasiswa.store import Query, Reader
 from mahasiswa.store.engine import Engine
 from mahasiswa.store.engines import engine_of
-from mahasiswa.store.history_items import UNDOABLE_ROWS_MAX, Batch, Days, Entry
+from mahasiswa.store.history_items import UNDOABLE_ROWS_MAX, Batch, Days, Entry, Item
 from mahasiswa.store.reader import Biography
 from mahasiswa.store.results import Merged
 from mahasiswa.store.store_errors import Refused, Unusable
@@ -34,6 +33,7 @@ from mahasiswa.system.unfinished import unfinished
 from mahasiswa.work import EXPORT, Slots
 
 T = TypeVar("T")
+Problem: TypeAlias = tuple[int, str]  # of a row, after its number
 
 MAX_LISTED_ROWS = 100  # rows whose problems are listed one by one, changes, and persons of one name
 SHOWN_TIME = "%Y-%m-%d %H:%M:%S"
@@ -52,7 +52,7 @@ def import_file(
 ) -> tuple[Merged, Sequence[str]]:
     """Import a spreadsheet, all rows or none; return the counts and the warnings. Raise Failure or Interrupted."""
     cleaner = sheets.Cleaner()
-    skipped: list[tuple[int, str]] = []
+    skipped: list[Problem] = []
     with (
         _failures(file),
         _source(file) as source,
@@ -123,14 +123,14 @@ def show_changes(url: DatabaseURL, period: Days, timezone: tzinfo) -> Sequence[s
     return lines
 
 
-def _told(item: Entry | Batch) -> tuple[Entry | Batch, str]:
+def _told(item: Item) -> tuple[Item, str]:
     if isinstance(item, Batch) and not item.only:
         return item, f"{item.kind} of {item.rows} records, change {item.id}"
     entry = item if isinstance(item, Entry) else cast("Entry", item.only)
     return item, f"before: {_state(entry.before)}\n  after: {_state(entry.after)}"
 
 
-def _made(changed: Iterable[tuple[Entry | Batch, str]], timezone: tzinfo) -> Iterator[str]:
+def _made(changed: Iterable[tuple[Item, str]], timezone: tzinfo) -> Iterator[str]:
     """The changes, oldest first, with their times and who made them, and the command that shows the log."""
     last: datetime | None = None
     for item, text in sorted(changed, key=lambda change: change[0].id):
@@ -194,10 +194,10 @@ def _printable(texts: Iterable[str]) -> str:
 
 
 def _incoming(
-    cleaner: sheets.Cleaner, file: Path, table: sheets.Table, skipped: list[tuple[int, str]]
+    cleaner: sheets.Cleaner, file: Path, table: sheets.Table, skipped: list[Problem]
 ) -> Iterator[Incoming]:
     """The clean rows; raise Failure after the last one if any is invalid. What is skipped is appended to `skipped`."""
-    invalid: list[tuple[int, str]] = []
+    invalid: list[Problem] = []
     count = 0
     for row in _interruptible(cleaner.clean(table.rows)):
         if isinstance(row, sheets.RejectedRow):
@@ -218,7 +218,7 @@ def _interruptible(items: Iterable[T]) -> Iterator[T]:
         yield item
 
 
-def _lines(file: Path, problems: Iterable[tuple[int, str]]) -> list[str]:
+def _lines(file: Path, problems: Iterable[Problem]) -> list[str]:
     lines = [f"{file}: {wording.ROW.format(row=row, problem=problem)}" for row, problem in problems]
     if len(lines) > MAX_LISTED_ROWS:
         others = len(lines) - MAX_LISTED_ROWS
@@ -269,14 +269,13 @@ def _failures(file: Path) -> Iterator[None]:
         raise Failure(f"{file}: {error.strerror or error}") from error
 
 
-@contextmanager
-def _source(file: Path) -> Iterator[BinaryIO]:
+def _source(file: Path) -> BinaryIO:
     """A file to read. `-` is standard input, which is copied first, because a workbook is not read from front to back."""
-    is_stdin = file == Path("-")
-    with tempfile.TemporaryFile() if is_stdin else file.open("rb") as source:
-        if is_stdin:
-            shutil.copyfileobj(sys.stdin.buffer, source)
-        yield source
+    if file != Path("-"):
+        return file.open("rb")
+    source = tempfile.TemporaryFile()  # noqa: SIM115 - the caller closes it
+    shutil.copyfileobj(sys.stdin.buffer, source)
+    return source
 
 
 @contextmanager
@@ -301,9 +300,7 @@ def _complete_file(file: Path) -> Iterator[BinaryIO]:
     final = Path(os.path.realpath(file))
     with unfinished(final.parent) as folder:
         copy = folder / final.name
-        with open(
-            copy, "xb", opener=partial(os.open, mode=0o666 if mode is None else 0o600)
-        ) as target:
+        with copy.open("xb") as target:
             if mode is not None:
                 copy.chmod(stat.S_IMODE(mode))
             yield target

@@ -146,11 +146,12 @@ def import_(file: Path, existing: str, *, dry_run: bool) -> None:
     for line in warnings:
         click.echo(line, err=True)
     done = "would be written" if dry_run else "written"
-    same = merged.same if update else merged.same + merged.changed
-    changed = merged.changed if update else 0
-    click.echo(f"{done}: {merged.new} new, {changed} changed; left as they are: {same}")
-    if (merged.new or changed) and not dry_run:
-        note(f"import of {file} into {url}: {merged.new} new, {changed} changed")
+    if not update:
+        merged = merged._replace(changed=0, same=merged.same + merged.changed)
+    changes = f"{merged.new} new, {merged.changed} changed"
+    click.echo(f"{done}: {changes}; left as they are: {merged.same}")
+    if (merged.new or merged.changed) and not dry_run:
+        note(f"import of {file} into {url}: {changes}")
     _say_locked(merged.seconds)
 
 
