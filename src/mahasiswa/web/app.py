@@ -51,7 +51,7 @@ ROUTES: tuple[Route, ...] = (
         keeps_query=True,
     ),
     Route("GET", "/mahasiswa/impor", previews.choose_import),
-    Route("POST", "/mahasiswa/impor", previews.preview, body="upload", abandons="parts"),
+    Route("POST", "/mahasiswa/impor", previews.preview, body="upload", abandons="all"),
     Route("POST", "/mahasiswa/impor/simpan", previews.confirm, writes=True, body="preview"),
     Route("GET", "/mahasiswa/impor/templat.xlsx", lists.template),
     Route("GET", "/mahasiswa/ekspor.xlsx", lists.export, abandons="all"),
@@ -66,7 +66,7 @@ ROUTES: tuple[Route, ...] = (
         "/mahasiswa/pilih",
         previews.preview,
         body="upload",
-        abandons="parts",
+        abandons="all",
         purpose="pilih",
     ),
     Route(
@@ -74,7 +74,7 @@ ROUTES: tuple[Route, ...] = (
         "/mahasiswa/pilih/centang",
         previews.select_ticked,
         body="preview",
-        abandons="parts",
+        abandons="all",
         purpose="pilih",
     ),
     Route(
@@ -82,7 +82,7 @@ ROUTES: tuple[Route, ...] = (
         "/mahasiswa/pilih/cetak",
         previews.print_selected,
         body="preview",
-        abandons="parts",
+        abandons="all",
         purpose="pilih",
     ),
     Route(
@@ -90,7 +90,7 @@ ROUTES: tuple[Route, ...] = (
         "/mahasiswa/pilih/ekspor.xlsx",
         previews.export_selected,
         body="preview",
-        abandons="parts",
+        abandons="all",
         purpose="pilih",
     ),
     Route(
@@ -98,7 +98,7 @@ ROUTES: tuple[Route, ...] = (
         "/mahasiswa/pilih/ekspor.csv",
         previews.export_selected,
         body="preview",
-        abandons="parts",
+        abandons="all",
         purpose="pilih",
     ),
     Route(

@@ -51,10 +51,10 @@ class ListQuery(NamedTuple):
     def of(cls, parameters: QueryParams) -> "ListQuery":
         """Read a URL's query. An invalid value is replaced by its default."""
         per = min(
-            max(_whole(parameters, "per", DEFAULT_ROWS_PER_PAGE), MIN_ROWS_PER_PAGE),
+            max(_number(parameters.get("per", ""), DEFAULT_ROWS_PER_PAGE), MIN_ROWS_PER_PAGE),
             MAX_ROWS_PER_PAGE,
         )
-        halaman = max(1, _whole(parameters, "halaman", 1))
+        halaman = max(1, _number(parameters.get("halaman", ""), 1))
         return cls(query_of(parameters), halaman, per, change=change_of(parameters))
 
     def with_total(self, total: int) -> "ListQuery":
@@ -198,10 +198,6 @@ def _without_defaults(parameters: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _line(text: str, maximum: int = TITLE_MAX_CHARACTERS) -> str:
     return text.replace("\0", "").strip()[:maximum]
-
-
-def _whole(parameters: QueryParams, name: str, default: int) -> int:
-    return _number(parameters.get(name, ""), default)
 
 
 def _number(text: str, default: int) -> int:

@@ -81,13 +81,13 @@ async def select(request: Request, store: Store, pages: Pages) -> Response:
 async def export_selected(request: Request, store: Store, pages: Pages) -> Response:
     """POST /mahasiswa/pilih/ekspor.xlsx and .csv: the same of the records of a selection, in its order."""
     async with read_large_body(request) as (body, _):
-        outcome = await request.while_connected(_converse(request, store, "selected", body))
+        outcome = await _converse(request, store, "selected", body)
     if outcome.kind == "page":
         return outcome.page()
     # Each read has a slot of its own, so these slots are those of the helpers and threads that write.
     async with request.limits.slots.slot(EXPORT):
         records = _selected(store.reader(IMPORT), outcome.parts)
-        return await request.while_connected(export_records(request, pages, records))
+        return await export_records(request, pages, records)
 
 
 async def _selected(reader: Reader, parts: Sequence[bytes]) -> AsyncGenerator[Sequence[Mahasiswa]]:
@@ -116,8 +116,7 @@ async def _write_all(store: Store, parts: Sequence[bytes]) -> ItemKey | None:
 async def _preview(request: Request, store: Store, _pages: Pages, task: str) -> Response:
     """Answer with the page that a helper makes of the body. Nothing is kept."""
     async with read_large_body(request) as (body, boundary):
-        talk = _converse(request, store, task, body, boundary=boundary)
-        return (await request.while_connected(talk)).page()
+        return (await _converse(request, store, task, body, boundary=boundary)).page()
 
 
 # POST /mahasiswa/impor: a preview of the changes, and POST /mahasiswa/pilih: the records with these NIMs.
