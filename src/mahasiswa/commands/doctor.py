@@ -101,8 +101,10 @@ def _port(settings: Settings, state: str) -> Finding:
         )
         fault = wrong(f"{cause.format(user=process_user())}: {error}. {remedy}.")
         is_here = error.cause.errno != errno.EADDRNOTAVAIL
-        host = {"0.0.0.0": "127.0.0.1", "::": "127.0.0.1"}.get(settings.host, settings.host)  # noqa: S104
-        connection = http.client.HTTPConnection(host, settings.port, timeout=ANSWER_SECONDS)
+        # An address that stands for all of them leads to this computer.
+        connection = http.client.HTTPConnection(
+            settings.host, settings.port, timeout=ANSWER_SECONDS
+        )
         return _answer(connection, settings, state, fault) if is_here else fault
     return good(f"The service does not run. Port {settings.port} is free.")
 

@@ -35,6 +35,7 @@ from starlette.responses import Response
 
 from mahasiswa import wording
 from mahasiswa.sheets.sheet_errors import TooBig
+from mahasiswa.store import characters
 from mahasiswa.web.forms import BodyRefused
 from mahasiswa.web.request import BareRequest
 from mahasiswa.web.responses import takes_gzip
@@ -64,9 +65,9 @@ EXPORT_SILENT_SECONDS = 300.0
 
 # A helper reads files of strangers, so it gets only what Python and the pages need: no password, and no database.
 VARIABLES = (
-    *("PYTHONPATH", "PYTHONHOME", "PYTHONDONTWRITEBYTECODE", "PATH", "LD_LIBRARY_PATH", "TMPDIR"),
-    *("BASE_URL", "PORT", "CDN_URL", "CDN_INTEGRITY", "HISTORY_DAYS", "TIMEZONE"),
-)
+    "PYTHONPATH", "PYTHONHOME", "PYTHONDONTWRITEBYTECODE", "PATH", "LD_LIBRARY_PATH", "TMPDIR",
+    "BASE_URL", "PORT", "CDN_URL", "CDN_INTEGRITY", "HISTORY_DAYS", "TIMEZONE",
+)  # fmt: skip
 
 Answer: TypeAlias = Callable[[str, Sequence[Any]], Awaitable[Iterable[bytes]]]
 """Answers a question of a helper, which is a name and its arguments, with the messages of the answer."""
@@ -259,9 +260,5 @@ def with_head(kind: bytes, message: bytes = b"") -> Sequence[bytes]:
 
 def in_messages(rows: Iterable[Sequence[str | None]]) -> Iterator[bytes]:
     """Rows of texts as JSON, in messages that are short unless a single row is long."""
-    for group in groups(rows, _characters, PIECE_CHARACTERS):
+    for group in groups(rows, characters, PIECE_CHARACTERS):
         yield json.dumps(group, ensure_ascii=False).encode()
-
-
-def _characters(row: Sequence[str | None]) -> int:
-    return sum(len(text) for text in row if text)

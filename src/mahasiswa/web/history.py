@@ -11,7 +11,13 @@ from mahasiswa import wording
 from mahasiswa.record import digest_or_dash
 from mahasiswa.store import Query, Store
 from mahasiswa.store.history_items import UNDO_ROWS_MAX, Days, ItemKey, ItemKind
-from mahasiswa.store.store_errors import BatchTooLong, NotInHistory, Refused, UndoConflict
+from mahasiswa.store.store_errors import (
+    BatchTooLong,
+    NotInHistory,
+    Refused,
+    StoreError,
+    UndoConflict,
+)
 from mahasiswa.web.list_html import latest_change
 from mahasiswa.web.list_query import ListQuery, changed
 from mahasiswa.web.pages import Pages
@@ -94,7 +100,6 @@ async def undo(request: Request, store: Store, pages: Pages) -> Response:
     parameters = request.query_params
     change = ItemKey.of(request.parameter)
     is_batch = request.path.startswith(BATCH_PATH)
-    expected = None if is_batch else form["versi"] or None
     only_unchanged = is_batch and form["sebagian"] == "1"
     query = _page_with_button(parameters)
     if "daftar" in parameters:  # the button stood above a page of the list
@@ -104,7 +109,7 @@ async def undo(request: Request, store: Store, pages: Pages) -> Response:
             change.id,
             key=change,
             is_batch=is_batch,
-            expected=expected,
+            expected=form["versi"],
             only_unchanged=only_unchanged,
         )
     except (NotInHistory, BatchTooLong, Refused) as error:
@@ -136,20 +141,18 @@ def _page_with_button(parameters: QueryParams) -> HistoryQuery | None:
     return HistoryQuery.of(parameters, None if batch is None else ItemKey.of(batch))
 
 
-def _refusal(
-    pages: Pages, change: ItemKey, error: NotInHistory | BatchTooLong | Refused
-) -> Response:
+def _refusal(pages: Pages, change: ItemKey, error: StoreError) -> Response:
     """The page that says why a change was not undone."""
-    if isinstance(error, NotInHistory):
-        return pages.error("not in history")
+    if isinstance(error, Refused):
+        # Another program had stored the record without the rules of the table.
+        label = wording.LABELS.get(error.field, error.field)
+        text = wording.UNDO_REFUSED.format(field=label)
+        return pages.error("undo refused", text=text)
     if isinstance(error, BatchTooLong):
         limit = wording.number(UNDO_ROWS_MAX)
         text = wording.UNDO_TOO_LONG.format(limit=limit, id=change.id)
         return pages.error("undo too long", text=text)
-    # Another program had stored the record without the rules of the table.
-    label = wording.LABELS.get(error.field, error.field)
-    text = wording.UNDO_REFUSED.format(field=label)
-    return pages.error("undo refused", text=text)
+    return pages.error("not in history")
 
 
 async def _page(request: Request, store: Store, pages: Pages, query: HistoryQuery) -> Response:

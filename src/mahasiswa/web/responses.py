@@ -154,11 +154,9 @@ class CachedPage:
         tag, body = self._gzipped if wants_gzip else self._plain
         is_known = tag in known or known == b",*"
         if (wants_gzip, is_known) not in self._responses:  # making one costs more than sending it
-            own = {
-                **self._headers,
-                "etag": tag.decode(),
-                **({"content-encoding": "gzip"} if wants_gzip else {}),
-            }
+            own = {**self._headers, "etag": tag.decode()}
+            if wants_gzip:
+                own["content-encoding"] = "gzip"
             response = FixedResponse(b"", own, 304) if is_known else FixedResponse(body, own)
             self._responses[wants_gzip, is_known] = response
         return self._responses[wants_gzip, is_known]
@@ -222,9 +220,8 @@ def compressed(response: Response, number: str, *, takes_gzip: bool) -> Response
 async def _gzipped_stream(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     packer = compressobj(GZIP_LEVEL, wbits=16 + MAX_WBITS)
     async for chunk in chunks:
-        for at in range(0, len(chunk), STREAM_PIECE_BYTES):
-            if at:
-                await asyncio.sleep(0)
-            if packed := packer.compress(chunk[at : at + STREAM_PIECE_BYTES]):
+        for piece in slices(chunk, STREAM_PIECE_BYTES):
+            if packed := packer.compress(piece):
                 yield packed
+            await asyncio.sleep(0)
     yield packer.flush()
