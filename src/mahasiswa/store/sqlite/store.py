@@ -62,7 +62,6 @@ class SQLiteStore(Store):
         self._writer = connect(path)  # it is used on one thread
         self._thread = ThreadPoolExecutor(1, "writer")
         self._changes = GroupCommit(slots, self._commit)
-        self._oleh: str | None = None  # the name that the database has for the next changes
         # A connection that never writes, because data_version shows only the commits of other connections. It is used
         # on the event loop: its queries take a few microseconds, a switch to another thread takes a hundred.
         self._watch = connect(path)
@@ -161,9 +160,7 @@ class SQLiteStore(Store):
     async def _commit(self, group: Sequence[QueuedChange[Change]]) -> Sequence[object]:
         try:
             self._check_file()
-            return await asyncio.get_running_loop().run_in_executor(
-                self._thread, self._transact, group
-            )
+            return await self._loop.run_in_executor(self._thread, self._transact, group)
         except apsw.BusyError as error:
             raise Locked(str(error)) from error
         except apsw.Error as error:
@@ -175,23 +172,17 @@ class SQLiteStore(Store):
         left = min(queued.deadline for queued in group) - time.monotonic()
         db.set_busy_timeout(max(0, int(left * 1000)))
         with transaction(db):
-            self._oleh = None
             changes_before = db.total_changes()
             outcomes = [self._attempt(queued.change) for queued in group]
-            self._set_oleh(None)
+            db.execute(sql.SET_OLEH, {"oleh": None})
             # Only with a change, because each purge is a new version of the list.
             if db.total_changes() != changes_before and db.execute(sql.IS_PURGE_DUE).get:
                 db.execute(sql.PURGE_SOME)
         return outcomes
 
-    def _set_oleh(self, oleh: str | None) -> None:
-        if oleh != self._oleh:
-            self._writer.execute(sql.SET_OLEH, {"oleh": oleh})
-        self._oleh = oleh
-
     def _attempt(self, change: Change) -> object:
         """Make one change; return its result. If it is refused, it is rolled back alone; return the error."""
-        self._set_oleh(change.oleh)
+        self._writer.execute(sql.SET_OLEH, {"oleh": change.oleh})
         try:
             with savepoint(self._writer):
                 return take(self._writer, change.steps())

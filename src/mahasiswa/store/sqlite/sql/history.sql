@@ -313,7 +313,7 @@ SELECT strftime('%Y-%m-%dT%H:%M:%fZ', 'now'), :kind, :rows, oleh FROM mahasiswa_
 
 -- name: set_oleh
 -- To write the name into the new entries afterwards would take twice as long.
-UPDATE mahasiswa_history_state SET oleh = :oleh
+UPDATE mahasiswa_history_state SET oleh = :oleh WHERE oleh IS NOT :oleh
 
 -- name: clock
 -- See Reader.clock. It is time to purge if something is to be noted or purged, and no program has
