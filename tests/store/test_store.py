@@ -208,7 +208,7 @@ def test_both_engines_have_the_statements_that_the_program_names_and_no_others()
     named |= {f"suspects_{suspicion}" for suspicion in get_args(Suspicion)}
     for shared in (sqlite_sql.SHARED, postgres_sql.SHARED):
         statements = {name for name, text in vars(shared).items() if isinstance(text, str)}
-        assert named - {*dir(SharedSQL), "moment"} == statements - {
+        assert named - {*dir(SharedSQL)} == statements - {
             "_finds",
             "_matches",
             "_matches_rt_rw",

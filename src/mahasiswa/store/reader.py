@@ -32,7 +32,7 @@ from mahasiswa.store.history_items import (
     item_of,
 )
 from mahasiswa.store.queries import Query, Suspicion
-from mahasiswa.store.shared_sql import SIGNING_KEY, Parameters, SharedSQL
+from mahasiswa.store.shared_sql import SIGNING_KEY, Parameters, SharedSQL, moment_text
 from mahasiswa.store.spelling import corrections, same_sound
 from mahasiswa.store.store_errors import Unavailable
 from mahasiswa.work import PAGE_MAX_BYTES, slices
@@ -266,7 +266,7 @@ class Reader(ABC):
         it is a nim, a batch has the entry of that nim. With `change`, `last` is that item.
         """
         sql = self.sql
-        first, end = map(sql.moment, days) if days else (None, None)
+        first, end = map(moment_text, days) if days else (None, None)
         filters = {"kind": kind, "first": first, "end": end, "nim": cari.replace("\0", "")}
         (counted, items), terms = sql.written(Query(cari), sql.count_items, sql.items)
         parameters = {**filters, **terms, "limit": limit, "offset": offset}

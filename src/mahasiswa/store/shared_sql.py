@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 
 from mahasiswa.record import INVISIBLE, NEAR_FROM, NEAR_TO, SHOWN_MAX_CHARACTERS, Field
@@ -28,6 +28,11 @@ CONSTANTS: Mapping[str, str | int] = {
     "REPLACEMENTS": folding.REPLACEMENTS_JSON,
     "ODD_CHARACTERS": folding.ODD_SPACES + INVISIBLE,
 }
+
+
+def moment_text(moment: datetime) -> str:
+    """A moment as a parameter: its second in UTC. In the texts of SQLite only earlier moments sort before it."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S")
 
 
 def read_statements(folder: Path) -> dict[str, str]:
@@ -63,7 +68,6 @@ class SharedSQL:
         finds: str,
         matches: str,
         as_array: Callable[[Sequence[str]], object],
-        moment: Callable[[datetime], object],
     ) -> None:
         self.__dict__ |= statements
         self._finds = finds
@@ -71,7 +75,6 @@ class SharedSQL:
         plain = folding.with_plain_rt_rw("folded_text")
         self._matches_rt_rw = matches.replace("folded_text", plain)
         self._as_array = as_array
-        self.moment = moment  # a moment as a parameter
 
     def __getattr__(self, name: str) -> str:
         raise AttributeError(name)

@@ -159,7 +159,6 @@ def _array(texts: Sequence[str]) -> str:
 SHARED = SharedSQL(
     _STATEMENTS,
     as_array=_array,
-    moment=lambda moment: moment,
     finds="strpos(folded_text, %({})s) > 0",
     matches="' ' || folded_text || ' ' ~ replace(%({})s, '*', '.*')",
 )

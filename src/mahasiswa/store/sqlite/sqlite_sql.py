@@ -2,7 +2,6 @@
 
 import json
 import re
-from datetime import UTC
 from pathlib import Path
 
 from mahasiswa.store.shared_sql import SharedSQL, read_statements
@@ -49,8 +48,6 @@ _STATEMENTS["end_silent"] = "; ".join(
 SHARED = SharedSQL(
     _STATEMENTS,
     as_array=json.dumps,
-    # Before it are only earlier moments.
-    moment=lambda moment: moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S"),
     finds="instr(folded_text, :{}) > 0",
     matches="' ' || folded_text || ' ' GLOB '*' || :{} || '*'",
 )

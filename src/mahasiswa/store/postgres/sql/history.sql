@@ -37,7 +37,9 @@ FROM (
     AND (:kind IS NULL OR :kind = coalesce(kind, CASE
       WHEN nama_before IS NULL THEN 'add' WHEN nama_after IS NULL THEN 'delete' ELSE 'edit'
     END))
-    AND (:first IS NULL OR (moment >= :first AND moment < :end))
+    AND (:first IS NULL OR (
+      moment >= :first::timestamp AT TIME ZONE 'UTC' AND moment < :end::timestamp AT TIME ZONE 'UTC'
+    ))
     AND (NOT :is_search OR id = ANY (ARRAY(
       SELECT coalesce(batch, id) FROM (
         SELECT id, batch, nim, CASE WHEN octet_length(t) = length(t)
@@ -85,7 +87,9 @@ WHERE batch IS NULL
   AND (:kind IS NULL OR :kind = coalesce(kind, CASE
     WHEN nama_before IS NULL THEN 'add' WHEN nama_after IS NULL THEN 'delete' ELSE 'edit'
   END))
-  AND (:first IS NULL OR (moment >= :first AND moment < :end))
+  AND (:first IS NULL OR (
+    moment >= :first::timestamp AT TIME ZONE 'UTC' AND moment < :end::timestamp AT TIME ZONE 'UTC'
+  ))
   AND (NOT :is_search OR id = ANY (ARRAY(
     SELECT coalesce(batch, id) FROM (
       SELECT id, batch, nim, CASE WHEN octet_length(t) = length(t)
