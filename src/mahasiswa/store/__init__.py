@@ -317,10 +317,9 @@ def _undoable(
 ) -> Steps[tuple[str, Any]]:
     """The kind of a batch, "" for an entry, and its rows; raise NotInHistory."""
     ((kind, rows, moment),) = (yield sql.undoable, {"item": item}) or [(None, None, None)]
-    if kind is None or is_batch not in (None, kind != ""):
+    is_there = kind is not None and is_batch in (None, kind != "")
+    if not is_there or key not in (None, key_of(item, moment)):
         raise NotInHistory(str(item))
-    if key not in (None, key_of(item, moment)):
-        raise NotInHistory(str(key))
     return kind, rows
 
 

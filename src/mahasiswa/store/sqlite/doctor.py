@@ -2,7 +2,7 @@
 
 import os
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import closing, suppress
 from pathlib import Path
 
@@ -43,9 +43,12 @@ def examine(path: Path, folder: Path | None, *, quick: bool) -> Iterator[Finding
         for find in QUICK_CHECKS if quick else CHECKS:
             yield from find(db, path)
     removal = "The next start or back-up removes it after an hour."
-    with suppress(OSError):  # of the folder of the back-ups; `mahasiswa doctor` blames that itself
-        for left in _left(path, folder):
-            yield good(f"{left} was left by a program that was killed. {removal}")
+    for place in {path.parent, folder or path.parent}:
+        with suppress(
+            OSError
+        ):  # of the folder of the back-ups; `mahasiswa doctor` blames that itself
+            for left in leftovers(place):
+                yield good(f"{left} was left by a program that was killed. {removal}")
 
 
 def examine_backup(file: Path) -> Finding:
@@ -64,14 +67,6 @@ def examine_backup(file: Path) -> Finding:
         )
         return wrong(f"{why}. Make one now: {typed('backup')}")
     return good(f"{file} is sound and holds {count} records.")
-
-
-def _left(path: Path, folder: Path | None) -> Sequence[Path]:
-    found: list[Path] = []
-    for place in {path.parent, folder or path.parent}:
-        with suppress(FileNotFoundError):
-            found += leftovers(place)
-    return found
 
 
 def _free_space(_db: apsw.Connection, path: Path) -> Iterator[Finding]:
