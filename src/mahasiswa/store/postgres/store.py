@@ -82,13 +82,12 @@ class PostgresStore(Store):
 
     async def snapshot(self, at_most: int) -> Snapshot:
         deadline = new_deadline()
-        # Ask before the transaction, because a server that cannot tell its version would abort it.
-        is_known = await self.version() is not None
+        # Read the version before the records: then the records are of that version or of a later one.
+        version = await self.version()
 
         async def read(db: AsyncConnection) -> Snapshot:
             start = begin(sql.BEGIN_READING, deadline)
             last = await _do_steps(db, last_item(sql.SHARED), start)
-            ((version,),) = await execute(db, sql.VERSION) if is_known else ((None,),)
             limits = {"records": at_most, "bytes": SNAPSHOT_MAX_BYTES}
             # In binary form nothing is decoded, which would hold the event loop.
             cursor = await db.execute(sql.PACKED, limits, binary=True)
