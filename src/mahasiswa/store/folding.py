@@ -157,8 +157,8 @@ def words(cari: str) -> Sequence[str]:
     if "\0" in cari:  # no record contains it
         return []
     unquoted = quoted.sub(r" \1 ", cari)
-    folded = dict.fromkeys(map(fold, unquoted.split()))
-    return [word for word in folded if word][:MAX_WORDS]
+    folded = filter(None, map(fold, unquoted.split()))
+    return [*dict.fromkeys(folded)][:MAX_WORDS]
 
 
 def terms(cari: str, *, is_prefix: bool = False) -> Sequence[Term]:

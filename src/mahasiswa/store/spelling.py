@@ -112,9 +112,6 @@ class _Vocabulary:
         """The word, the words that it joins, and at most three similar words, each with its similarity."""
         is_known = any(word in other for other in self._spellings)
         itself = (1.0 if is_known else UNKNOWN_SIMILARITY, word)
-        if len(word) > MAX_WORD_CHARACTERS:
-            return [itself]
-
         key = sound(word)
         alike = [
             (1.0, other)

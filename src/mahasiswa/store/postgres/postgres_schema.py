@@ -99,9 +99,7 @@ def _make_ready(db: SyncConnection, wanted_days: int | None) -> None:
 
 
 def _find_table(db: SyncConnection) -> StoredTable:
-    return StoredTable._make(
-        db.execute(sql.FIND_TABLE).fetchone() or db.execute(sql.NEW_TABLE).fetchall()[0]
-    )
+    return StoredTable._make(db.execute(sql.FIND_TABLE).fetchall()[0])
 
 
 def _version(table: StoredTable) -> int:

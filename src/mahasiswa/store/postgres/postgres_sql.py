@@ -14,7 +14,8 @@ LOCK_SCHEMA = "SELECT pg_advisory_xact_lock(5207110482153)"
 UNSAFE_SETTINGS = """
 SELECT name FROM unnest(ARRAY['fsync', 'full_page_writes']) AS name WHERE current_setting(name) = 'off'"""
 
-# Its schema, its comment, its owner, whether we may alter it, and whether a release made it.
+# Its schema, its comment, its owner, whether we may alter it, and whether a release made it. If it does not exist yet,
+# the table that we would make.
 FIND_TABLE = """
 SELECT quote_ident(n.nspname), coalesce(obj_description(c.oid, 'pg_class'), ''),
   quote_ident(pg_get_userbyid(c.relowner)), pg_has_role(c.relowner, 'USAGE'),
@@ -23,9 +24,10 @@ SELECT quote_ident(n.nspname), coalesce(obj_description(c.oid, 'pg_class'), ''),
     WHERE attrelid = to_regclass('mahasiswa_history_state') AND attname = 'has_leapt'
   )
 FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
-WHERE c.oid = to_regclass('mahasiswa')"""
-# The same for a table that does not exist yet.
-NEW_TABLE = "SELECT quote_ident(current_schema()), NULL, quote_ident(current_user), true, true"
+WHERE c.oid = to_regclass('mahasiswa')
+UNION ALL
+SELECT quote_ident(current_schema()), NULL, quote_ident(current_user), true, true
+WHERE to_regclass('mahasiswa') IS NULL"""
 # For the statements of an upgrade, and for the functions that they create.
 SET_SCHEMA = "SET LOCAL search_path = {schema}, pg_temp"
 SET_VERSION = "COMMENT ON TABLE mahasiswa IS 'schema {version} of mahasiswa'"
