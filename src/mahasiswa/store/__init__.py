@@ -266,16 +266,14 @@ class Store(ABC):
     async def purge(self) -> None:
         """Remove some expired entries, once in PURGE_SECONDS. Without any, the version does not change.
 
-        The clock is noted once a day. After a leap nothing is removed, and the log says so.
+        The clock is noted once a day. After a leap nothing is removed, and the log says so at the next call.
         """
-        reader = self._readers[RECORD]
-        noted, has_leapt, is_due = await reader.clock()
-        if is_due:
-            await self.run(self._purge)
-            noted, has_leapt, _ = await reader.clock()
+        noted, has_leapt, is_due = await self._readers[RECORD].clock()
         if has_leapt and noted != self._leapt:
             log.warning(LEAPT, noted)
             self._leapt = noted
+        if is_due:
+            await self.run(self._purge)
 
     def _purge(self) -> Steps[None]:
         yield self.sql.purge, {}
@@ -350,9 +348,9 @@ def characters(texts: Iterable[str | None]) -> int:
     return sum(map(len, filter(None, texts)))
 
 
-def refuse_nul(nim: str | None, nama: str | None = "", alamat: str | None = "") -> None:
+def refuse_nul(*texts: str | None) -> None:
     """Raise Refused for a NUL. No text of PostgreSQL can hold one, so no constraint can refuse it."""
-    for field, text in (("nim", nim), ("nama", nama), ("alamat", alamat)):
+    for field, text in zip(Mahasiswa._fields, texts, strict=False):
         if text and "\0" in text:
             raise Refused(field, "nul")
 
