@@ -108,8 +108,6 @@ Begin: TypeAlias = Callable[[], Steps[T]]
 Counted: TypeAlias = Sequence[tuple[str, int]]
 """Searches, each with the number of records that it finds."""
 
-Compare: TypeAlias = Callable[[Sequence[str], Sequence[str]], Sequence[str]]
-
 
 def in_transaction(
     steps: Callable[Concatenate["Reader", P], Steps[T]],
@@ -199,7 +197,9 @@ class Reader(ABC):
         counted = await self._alike(query, same_sound, SOUNDING_TEXTS)
         return sorted(counted, key=itemgetter(1), reverse=True)[:limit]
 
-    async def _alike(self, query: Query, compare: Compare, texts: Parameters) -> Counted:
+    async def _alike(
+        self, query: Query, compare: Callable[..., Sequence[str]], texts: Parameters
+    ) -> Counted:
         """The searches that `compare` makes of a search and the words of so many names and addresses, counted."""
         if query.di == "nim":
             return []

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from mahasiswa.record import INVISIBLE, NEAR_FROM, NEAR_TO, SHOWN_MAX_CHARACTERS, Field
+from mahasiswa.record import INVISIBLE, NEAR_FROM, NEAR_TO, SHOWN_MAX_CHARACTERS
 from mahasiswa.store import folding
 from mahasiswa.store.history_items import PURGE_ENTRIES, PURGE_SECONDS, UNDO_ROWS_MAX
 from mahasiswa.store.queries import Query
@@ -83,7 +83,7 @@ class SharedSQL:
         """Nims as the parameter of a statement. Nims with NUL are left out, because no record has one."""
         return {"nims": self._as_array([nim for nim in nims if "\0" not in nim])}
 
-    def conditions(self, searches: Iterable[str], di: Field | str) -> tuple[list[str], Parameters]:
+    def conditions(self, searches: Iterable[str], di: str) -> tuple[list[str], Parameters]:
         """For each search the condition that finds all its terms in `folded_text`, and the parameters of all."""
         parameters: dict[str, str] = {}
 

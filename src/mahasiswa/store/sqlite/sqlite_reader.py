@@ -37,8 +37,6 @@ INTERRUPT_INTERVAL_SECONDS = 0.05
 
 NOT_UTF8 = "another program has stored a text that is not UTF-8; mahasiswa doctor names the record"
 
-Asks = Callable[[], Awaitable[Version | None]]
-Reports = Callable[[apsw.Error], None]
 T = TypeVar("T")
 
 
@@ -46,7 +44,12 @@ class SQLiteReader(Reader):
     """See Reader. Each deadline includes the time in the queue. `version` raises Unavailable for a bad file."""
 
     def __init__(
-        self, path: Path, kind: Kind, slots: Slots, version: Asks, report_damage: Reports
+        self,
+        path: Path,
+        kind: Kind,
+        slots: Slots,
+        version: Callable[[], Awaitable[object]],
+        report_damage: Callable[[apsw.Error], None],
     ) -> None:
         super().__init__(sql.SHARED)
         self._path = path
