@@ -42,7 +42,7 @@ FROM (
     ))
     AND (NOT :is_search OR id = ANY (ARRAY(
       SELECT coalesce(batch, id) FROM (
-        SELECT id, batch, nim, CASE WHEN octet_length(t) = length(t)
+        SELECT id, batch, CASE WHEN octet_length(t) = length(t)
           THEN replace(replace(replace(replace(replace(
             lower(t), '''', ''), '`', ''), '.', ''), ',', ''), '-', '')
           ELSE (
@@ -53,7 +53,7 @@ FROM (
           )
         END AS folded_text
         FROM (
-          SELECT id, batch, nim, concat_ws(
+          SELECT id, batch, concat_ws(
             E'\n', substr(oleh, 1, :SEARCHED_CHARACTERS), nim,
             substr(nama_before, 1, :SEARCHED_CHARACTERS),
             substr(alamat_before, 1, :SEARCHED_CHARACTERS),
@@ -92,7 +92,7 @@ WHERE batch IS NULL
   ))
   AND (NOT :is_search OR id = ANY (ARRAY(
     SELECT coalesce(batch, id) FROM (
-      SELECT id, batch, nim, CASE WHEN octet_length(t) = length(t)
+      SELECT id, batch, CASE WHEN octet_length(t) = length(t)
         THEN replace(replace(replace(replace(replace(
           lower(t), '''', ''), '`', ''), '.', ''), ',', ''), '-', '')
         ELSE (
@@ -103,7 +103,7 @@ WHERE batch IS NULL
         )
       END AS folded_text
       FROM (
-        SELECT id, batch, nim, concat_ws(
+        SELECT id, batch, concat_ws(
           E'\n', substr(oleh, 1, :SEARCHED_CHARACTERS), nim,
           substr(nama_before, 1, :SEARCHED_CHARACTERS),
           substr(alamat_before, 1, :SEARCHED_CHARACTERS),
@@ -204,7 +204,7 @@ FROM mahasiswa_history AS e
 WHERE e.batch = (SELECT id FROM mahasiswa_history WHERE id = :batch AND kind IS NOT NULL)
   AND (NOT :is_search OR e.id = ANY (ARRAY(
     SELECT id FROM (
-      SELECT id, batch, nim, CASE WHEN octet_length(t) = length(t)
+      SELECT id, batch, CASE WHEN octet_length(t) = length(t)
         THEN replace(replace(replace(replace(replace(
           lower(t), '''', ''), '`', ''), '.', ''), ',', ''), '-', '')
         ELSE (
@@ -215,7 +215,7 @@ WHERE e.batch = (SELECT id FROM mahasiswa_history WHERE id = :batch AND kind IS 
         )
       END AS folded_text
       FROM (
-        SELECT id, batch, nim, concat_ws(
+        SELECT id, batch, concat_ws(
           E'\n', substr(oleh, 1, :SEARCHED_CHARACTERS), nim,
           substr(nama_before, 1, :SEARCHED_CHARACTERS),
           substr(alamat_before, 1, :SEARCHED_CHARACTERS),
@@ -235,7 +235,7 @@ SELECT count(*) FROM mahasiswa_history AS e
 WHERE e.batch = (SELECT id FROM mahasiswa_history WHERE id = :batch AND kind IS NOT NULL)
   AND (NOT :is_search OR e.id = ANY (ARRAY(
     SELECT id FROM (
-      SELECT id, batch, nim, CASE WHEN octet_length(t) = length(t)
+      SELECT id, batch, CASE WHEN octet_length(t) = length(t)
         THEN replace(replace(replace(replace(replace(
           lower(t), '''', ''), '`', ''), '.', ''), ',', ''), '-', '')
         ELSE (
@@ -246,7 +246,7 @@ WHERE e.batch = (SELECT id FROM mahasiswa_history WHERE id = :batch AND kind IS 
         )
       END AS folded_text
       FROM (
-        SELECT id, batch, nim, concat_ws(
+        SELECT id, batch, concat_ws(
           E'\n', substr(oleh, 1, :SEARCHED_CHARACTERS), nim,
           substr(nama_before, 1, :SEARCHED_CHARACTERS),
           substr(alamat_before, 1, :SEARCHED_CHARACTERS),

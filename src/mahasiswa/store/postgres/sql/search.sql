@@ -94,7 +94,7 @@ ORDER BY /*order*/ nim
 -- The numbers of records that several searches find: one column for each stands in the place of
 -- `/*counts*/ count(*)`.
 SELECT /*counts*/ count(*) FROM (
-  SELECT nim, nama, alamat, CASE WHEN octet_length(t) = length(t)
+  SELECT CASE WHEN octet_length(t) = length(t)
     THEN replace(replace(replace(replace(replace(
       lower(t), '''', ''), '`', ''), '.', ''), ',', ''), '-', '')
     ELSE (
@@ -105,7 +105,7 @@ SELECT /*counts*/ count(*) FROM (
     )
   END AS folded_text
   FROM (
-    SELECT nim, nama, alamat, CASE :di
+    SELECT CASE :di
       WHEN 'nim' THEN E'\n' || replace(nim, ' ', '')
       WHEN 'nama' THEN substr(nama, 1, :SEARCHED_CHARACTERS)
       WHEN 'alamat' THEN substr(alamat, 1, :SEARCHED_CHARACTERS)
@@ -122,7 +122,7 @@ SELECT /*counts*/ count(*) FROM (
 -- name: prefixes
 -- The folded beginnings of nims, as a search of a nim finds them.
 SELECT substr(folded_text, 2, :length) AS prefix, count(*) FROM (
-  SELECT nim, CASE WHEN octet_length(t) = length(t)
+  SELECT CASE WHEN octet_length(t) = length(t)
     THEN replace(replace(replace(replace(replace(
       lower(t), '''', ''), '`', ''), '.', ''), ',', ''), '-', '')
     ELSE (
@@ -133,7 +133,7 @@ SELECT substr(folded_text, 2, :length) AS prefix, count(*) FROM (
     )
   END AS folded_text
   FROM (
-    SELECT nim, E'\n' || replace(nim, ' ', '') AS t
+    SELECT E'\n' || replace(nim, ' ', '') AS t
     FROM mahasiswa
     LIMIT 1000000000000
   ) AS unfolded
@@ -143,7 +143,7 @@ GROUP BY prefix ORDER BY prefix LIMIT :limit
 
 -- name: first_and_last_nim
 SELECT min(substr(folded_text, 2)), max(substr(folded_text, 2)) FROM (
-  SELECT nim, CASE WHEN octet_length(t) = length(t)
+  SELECT CASE WHEN octet_length(t) = length(t)
     THEN replace(replace(replace(replace(replace(
       lower(t), '''', ''), '`', ''), '.', ''), ',', ''), '-', '')
     ELSE (
@@ -154,7 +154,7 @@ SELECT min(substr(folded_text, 2)), max(substr(folded_text, 2)) FROM (
     )
   END AS folded_text
   FROM (
-    SELECT nim, E'\n' || replace(nim, ' ', '') AS t
+    SELECT E'\n' || replace(nim, ' ', '') AS t
     FROM mahasiswa
     LIMIT 1000000000000
   ) AS unfolded
@@ -185,7 +185,7 @@ GROUP BY value ORDER BY count(*) DESC, value DESC LIMIT 10000
 -- The nims of records and of entries that a search finds.
 SELECT nim FROM (
   SELECT nim FROM (
-    SELECT nim, nama, alamat, CASE WHEN octet_length(t) = length(t)
+    SELECT nim, CASE WHEN octet_length(t) = length(t)
       THEN replace(replace(replace(replace(replace(
         lower(t), '''', ''), '`', ''), '.', ''), ',', ''), '-', '')
       ELSE (
@@ -196,7 +196,7 @@ SELECT nim FROM (
       )
     END AS folded_text
     FROM (
-      SELECT nim, nama, alamat, CASE :di
+      SELECT nim, CASE :di
         WHEN 'nim' THEN E'\n' || replace(nim, ' ', '')
         WHEN 'nama' THEN substr(nama, 1, :SEARCHED_CHARACTERS)
         WHEN 'alamat' THEN substr(alamat, 1, :SEARCHED_CHARACTERS)
@@ -211,7 +211,7 @@ SELECT nim FROM (
   ) AS folded WHERE true /*terms*/
   UNION
   SELECT nim FROM (
-    SELECT id, batch, nim, CASE WHEN octet_length(t) = length(t)
+    SELECT nim, CASE WHEN octet_length(t) = length(t)
       THEN replace(replace(replace(replace(replace(
         lower(t), '''', ''), '`', ''), '.', ''), ',', ''), '-', '')
       ELSE (
@@ -222,7 +222,7 @@ SELECT nim FROM (
       )
     END AS folded_text
     FROM (
-      SELECT id, batch, nim, concat_ws(
+      SELECT nim, concat_ws(
         E'\n', substr(oleh, 1, :SEARCHED_CHARACTERS), nim,
         substr(nama_before, 1, :SEARCHED_CHARACTERS),
         substr(alamat_before, 1, :SEARCHED_CHARACTERS),

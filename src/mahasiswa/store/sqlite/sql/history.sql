@@ -42,13 +42,13 @@ FROM (
     AND (:first IS NULL OR (moment >= :first AND moment < :end))
     AND (NOT :is_search OR id IN (
       SELECT coalesce(batch, id) FROM (
-        SELECT id, batch, nim, CASE WHEN octet_length(t) = length(t)
+        SELECT id, batch, CASE WHEN octet_length(t) = length(t)
           THEN replace(replace(replace(replace(replace(
             lower(t), '''', ''), '`', ''), '.', ''), ',', ''), '-', '')
           ELSE fold(CAST(t AS BLOB))
         END AS folded_text
         FROM (
-          SELECT id, batch, nim, concat_ws(
+          SELECT id, batch, concat_ws(
             char(10), substr(oleh, 1, :SEARCHED_CHARACTERS), nim,
             substr(nama_before, 1, :SEARCHED_CHARACTERS),
             substr(alamat_before, 1, :SEARCHED_CHARACTERS),
@@ -85,13 +85,13 @@ WHERE batch IS NULL
   AND (:first IS NULL OR (moment >= :first AND moment < :end))
   AND (NOT :is_search OR id IN (
     SELECT coalesce(batch, id) FROM (
-      SELECT id, batch, nim, CASE WHEN octet_length(t) = length(t)
+      SELECT id, batch, CASE WHEN octet_length(t) = length(t)
         THEN replace(replace(replace(replace(replace(
           lower(t), '''', ''), '`', ''), '.', ''), ',', ''), '-', '')
         ELSE fold(CAST(t AS BLOB))
       END AS folded_text
       FROM (
-        SELECT id, batch, nim, concat_ws(
+        SELECT id, batch, concat_ws(
           char(10), substr(oleh, 1, :SEARCHED_CHARACTERS), nim,
           substr(nama_before, 1, :SEARCHED_CHARACTERS),
           substr(alamat_before, 1, :SEARCHED_CHARACTERS),
@@ -190,13 +190,13 @@ FROM mahasiswa_history AS e
 WHERE e.batch = (SELECT id FROM mahasiswa_history WHERE id = :batch AND kind IS NOT NULL)
   AND (NOT :is_search OR e.id IN (
     SELECT id FROM (
-      SELECT id, batch, nim, CASE WHEN octet_length(t) = length(t)
+      SELECT id, batch, CASE WHEN octet_length(t) = length(t)
         THEN replace(replace(replace(replace(replace(
           lower(t), '''', ''), '`', ''), '.', ''), ',', ''), '-', '')
         ELSE fold(CAST(t AS BLOB))
       END AS folded_text
       FROM (
-        SELECT id, batch, nim, concat_ws(
+        SELECT id, batch, concat_ws(
           char(10), substr(oleh, 1, :SEARCHED_CHARACTERS), nim,
           substr(nama_before, 1, :SEARCHED_CHARACTERS),
           substr(alamat_before, 1, :SEARCHED_CHARACTERS),
@@ -216,13 +216,13 @@ SELECT count(*) FROM mahasiswa_history AS e
 WHERE e.batch = (SELECT id FROM mahasiswa_history WHERE id = :batch AND kind IS NOT NULL)
   AND (NOT :is_search OR e.id IN (
     SELECT id FROM (
-      SELECT id, batch, nim, CASE WHEN octet_length(t) = length(t)
+      SELECT id, batch, CASE WHEN octet_length(t) = length(t)
         THEN replace(replace(replace(replace(replace(
           lower(t), '''', ''), '`', ''), '.', ''), ',', ''), '-', '')
         ELSE fold(CAST(t AS BLOB))
       END AS folded_text
       FROM (
-        SELECT id, batch, nim, concat_ws(
+        SELECT id, batch, concat_ws(
           char(10), substr(oleh, 1, :SEARCHED_CHARACTERS), nim,
           substr(nama_before, 1, :SEARCHED_CHARACTERS),
           substr(alamat_before, 1, :SEARCHED_CHARACTERS),

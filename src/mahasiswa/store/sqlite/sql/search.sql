@@ -86,13 +86,13 @@ ORDER BY /*order*/ nim
 -- The numbers of records that several searches find: one column for each stands in the place of
 -- `/*counts*/ count(*)`.
 SELECT /*counts*/ count(*) FROM (
-  SELECT nim, nama, alamat, CASE WHEN octet_length(t) = length(t)
+  SELECT CASE WHEN octet_length(t) = length(t)
     THEN replace(replace(replace(replace(replace(
       lower(t), '''', ''), '`', ''), '.', ''), ',', ''), '-', '')
     ELSE fold(CAST(t AS BLOB))
   END AS folded_text
   FROM (
-    SELECT nim, nama, alamat, CASE :di
+    SELECT CASE :di
       WHEN 'nim' THEN char(10) || replace(nim, ' ', '')
       WHEN 'nama' THEN substr(nama, 1, :SEARCHED_CHARACTERS)
       WHEN 'alamat' THEN substr(alamat, 1, :SEARCHED_CHARACTERS)
@@ -110,13 +110,13 @@ SELECT /*counts*/ count(*) FROM (
 -- name: prefixes
 -- The folded beginnings of nims, as a search of a nim finds them.
 SELECT substr(folded_text, 2, :length) AS prefix, count(*) FROM (
-  SELECT nim, CASE WHEN octet_length(t) = length(t)
+  SELECT CASE WHEN octet_length(t) = length(t)
     THEN replace(replace(replace(replace(replace(
       lower(t), '''', ''), '`', ''), '.', ''), ',', ''), '-', '')
     ELSE fold(CAST(t AS BLOB))
   END AS folded_text
   FROM (
-    SELECT nim, char(10) || replace(nim, ' ', '') AS t
+    SELECT char(10) || replace(nim, ' ', '') AS t
     FROM mahasiswa
     LIMIT 1000000000000
   ) AS unfolded
@@ -126,13 +126,13 @@ GROUP BY prefix ORDER BY prefix LIMIT :limit
 
 -- name: first_and_last_nim
 SELECT min(substr(folded_text, 2)), max(substr(folded_text, 2)) FROM (
-  SELECT nim, CASE WHEN octet_length(t) = length(t)
+  SELECT CASE WHEN octet_length(t) = length(t)
     THEN replace(replace(replace(replace(replace(
       lower(t), '''', ''), '`', ''), '.', ''), ',', ''), '-', '')
     ELSE fold(CAST(t AS BLOB))
   END AS folded_text
   FROM (
-    SELECT nim, char(10) || replace(nim, ' ', '') AS t
+    SELECT char(10) || replace(nim, ' ', '') AS t
     FROM mahasiswa
     LIMIT 1000000000000
   ) AS unfolded
@@ -163,13 +163,13 @@ GROUP BY value ORDER BY count(*) DESC, value DESC LIMIT 10000
 -- The nims of records and of entries that a search finds.
 SELECT nim FROM (
   SELECT nim FROM (
-    SELECT nim, nama, alamat, CASE WHEN octet_length(t) = length(t)
+    SELECT nim, CASE WHEN octet_length(t) = length(t)
       THEN replace(replace(replace(replace(replace(
         lower(t), '''', ''), '`', ''), '.', ''), ',', ''), '-', '')
       ELSE fold(CAST(t AS BLOB))
     END AS folded_text
     FROM (
-      SELECT nim, nama, alamat, CASE :di
+      SELECT nim, CASE :di
         WHEN 'nim' THEN char(10) || replace(nim, ' ', '')
         WHEN 'nama' THEN substr(nama, 1, :SEARCHED_CHARACTERS)
         WHEN 'alamat' THEN substr(alamat, 1, :SEARCHED_CHARACTERS)
@@ -185,13 +185,13 @@ SELECT nim FROM (
   ) AS folded WHERE true /*terms*/
   UNION
   SELECT nim FROM (
-    SELECT id, batch, nim, CASE WHEN octet_length(t) = length(t)
+    SELECT nim, CASE WHEN octet_length(t) = length(t)
       THEN replace(replace(replace(replace(replace(
         lower(t), '''', ''), '`', ''), '.', ''), ',', ''), '-', '')
       ELSE fold(CAST(t AS BLOB))
     END AS folded_text
     FROM (
-      SELECT id, batch, nim, concat_ws(
+      SELECT nim, concat_ws(
         char(10), substr(oleh, 1, :SEARCHED_CHARACTERS), nim,
         substr(nama_before, 1, :SEARCHED_CHARACTERS),
         substr(alamat_before, 1, :SEARCHED_CHARACTERS),
