@@ -12,10 +12,8 @@ from typing import Any, Self, TypeAlias, TypeVar, cast
 import psycopg
 from psycopg import errors
 from psycopg.conninfo import conninfo_to_dict
-from psycopg.pq import TransactionStatus
 from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout
 
-from mahasiswa.store.postgres import postgres_sql as sql
 from mahasiswa.store.reader import READ_ROWS, Rows, Steps, size_with
 from mahasiswa.store.shared_sql import Parameters
 from mahasiswa.store.store_errors import (
@@ -134,10 +132,8 @@ class Pool:
                 async with self.connection(kind, deadline) as db:
                     with time_limit(db, deadline):
                         result = await work(db)
-                    # It is, if there was nothing to do.
-                    if db.pgconn.transaction_status != TransactionStatus.IDLE:
-                        with time_limit(db, deadline), commit_checked(db):
-                            await db.execute(sql.COMMIT)
+                    with time_limit(db, deadline), commit_checked(db):
+                        await db.commit()  # of nothing, if there was nothing to do
                     return result
             except (errors.SerializationFailure, errors.DeadlockDetected) as error:
                 if attempts == MAX_ATTEMPTS:
@@ -183,12 +179,8 @@ class Pool:
 
     async def _give_back(self, db: "_PooledConnection") -> None:
         try:
-            if db.pgconn.transaction_status in (
-                TransactionStatus.INTRANS,
-                TransactionStatus.INERROR,
-            ):
-                with time_limit(db, new_deadline()), suppress(psycopg.Error):
-                    await db.rollback()
+            with time_limit(db, new_deadline()), suppress(psycopg.Error):
+                await db.rollback()  # of nothing, if no transaction is open
         finally:
             await self._pool.putconn(db)  # closes a connection that is not idle
 
