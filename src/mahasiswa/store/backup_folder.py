@@ -5,9 +5,9 @@ import os
 import re
 import shutil
 import time
+from calendar import timegm
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from datetime import UTC, datetime
 from hashlib import sha256
 from itertools import count
 from pathlib import Path
@@ -29,6 +29,9 @@ FREE_SPACE_FACTOR = 3
 
 MOMENT = "%Y%m%dT%H%M%SZ"  # in UTC, in the name of a back-up; these texts sort as their moments do
 
+# The id of the list, which names of an older version lack, the moment, and the counter of `free_name`.
+ID_AND_MOMENT = r"(?:([0-9a-f]{8})-)?(\d{8}T\d{6}Z)(?:-(\d+))?"
+
 OUTCOME_BYTES = 4096
 PROBLEM_MAX_CHARACTERS = 300  # JSON needs at most six bytes for each
 
@@ -45,7 +48,7 @@ class Backup(NamedTuple):
         """The time at which it was made, or at which a later back-up found it unchanged and touched it; raise OSError."""
         touched = self.file.stat().st_mtime
         if touched > time.time():  # by a wrong clock
-            return datetime.strptime(self.moment, MOMENT).replace(tzinfo=UTC).timestamp()
+            return timegm(time.strptime(self.moment, MOMENT))
         return touched
 
 
@@ -94,7 +97,7 @@ def free_name(folder: Path, prefix: str, suffix: str = "") -> Path:
 
 def moment_of(seconds: float) -> str:
     """Return the moment so many seconds after the epoch, as a name has it."""
-    return f"{datetime.fromtimestamp(seconds, UTC):{MOMENT}}"
+    return time.strftime(MOMENT, time.gmtime(seconds))
 
 
 def find_backups(
@@ -104,9 +107,7 @@ def find_backups(
 
     The database itself never has such a name. Those from the future are left out, or are the only ones.
     """
-    moment = r"(\d{8}T\d{6}Z)(?:-(\d+))?"
-    list_id = r"(?:([0-9a-f]{8})-)?"
-    pattern = re.compile(re.escape(prefix) + list_id + moment + re.escape(suffix))
+    pattern = re.compile(re.escape(prefix) + ID_AND_MOMENT + re.escape(suffix))
     latest = moment_of(time.time() + CLOCK_TOLERANCE_SECONDS)
     named = [(pattern.fullmatch(file.name), file) for file in listed(folder)]
     found = [Backup(m[2], int(m[3] or 1), file, m[1]) for m, file in named if m]
