@@ -183,7 +183,8 @@ class TableReader:
     def _guessed(self, header: Sequence[Cell], texts: Texts) -> _Found:
         if named := headings(header[:MAX_TITLES]):
             found = _by_titles(named, texts)
-            return found._replace(problem=found.problem or _without_title(header, found, texts))
+            problem = found.problem or _without_title(header, found, texts)
+            return found._replace(problem=problem or _said_twice(found.roles, texts))
         before = self.tables[-1] if self.tables else None
         if before and before.is_readable and _fit(before, texts):
             return _Found(before.roles)
@@ -320,6 +321,17 @@ def _without_title(header: Sequence[Cell], found: _Found, texts: Texts) -> str:
         is_inside = not is_blank(header[beside:]) and is_blank(header[beside : beside + 1])
         if field != "nim" and is_inside and 2 * len(texts[beside]) >= len(texts[column]) > 0:
             return _unsure(field, column)
+    return ""
+
+
+def _said_twice(roles: Roles, texts: Texts) -> str:
+    """The problem of an address that has the texts of a column of its parts already."""
+    first, *parts = [column for column, field in roles.items() if field == "alamat"] or [0]
+    whole = " ".join(texts[first]).casefold()
+    for column in parts:
+        names = {text.casefold() for text in texts[column] if not has_digit(text)}
+        if names and 2 * sum(name in whole for name in names) >= len(names):
+            return _two_columns("alamat", first, column)
     return ""
 
 

@@ -411,6 +411,13 @@ FILES = {
         1,
         says="Ada dua kolom Nama",
     ),
+    "an address that has its parts already": File(
+        "csv ;",
+        ["NIM|Nama|Alamat|RT|Desa", "22000186203|Dewi|Jl. Solo 1, RT 2, Wates|2|Wates"],
+        "ABC–E",
+        1,
+        says="Ada dua kolom Alamat",
+    ),
     "the last name before the first": File(
         "csv ;",
         ["NIM|Last Name|First Name|Alamat", "22000186203|Sri|Dewi|Solo"],
