@@ -25,7 +25,6 @@ SMALLEST_SECONDS = 0.02
 NO_LONGER_SECONDS = 0.1
 """A time that grows more than linearly is no fault below this."""
 
-LONGEST_GAP_SECONDS = 0.5
 
 PASTED = "NIM\tNama\tAlamat\n"
 CSV = "NIM;Nama;Alamat\n"

@@ -32,7 +32,6 @@ from mahasiswa.store.store_errors import Unusable
 from mahasiswa.work import STEP_TIMEOUT_SECONDS, Slots
 
 CHANGE_NOT_STORED = "Data belum tersimpan karena basis data sedang tidak dapat diakses."
-NOT_READ = "Data sedang tidak dapat ditampilkan. Cobalah beberapa saat lagi."
 
 
 # ---- the files on the disk
