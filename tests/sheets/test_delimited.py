@@ -61,7 +61,7 @@ def test_windows_1252_is_found_late_in_a_long_csv_file() -> None:
         + b"".join(b"%d;Nama;Alamat\n" % number for number in range(200_000))
         + b"x;Zo\xeb;A\n"
     )
-    with reading(data, sheets.COMMAND_LINE) as table:
+    with reading(data, is_upload=False) as table:
         assert flat(table.rows)[-1] == (200_002, "x", "Zoë", "A")
 
 

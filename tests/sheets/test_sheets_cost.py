@@ -36,7 +36,7 @@ def carried(rows: list[SheetRow]) -> sheets.CleanedFile:
     roles = dict(enumerate(FIELDS))
     columns = Columns(1, "", [*FIELDS], [], roles)
     file = CarriedFile("", [""], [Sheet("", rows)], [], [columns], [""], has_all_cells=False)
-    return sheets.CleanedFile(file, rows, clean_all(rows))
+    return sheets.CleanedFile(file, rows, clean_all(rows), "", [])
 
 
 def imported(table: sheets.Table) -> None:
@@ -52,7 +52,7 @@ def paste(text: str) -> None:
 
 
 def upload(text: str) -> None:
-    with sheets.read(io.BytesIO(text.encode()), sheets.COMMAND_LINE) as table:
+    with sheets.read(io.BytesIO(text.encode()), is_upload=False) as table:
         imported(table)
 
 

@@ -56,7 +56,7 @@ def import_file(
     with (
         _failures(file),
         _source(file) as source,
-        sheets.read(source, sheets.COMMAND_LINE) as table,
+        sheets.read(source, is_upload=False) as table,
     ):
         rows = _incoming(cleaner, file, table, skipped)
         # A million rows make no cycles, and searching them for cycles takes a tenth of the time.

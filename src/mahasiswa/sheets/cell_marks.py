@@ -15,10 +15,10 @@ from xml.etree import ElementTree as ET
 
 from xlsxwriter.utility import xl_cell_to_rowcol  # type: ignore[import-untyped]
 
-from mahasiswa.sheets.cells import BadCell
+from mahasiswa.sheets.cells import EXACT_DIGITS, BadCell
 
-# An int is the number of digits that a number is filled up to with zeros.
-Mark: TypeAlias = BadCell | int
+# A text is a number as it is shown, with leading zeros.
+Mark: TypeAlias = BadCell | str
 Marks: TypeAlias = dict[int, dict[int, Mark]]  # by row and column, both counted from 0
 
 ERROR_MAX_CHARACTERS = 20
@@ -93,7 +93,9 @@ def _xlsx_mark(cell: ET.Element, zero_formats: dict[str, int]) -> Mark | None:
     # A formula whose result is an empty text has the kind "str".
     if "f" in parts and not value and kind != "str":
         return BadCell("formula", "")
-    return zero_formats.get(cell.get("s", "")) if kind == "n" and value else None
+    is_number = kind == "n" and value.isdigit() and len(value) <= EXACT_DIGITS
+    digits = zero_formats.get(cell.get("s", ""), 0)
+    return value.zfill(digits) if is_number and digits else None
 
 
 def _path_of_sheet(package: zipfile.ZipFile, sheet: str) -> str:
@@ -165,7 +167,7 @@ def _ods_mark(cell: ET.Element) -> Mark | None:
     if kind is None and _TABLE + "formula" in cell.attrib:
         return BadCell("formula", "")
     is_filled = kind == "float" and re.fullmatch(f"0[0-9]{{1,{ZERO_FORMAT_MAX_DIGITS}}}", text)
-    return len(text) if is_filled else None
+    return text if is_filled else None
 
 
 def _ended(part: IO[bytes], *names: str) -> Iterator[tuple[str, ET.Element]]:

@@ -5,7 +5,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from operator import itemgetter
-from sys import getsizeof
 from typing import NamedTuple, TypeAlias
 
 from mahasiswa import wording
@@ -29,7 +28,6 @@ from mahasiswa.sheets.limits import Choice, Roles
 from mahasiswa.sheets.questions import Question
 from mahasiswa.sheets.reading import table_of
 from mahasiswa.sheets.row_questions import asked_about, repaired_rows
-from mahasiswa.sheets.signed_field import MAX_CONFIRMED_BYTES, too_large
 from mahasiswa.sheets.titles import HEADER_MAX_CHARACTERS, is_header, is_total
 
 _is_only_total = re.compile(
@@ -228,8 +226,8 @@ class CleanedFile(NamedTuple):
     file: CarriedFile
     rows: list[SheetRow]
     results: list[RowResult]
-    columns_problem: str = ""
-    questions: Sequence[Question] = ()
+    columns_problem: str
+    questions: Sequence[Question]
 
     def nims(self) -> list[str]:
         """The NIMs of all rows, also of rows that cannot be written. A cleaned NIM is there twice: cleaned, and as in the file."""
@@ -242,18 +240,10 @@ class CleanedFile(NamedTuple):
 
 def clean_table(table: Table, name: str, chosen: Mapping[str, Roles]) -> CleanedFile:
     """Read and clean all rows of a file with this name, by these columns, if any are chosen. Raises SheetError."""
-    rows, size = [], 0
-    for row in table.rows:
-        rows.append(row)
-        # A text takes four bytes for each character if one of them is an emoji.
-        size += sum(map(getsizeof, row[1]))
-        if size > MAX_CONFIRMED_BYTES:
-            raise too_large()
-    kept = table.kept_sheets or [Sheet("", rows)]
     file = CarriedFile(
         name,
         table.sheets,
-        kept,
+        table.kept_sheets or [Sheet("", list(table.rows))],
         table.other_sheets,
         table.tables,
         table.places,
@@ -261,7 +251,7 @@ def clean_table(table: Table, name: str, chosen: Mapping[str, Roles]) -> Cleaned
         chosen_columns=chosen,
         asked=table.questions,
     )
-    return _cleaned_file(file, rows, table)
+    return clean_again(file)
 
 
 def clean_again(file: CarriedFile) -> CleanedFile:
@@ -273,11 +263,6 @@ def clean_again(file: CarriedFile) -> CleanedFile:
         table = Table(iter(file.sheets[0].rows), file.tables, file.places, questions=file.asked)
     rows = list(table.rows)
     file = file._replace(tables=table.tables, places=table.places, asked=table.questions)
-    return _cleaned_file(file, rows, table)
-
-
-def _cleaned_file(file: CarriedFile, rows: list[SheetRow], table: Table) -> CleanedFile:
-    """The rows with the repairs that were pressed and the texts that were typed, and the questions about them."""
     if file.repairs:
         rows = repaired_rows(rows, _of_no_student(clean_all(rows)), file.repairs)
     rows = list(_with_typed(rows, file.typed))
@@ -285,13 +270,12 @@ def _cleaned_file(file: CarriedFile, rows: list[SheetRow], table: Table) -> Clea
 
     questions = [
         # Several sheets may have the same question.
-        *{question.name: question for question in table.questions}.values(),
-        *questions_about(table.tables),
+        *{question.name: question for question in file.asked}.values(),
+        *questions_about(file.tables),
         *asked_about(rows, _of_no_student(results), file.repairs),
         *_about_odd_nims(results),
     ]
-    problem = problem_of(table.tables)
-    return CleanedFile(file, rows, results, problem, questions)
+    return CleanedFile(file, rows, results, problem_of(file.tables), questions)
 
 
 def _of_no_student(results: Iterable[RowResult]) -> set[int]:

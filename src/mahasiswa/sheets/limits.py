@@ -1,4 +1,4 @@
-"""The limits for reading a file, and the choice of a person who reads it again."""
+"""The limits for reading an upload, and the choice of a person who reads it again."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, TypeAlias
@@ -6,27 +6,14 @@ from typing import NamedTuple, TypeAlias
 from mahasiswa.record import Field
 
 UPLOAD_MAX_BYTES = 16 << 20
-UPLOAD_MAX_ROWS = 10_000  # of a file or of pasted cells that a person previews
+UPLOAD_MAX_ROWS = 10_000  # that are not blank, of a file or of pasted cells that a person previews
+UPLOAD_MAX_LINES = 1_048_576  # of CSV or of pasted cells, also blank ones; as in Excel
 MAX_TITLES = 100  # columns of a table among which a person can choose
 MAX_TABLES = 400  # of a file
 KEY_CHARACTERS = 8  # of the digest of the titles of a table
 MAX_SHEETS = 200  # of a file, because a preview offers all of them
 # Of the name of a file or of a sheet; Excel's sheets have at most 31 characters.
 NAME_MAX_CHARACTERS = 255
-
-
-class ReadLimits(NamedTuple):
-    """Limits for reading one file. The defaults are those of an upload. None is no limit."""
-
-    file_bytes: int | None = UPLOAD_MAX_BYTES
-    rows: int | None = UPLOAD_MAX_ROWS  # that are not blank
-    lines: int | None = 1_048_576  # of a CSV file or of pasted cells, also blank ones; as in Excel
-    # All cells of a small file are kept, so that a person can choose other columns.
-    keeps_all_cells: bool = True
-
-
-WEB = ReadLimits()
-COMMAND_LINE = ReadLimits(None, None, None, keeps_all_cells=False)
 
 
 # The fields of the columns that are read, which are counted from 0.

@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise, zip_longest
+from itertools import pairwise
 from typing import NamedTuple, TypeAlias
 
 from mahasiswa import wording
@@ -48,7 +48,6 @@ _inline_label = re.compile(
 ).sub
 _labelled = re.compile(r"\W*([A-Za-z][\w ./()-]{0,39}?)[\s*_]*[:=](?!//)\W*(.*)").fullmatch
 _gaps = re.compile(r"\s{0,9}\|\s{0,9}|\t|\s{2,}").split
-_chunks = re.compile(r"\S+(?: \S+)*").finditer
 
 
 class Found(NamedTuple):
@@ -163,20 +162,9 @@ def _cells_by_gaps(lines: Sequence[Line], found: dict[int, Found]) -> list[Sheet
     if width < 2 or 10 * min(count, nims) < 9 * len(found):
         return []
 
-    texts = [text for number, text in lines if number in found or len(rows[number]) == width]
-    if count == len(found) or "|" in "".join(texts):
-        return list(rows.items())
-    columns = _columns_of(texts)
-    if len(columns) != width:
-        return []
-    return [(number, [text[start:end].strip() for start, end in columns]) for number, text in lines]
-
-
-def _columns_of(texts: Iterable[str]) -> list[tuple[int, int]]:
-    """The columns of a fixed width: from where to where any of the texts has a letter."""
-    letters = ("".join(column).strip() for column in zip_longest(*texts, fillvalue=" "))
-    used = "".join("x" if column else " " for column in letters)
-    return [column.span() for column in _chunks(used)]
+    # Between spaces, a blank cell would move the cells behind it.
+    has_bars = any("|" in text for number, text in lines if number in found)
+    return list(rows.items()) if has_bars or count == len(found) else []
 
 
 def _stacked(lines: Sequence[Line], found: dict[int, Found]) -> list[SheetRow]:

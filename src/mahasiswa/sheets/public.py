@@ -11,15 +11,13 @@ from mahasiswa.sheets.cleaning import (
     clean_table,
     repaired,
 )
-from mahasiswa.sheets.columns import Columns, Table
+from mahasiswa.sheets.columns import Columns, Table, problem_of
 from mahasiswa.sheets.exports import EXPORTS
 from mahasiswa.sheets.file_kind import is_utf8, kind_of
 from mahasiswa.sheets.limits import (
-    COMMAND_LINE,
     NAME_MAX_CHARACTERS,
     UPLOAD_MAX_BYTES,
     UPLOAD_MAX_ROWS,
-    WEB,
     Choice,
     Roles,
 )

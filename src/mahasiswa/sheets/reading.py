@@ -10,7 +10,7 @@ from mahasiswa.sheets.cells import SHEET_ROWS, Sheet, SheetRow, is_blank
 from mahasiswa.sheets.columns import Table, TableReader
 from mahasiswa.sheets.delimited import read_csv, read_pasted, rejoined
 from mahasiswa.sheets.file_kind import kind_of
-from mahasiswa.sheets.limits import NO_CHOICE, WEB, Choice, ReadLimits
+from mahasiswa.sheets.limits import NO_CHOICE, UPLOAD_MAX_BYTES, UPLOAD_MAX_LINES, UPLOAD_MAX_ROWS, Choice
 from mahasiswa.sheets.questions import Question
 from mahasiswa.sheets.sheet_errors import SheetError, TooBig
 from mahasiswa.sheets.titles import is_header
@@ -22,40 +22,45 @@ TRANSPOSED_MAX_ROWS = 100  # of a table whose titles stand in its first column
 
 
 @contextmanager
-def read(file: BinaryIO, limits: ReadLimits = WEB, choice: Choice = NO_CHOICE) -> Iterator[Table]:
+def read(
+    file: BinaryIO, choice: Choice = NO_CHOICE, *, is_upload: bool = True
+) -> Iterator[Table]:
     """The rows of an xlsx, xls, ods, HTML or CSV file, valid within the `with`. It can be read anywhere, and stays open.
 
-    Raises SheetError, at once or while the rows are read.
+    An upload has limits, and all cells of a small one are kept, so that a person can choose other columns. Raises
+    SheetError, at once or while the rows are read.
     """
     size = file.seek(0, 2)
     if not size:
         raise SheetError(wording.EMPTY_FILE)
-    if limits.file_bytes is not None and size > limits.file_bytes:
-        limit = wording.size(limits.file_bytes)
+    if is_upload and size > UPLOAD_MAX_BYTES:
+        limit = wording.size(UPLOAD_MAX_BYTES)
         raise TooBig(wording.TOO_LARGE.format(limit=limit))
     if kind_of(file):
-        workbook = read_workbook(file, choice, all_sheets=limits.keeps_all_cells)
-        yield _table(workbook, limits, choice)
+        workbook = read_workbook(file, choice, all_sheets=is_upload)
+        yield _table(workbook, choice, is_upload=is_upload)
     else:
-        with read_csv(file, asks=limits.keeps_all_cells) as sheet:
-            yield _table(([""], [], iter([sheet])), limits, choice)
+        with read_csv(file, asks=is_upload) as sheet:
+            yield _table(([""], [], iter([sheet])), choice, is_upload=is_upload)
 
 
-def read_text(data: bytes, limits: ReadLimits = WEB, choice: Choice = NO_CHOICE) -> Table:
+def read_text(data: bytes, choice: Choice = NO_CHOICE) -> Table:
     """The rows of cells that were pasted from a spreadsheet, in valid UTF-8. Raises as `read` does."""
     sheet = read_pasted(data, nim_only=choice.nim_only)
-    return _table(([""], [], iter([sheet])), limits, choice)
+    return _table(([""], [], iter([sheet])), choice, is_upload=True)
 
 
 def table_of(
-    workbook: Workbook, kept: Sequence[Sheet], choice: Choice, limits: ReadLimits = WEB
+    workbook: Workbook, kept: Sequence[Sheet], choice: Choice, *, is_upload: bool = True
 ) -> Table:
     """The rows of the sheets to read: the first of those that are kept, or else all that the workbook has."""
     names, others, sheets = workbook
-    reader = TableReader(choice, is_strict=not limits.keeps_all_cells)
+    reader = TableReader(choice, is_strict=not is_upload)
     questions: list[Question] = []
     read = islice(chain(kept, sheets), len(names))
-    rows = _at_most(limits.rows, _rows_of(read, reader, questions, nim_only=choice.nim_only))
+    rows = _rows_of(read, reader, questions, nim_only=choice.nim_only)
+    if is_upload:
+        rows = _at_most(UPLOAD_MAX_ROWS, rows)
     whole_file = kept if len(kept) >= len(names) else []
     return Table(rows, reader.tables, reader.places, names, others, whole_file, questions)
 
@@ -91,22 +96,23 @@ def _with_notices(rows: Iterable[SheetRow], hidden: Collection[int]) -> Iterator
         yield number, (*cells, wording.HIDDEN_ROWS) if is_hidden else cells
 
 
-def _at_most(most: int | None, rows: Iterable[SheetRow]) -> Iterator[SheetRow]:
+def _at_most(most: int, rows: Iterable[SheetRow]) -> Iterator[SheetRow]:
     """The same rows. Raises TooBig if there are more."""
     for count, row in enumerate(rows, 1):
-        if most is not None and count > most:
+        if count > most:
             raise TooBig(wording.TOO_MANY_ROWS.format(limit=wording.number(most)))
         yield row
 
 
-def _table(workbook: Workbook, limits: ReadLimits, choice: Choice) -> Table:
+def _table(workbook: Workbook, choice: Choice, *, is_upload: bool) -> Table:
+    if not is_upload:
+        return table_of(workbook, [], choice, is_upload=False)
     names, others, all_sheets = workbook
-    bounded = (sheet._replace(rows=_at_most(limits.lines, sheet.rows)) for sheet in all_sheets)
-    sheets = map(_upright, bounded) if limits.keeps_all_cells else bounded
-    kept, unfinished = _kept_sheets(sheets if limits.keeps_all_cells else ())
+    sheets = map(_upright, all_sheets)
+    kept, unfinished = _kept_sheets(sheets)
     kept_names = {sheet.name for sheet in kept}
     others = [name for name in others if name not in kept_names]
-    return table_of((names, others, chain(unfinished, sheets)), kept, choice, limits)
+    return table_of((names, others, chain(unfinished, sheets)), kept, choice)
 
 
 def _kept_sheets(sheets: Iterable[Sheet]) -> tuple[list[Sheet], list[Sheet]]:
@@ -131,9 +137,10 @@ def _kept_sheets(sheets: Iterable[Sheet]) -> tuple[list[Sheet], list[Sheet]]:
 
 def _upright(sheet: Sheet) -> Sheet:
     """The sheet; if its titles stand in the first column of a few rows, with its columns as rows, and a question."""
-    filled = (row for row in sheet.rows if not is_blank(row[1]))
+    lines = _at_most(UPLOAD_MAX_LINES, sheet.rows)
+    filled = (row for row in lines if not is_blank(row[1]))
     top = list(islice(filled, TRANSPOSED_MAX_ROWS + 1))
-    rows = chain(top, sheet.rows)
+    rows = chain(top, lines)
     columns = list(zip_longest(*(cells for _, cells in top)))
     is_few = len(top) <= TRANSPOSED_MAX_ROWS and len(columns) > 2
     if not is_few or not is_header(columns[0]) or any(is_header(cells) for _, cells in top):

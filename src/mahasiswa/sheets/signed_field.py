@@ -47,7 +47,8 @@ def pack(value: object, purpose: Purpose, signer: Signer) -> str:
     packed = bz2.compress(data, BZ2_LEVEL)
     field = base64.urlsafe_b64encode(_signature(packed, purpose, signer) + packed).decode()
     if max(len(data), len(field) + OTHER_FIELDS_BYTES) > MAX_CONFIRMED_BYTES:
-        raise too_large()
+        limit = wording.size(MAX_CONFIRMED_BYTES)
+        raise SheetError(wording.CONFIRMATION_TOO_LARGE.format(limit=limit))
     return field
 
 
@@ -65,10 +66,3 @@ def unpack(field: str, purpose: Purpose, signer: Signer) -> Any:  # noqa: ANN401
 
 def _signature(packed: bytes, purpose: Purpose, signer: Signer) -> bytes:
     return signer.sign(purpose, hashlib.sha256(packed).digest())
-
-
-def too_large() -> SheetError:
-    """The error of a file that no preview can carry."""
-    return SheetError(
-        wording.CONFIRMATION_TOO_LARGE.format(limit=wording.size(MAX_CONFIRMED_BYTES))
-    )

@@ -10,10 +10,9 @@ from typing import BinaryIO, TypeAlias, TypeVar
 import python_calamine as calamine
 
 from mahasiswa import wording
-from mahasiswa.sheets.cell_marks import Mark, Marks, cell_marks
+from mahasiswa.sheets.cell_marks import Marks, cell_marks
 from mahasiswa.sheets.cells import (
     CELL_MAX_CHARACTERS,
-    FIRST_INEXACT,
     BadCell,
     Cell,
     Sheet,
@@ -149,13 +148,10 @@ def _open_sheet(file: BinaryIO, sheet: calamine.CalamineSheet, *, is_hidden: boo
 def _numbered(sheet: calamine.CalamineSheet, marks: Marks) -> Iterator[SheetRow]:
     blank = [""] * sheet.start[1] if sheet.start else []
     for index, values in enumerate(sheet.iter_rows()):
-        row = [
-            value if type(value) is str and len(value) < CELL_MAX_CHARACTERS else _cell(value)
-            for value in chain(blank, values)
-        ]
+        row = list(map(_cell, chain(blank, values)))
         for column, mark in marks.get(index, {}).items():
             if column < len(row):
-                row[column] = _marked(row[column], mark)
+                row[column] = mark
         if not is_blank(row):
             yield index + 1, row
 
@@ -166,16 +162,3 @@ def _cell(value: float | str | dt.time | dt.date | dt.timedelta) -> Cell:
     if isinstance(value, int | float):
         return value if math.isfinite(value) else BadCell("error", "#NUM!")
     return BadCell("date", str(value) if isinstance(value, dt.timedelta) else value.isoformat())
-
-
-def _marked(cell: Cell, mark: Mark) -> Cell:
-    if isinstance(mark, BadCell):
-        return mark
-    if (
-        isinstance(cell, int | float)
-        and not isinstance(cell, bool)
-        and 0 <= cell < FIRST_INEXACT
-        and not cell % 1
-    ):
-        return str(int(cell)).zfill(mark)
-    return cell

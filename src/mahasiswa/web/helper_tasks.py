@@ -6,6 +6,7 @@ import re
 import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 from urllib.parse import unquote
@@ -129,15 +130,37 @@ def do(task: Task) -> Led:
 
 
 def preview(task: Task) -> Led:
-    """The preview of an import, or of a selection."""
-    cleaned = _cleaned(task)
-    if task.head["purpose"] == "impor":
+    """The preview of a file or of a pasted text: of an import, or of a selection. Raise BodyRefused."""
+    body = b"".join(task.given)
+    upload = parse_upload(body, task.head["boundary"])
+    task.pasted = pasted = upload.pasted
+    purpose = task.head["purpose"]
+    if not upload.file and (not pasted or pasted.isspace()):
+        raise sheets.SheetError(wording.NOTHING_CHOSEN[purpose])
+    names = upload.texts.get("lembar", ())
+    choice = _chosen(upload.texts, names, nim_only=purpose == "pilih")
+    opened: AbstractContextManager[sheets.Table]
+    if upload.file:
+        opened = sheets.read(upload.file, choice)
+    else:
+        opened = nullcontext(sheets.read_text(utf8_bytes(pasted), choice))
+    with opened as table:
+        if purpose == "pilih":
+            return _selection_of(task, table)
+        name = upload.name[: sheets.NAME_MAX_CHARACTERS]
+        cleaned = sheets.clean_table(table, name, choice.columns)
         return _import_preview(task, cleaned, defaultdict(list))
-    if not cleaned.columns_problem:
-        return _selected(task, selections.clean_nims(cleaned.rows))
-    lines = selections.lines_of(cleaned.file.sheets)
+
+
+def _selection_of(task: Task, table: sheets.Table) -> Led:
+    """The selection of the NIMs in a column, or else of those in lines that are stored."""
+    rows = list(table.rows)
+    problem = sheets.problem_of(table.tables)
+    if not problem:
+        return _selected(task, selections.clean_nims(rows))
+    lines = selections.lines_of(table.kept_sheets)
     if not task.find(selections.nims_in(lines)):
-        raise sheets.SheetError(cleaned.columns_problem)
+        raise sheets.SheetError(problem)
     return _selected(task, lines)
 
 
@@ -279,24 +302,6 @@ TASKS: Mapping[str, Callable[[Task], Led]] = {
 
 def _confirmation(task: Task) -> Sent:
     return parse_confirmation(b"".join(task.given))
-
-
-def _cleaned(task: Task) -> sheets.CleanedFile:
-    """The file of an upload, or else its pasted text. Raise SheetError, BodyRefused."""
-    body = b"".join(task.given)
-    upload = parse_upload(body, task.head["boundary"])
-    task.pasted = pasted = upload.pasted
-    purpose = task.head["purpose"]
-    if not upload.file and (not pasted or pasted.isspace()):
-        raise sheets.SheetError(wording.NOTHING_CHOSEN[purpose])
-    names = upload.texts.get("lembar", ())
-    choice = _chosen(upload.texts, names, nim_only=purpose == "pilih")
-    if not upload.file:
-        table = sheets.read_text(utf8_bytes(pasted), sheets.WEB, choice)
-        return sheets.clean_table(table, "", choice.columns)
-    with sheets.read(upload.file, sheets.WEB, choice) as table:
-        name = upload.name[: sheets.NAME_MAX_CHARACTERS]
-        return sheets.clean_table(table, name, choice.columns)
 
 
 def _import_preview(task: Task, cleaned: sheets.CleanedFile, sent: Sent, alert: Alert = "") -> Led:
