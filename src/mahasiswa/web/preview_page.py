@@ -74,25 +74,19 @@ class PreviewPage:
 
         The answer of one may be what lets a row be saved.
         """
-        plan = self.plan
-        numbers = {row.number for row in (*plan.new, *plan.changed)}
-        rejected = plan.wrong + plan.skipped
-        numbers |= {row.number for row in rejected}
-        questions = [*self.cleaned.questions, *plan.questions]
-        shown = sheets.unanswered(questions, numbers, ())
-        return sorted(shown, key=lambda question: bool(question.rows))
+        stored = {row.number for row in self.plan.same}
+        questions = [*self.cleaned.questions, *self.plan.questions]
+        of_file = [question for question in questions if not question.rows]
+        of_rows = [question for question in questions if not stored.issuperset(question.rows)]
+        return of_file + of_rows
 
     @property
     def problem(self) -> str:
         """The reason why no row can be saved. It is empty if the list already has all records of the file."""
-        file = self.file
-        plan = self.plan
         if not self.cleaned.results:
-            titles = [list(columns.titles) for columns in file.tables]
-            has_its_titles = titles == [list(wording.HEADER)]
-            is_template = has_its_titles and file.read_sheets == [wording.TEMPLATE_SHEET]
-            return wording.TEMPLATE_EMPTY if is_template else wording.NO_ROWS
-        has_row = self._accepted or any(row.problem in wording.DOUBTS for row in plan.wrong)
+            return wording.NO_ROWS
+        has_doubt = any(row.problem in wording.DOUBTS for row in self.plan.wrong)
+        has_row = self._accepted or has_doubt
         return self.missing_column or ("" if has_row else wording.NO_ROW_TO_SAVE)
 
     @property
@@ -106,21 +100,17 @@ class PreviewPage:
 
     @property
     def unread_sheets(self) -> int:
-        """The number of sheets that were not read."""
-        return len(self.file.other_sheets) + self._carried_unread
-
-    @property
-    def _carried_unread(self) -> int:
-        """The number of sheets that were not read although the page carries them."""
-        file = self.file
-        unread = len(file.sheets) - len(file.read_sheets)
-        return unread if file.has_all_cells else 0
+        """The number of sheets that were not read. Without all cells, the page carries one sheet."""
+        carried_unread = len(self.file.sheets) - len(self.file.read_sheets)
+        return len(self.file.other_sheets) + max(carried_unread, 0)
 
     @property
     def offers_all_sheets(self) -> bool:
         """Whether the page carries a sheet that was not read, and all of them together are not too long."""
-        rows = [row for sheet in self.file.sheets for row in sheet.rows]
-        return self._carried_unread > 0 and len(rows) <= sheets.UPLOAD_MAX_ROWS
+        file = self.file
+        rows = [row for sheet in file.sheets for row in sheet.rows]
+        is_fitting = len(rows) <= sheets.UPLOAD_MAX_ROWS
+        return is_fitting and len(file.sheets) > len(file.read_sheets)
 
     @property
     def offers_absentees(self) -> bool:
@@ -134,10 +124,10 @@ class PreviewPage:
         """The columns of the tables."""
         return columns_parts(self.file)
 
-    @property
-    def checked_rows(self) -> int:
-        """The number of rows with a notice."""
-        return len([row for row in self._accepted if row.notices])
+    @cached_property
+    def checked_rows(self) -> list[sheets.PlannedRow]:
+        """The rows with a notice."""
+        return [row for row in self._accepted if row.notices]
 
     @property
     def unshown_repairs(self) -> int:
@@ -163,8 +153,8 @@ class PreviewPage:
     @cached_property
     def inputs(self) -> Mapping[int, Sequence[str]]:
         """The NIM, Nama and Alamat of the rows that have inputs: first those to repair, then those to check."""
-        checked = [row.number for row in self._accepted if row.notices]
-        numbers = [*(row.number for row in self._repairable), *checked]
+        numbers = [row.number for row in self._repairable]
+        numbers += [row.number for row in self.checked_rows]
         cells_of = dict(self.cleaned.rows)
         texts = {
             number: [sheets.in_input(cell) for cell in cells_of[number][: len(wording.HEADER)]]
