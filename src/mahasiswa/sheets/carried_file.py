@@ -55,14 +55,6 @@ class CarriedFile(NamedTuple):
         """The sheet, or the part of one, in which a row stands."""
         return self.places[number // SHEET_ROWS]
 
-    def with_nims(self, nims: Mapping[int, str]) -> "CarriedFile":
-        """The file with these NIMs, by the number of the row, as if a person had typed them."""
-        typed = {
-            number: (nim, *self.typed.get(number, (None, None, None))[1:])
-            for number, nim in nims.items()
-        }
-        return self._replace(typed={**self.typed, **typed})
-
 
 def dump(file: CarriedFile, signer: Signer) -> str:
     """The form field of a file. Raises SheetError if it is too large."""

@@ -96,11 +96,9 @@ def is_ordinary(nim: Cell, nama: Cell, alamat: Cell) -> bool:
 
 def warnings_about(nim: str, nama: str | None) -> tuple[str, ...]:
     """The reasons to check a row that can be written, in Indonesian."""
-    warnings = {
-        wording.NIM_SPACES: any(map(str.isspace, nim)),
-        wording.NAMA_NO_LETTER: nama is not None and not any(map(str.isalpha, nama)),
-    }
-    return tuple(warning for warning, applies in warnings.items() if applies)
+    has_letter = nama is None or any(map(str.isalpha, nama))
+    of_nim = (wording.NIM_SPACES,) if any(map(str.isspace, nim)) else ()
+    return of_nim if has_letter else (*of_nim, wording.NAMA_NO_LETTER)
 
 
 def clean_nim(cell: Cell) -> tuple[str, str, tuple[str, ...]]:

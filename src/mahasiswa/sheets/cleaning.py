@@ -64,7 +64,6 @@ class RejectedRow(NamedTuple):
     number: int  # as Excel shows it
     problem: str  # the fault and its correction, or the reason to skip the row, in Indonesian
     cells: Sequence[str]  # NIM, Nama and Alamat as they are in the file
-    repeats: int | None = None  # the number of the first row with the same NIM
     is_skipped: bool = False
 
 
@@ -79,6 +78,8 @@ class Cleaner:
         # The number of the first row and the hash of its texts, by NIM.
         self._seen: dict[str, tuple[int, int]] = {}
         self._in_signatures = False
+        # The problem of rows whose NIM comes again with other texts, by their numbers.
+        self.twice: dict[int, str] = {}
 
     def clean(self, rows: Iterable[SheetRow]) -> Iterator[RowResult]:
         """One result for each row. If an earlier row has the same NIM and other texts, the later row is invalid."""
@@ -90,13 +91,7 @@ class Cleaner:
                 self._in_signatures = False
                 yield CleanedRow(number, nim, nama, alamat)  # type: ignore[arg-type]  # as above
             else:
-                yield self._skipped(row) or self._clean_row(row)
-
-    def twice(self, nim: str, first: int, second: int) -> str:
-        """The problem of two rows with the same NIM."""
-        first_row = self._name_of(first)
-        second_row = self._name_of(second)
-        return wording.NIM_TWICE.format(nim=nim, first=first_row, second=second_row)
+                yield self._result(row)
 
     def suspects(self) -> dict[int, str]:
         """Warnings by row number about NIMs that may have lost or won digits. Call it after the last row.
@@ -119,18 +114,16 @@ class Cleaner:
         )
         return {number: text.format(length=usual) for number, text in warnings if text}
 
-    def _skipped(self, row: SheetRow) -> RejectedRow | None:
-        """A row of no student with the reason. The rows below a signature are signatures until a student follows."""
+    def _result(self, row: SheetRow) -> RowResult:
         number, cells = row
+        shown = list(map(cell_text, cells[:3]))
         reason = _reason_to_skip(cells[:3], in_signatures=self._in_signatures)
+        # The rows below a signature are signatures until a student follows.
         is_below = self._in_signatures or reason == wording.SKIPPED_SIGNATURE
         self._in_signatures = bool(reason) and is_below
-        shown = list(map(cell_text, cells[:3]))
-        return RejectedRow(number, reason, shown, is_skipped=True) if reason else None
+        if reason:
+            return RejectedRow(number, reason, shown, is_skipped=True)
 
-    def _clean_row(self, row: SheetRow) -> RowResult:
-        number, cells = row
-        shown = list(map(cell_text, cells[:3]))
         cleaned, nim_problem, problems = _cleaned(number, cells)
         texts = -1 if problems else hash(cleaned[2:4])  # no hash is -1
         own = number, texts
@@ -143,11 +136,10 @@ class Cleaner:
             reason = wording.SKIPPED_REPETITION.format(row=self._name_of(first))
             return RejectedRow(number, reason, shown, is_skipped=True)
         if is_repeated:
-            problems.append(self.twice(nim, first, number))
-        if problems:
-            repeats = first if is_repeated else None
-            return RejectedRow(number, " ".join(problems), shown, repeats)
-        return cleaned
+            names = {"first": self._name_of(first), "second": self._name_of(number)}
+            self.twice[first] = wording.NIM_TWICE.format(nim=nim, **names)
+            problems.append(self.twice[first])
+        return RejectedRow(number, " ".join(problems), shown) if problems else cleaned
 
 
 def _cleaned(number: int, cells: Sequence[Cell]) -> tuple[CleanedRow, str, list[str]]:
@@ -205,15 +197,11 @@ def clean_all(rows: Iterable[SheetRow], sheets: Sequence[str] = ()) -> list[RowR
     cleaner = Cleaner(sheets)
     results = list(cleaner.clean(rows))
     suspects = cleaner.suspects()
-    repeated = {
-        row.repeats: row.number for row in results if isinstance(row, RejectedRow) and row.repeats
-    }
     # Some problems are known only after the last row of the file.
     for index, row in enumerate(results):
-        if isinstance(row, CleanedRow) and row.number in repeated:
-            problem = cleaner.twice(row.nim, row.number, repeated[row.number])
+        if isinstance(row, CleanedRow) and row.number in cleaner.twice:
             cells = (row.nim, row.nama or "", row.alamat or "")
-            results[index] = RejectedRow(row.number, problem, cells)
+            results[index] = RejectedRow(row.number, cleaner.twice[row.number], cells)
         elif isinstance(row, CleanedRow) and row.number in suspects:
             warnings = (*row.warnings, suspects[row.number])
             results[index] = row._replace(warnings=warnings, is_odd=True)

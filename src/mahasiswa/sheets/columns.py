@@ -6,7 +6,7 @@ A table is sure if its titles say their fields and nothing else. Any other table
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import chain, islice, pairwise, zip_longest
+from itertools import chain, islice, zip_longest
 from operator import itemgetter
 from typing import NamedTuple, TypeAlias
 
@@ -130,26 +130,22 @@ class TableReader:
         offset = len(self.places) * SHEET_ROWS
         self.places.append(place)
         nim_only = self._choice.nim_only
-        titles_within = HEADER_WITHIN_ROWS
-        top = list(islice(filled, titles_within))
+        top = list(islice(filled, HEADER_WITHIN_ROWS))
         if nim_only and len(top) == 1:
             top = _one_below_another(top[0])
 
         while top:
-            first = list(map(itemgetter(1), top[:titles_within]))
-            below, header = find_titles(first, nim_only=nim_only)
+            below, header = find_titles(list(map(itemgetter(1), top)), nim_only=nim_only)
             filled = chain(top[below:], filled)
             following: list[SheetRow] = []
             own = _until_titles(filled, header, following)
             own_top = list(islice(own, HEADER_WITHIN_ROWS))
             table = [header, *map(itemgetter(1), own_top)]
             columns = self._add(table, offset + top[0][0], place)
-            own = chain(own_top, own)
-            for number, cells in _selected(own, columns, _width(table), len(header)):
+            for number, cells in _selected(chain(own_top, own), columns, table):
                 yield offset + number, cells
-
-            top = following + list(islice(filled, HEADER_WITHIN_ROWS - len(following)))
-            titles_within = 2  # The titles of another table stand at its top.
+            # The titles of another table are its first two rows, at most.
+            top = following + list(islice(filled, len(following)))
 
     def _add(self, table: Titled, first: int, sheet: str) -> Columns:
         """Find the columns of a table by its titles, which stand first, or else by its first rows."""
@@ -165,8 +161,7 @@ class TableReader:
         found = self._found(header, texts, key)
         if self.is_strict and found.problem:
             raise SheetError(found.problem)
-        width = len(titles)
-        roles = {column: role for column, role in found.roles.items() if column < width}
+        roles = found.roles
         fields = list(roles.values())
         is_enough = self._choice.nim_only or len({*fields}) > 1
         is_readable = fields.count("nim") == 1 and is_enough
@@ -177,7 +172,8 @@ class TableReader:
     def _found(self, header: Sequence[Cell], texts: Texts, key: str) -> _Found:
         """The columns that a person has chosen, unless they are those that were found."""
         found = self._guessed(header, texts)
-        chosen = self._choice.columns.get(key, found.roles)
+        columns = self._choice.columns.get(key, found.roles)
+        chosen = {column: role for column, role in columns.items() if column < len(texts)}
         return found if chosen == found.roles else _chosen(chosen)
 
     def _guessed(self, header: Sequence[Cell], texts: Texts) -> _Found:
@@ -432,16 +428,16 @@ def _fit(before: Columns, texts: Texts) -> bool:
 
 
 def _are_nims(texts: Sequence[str]) -> bool:
-    return _differ(texts) and not _counts(texts) and _most(map(is_like_a_nim, texts))
+    return _differ(texts) and not _counts(texts) and _most(is_like_a_nim, texts)
 
 
 def _are_names(texts: Sequence[str]) -> bool:
-    return _vary(texts) and _most(map(is_name, texts))
+    return _vary(texts) and _most(is_name, texts)
 
 
 def _are_places(texts: Sequence[str]) -> bool:
     """Whether texts may be addresses: L/P, phone numbers, e-mail addresses and programmes of study are not."""
-    return _vary(texts) and _most(map(_is_place, texts))
+    return _vary(texts) and _most(_is_place, texts)
 
 
 _FITS: dict[Field, Callable[[Sequence[str]], bool]] = {
@@ -451,10 +447,9 @@ _FITS: dict[Field, Callable[[Sequence[str]], bool]] = {
 }
 
 
-def _most(found: Iterable[object]) -> bool:
-    results = list(map(bool, found))
-    hits = results.count(True)
-    return hits > 0 and hits * 10 >= len(results) * 9
+def _most(is_such: Callable[[str], object], texts: Sequence[str]) -> bool:
+    hits = len(list(filter(is_such, texts)))
+    return hits > 0 and hits * 10 >= len(texts) * 9
 
 
 def _differ(texts: Sequence[str]) -> bool:
@@ -467,26 +462,21 @@ def _vary(texts: Sequence[str]) -> bool:
 
 def _counts(texts: Sequence[str]) -> bool:
     """Whether a column numbers the rows: 1, 2, 3, from any number on."""
-    matches = list(map(_row_number, texts))
-    numbers = [int(match[1]) for match in matches if match]
-    steps = all(second == first + 1 for first, second in pairwise(numbers))
-    return 0 < len(numbers) == len(matches) and steps
+    numbers = [int(match[1]) for match in map(_row_number, texts) if match]
+    first = next(iter(numbers), 0)
+    return bool(texts) and numbers == list(range(first, first + len(texts)))
 
 
-def _selected(
-    rows: Iterable[SheetRow], columns: Columns, width: int, length: int
-) -> Iterator[SheetRow]:
-    """NIM, Nama and Alamat of each row, and a notice if it has cells beyond the `width` of its titles, or a blank one.
-
-    `length` is that of the row of the titles, with its blank cells.
-    """
+def _selected(rows: Iterable[SheetRow], columns: Columns, table: Titled) -> Iterator[SheetRow]:
+    """NIM, Nama and Alamat of each row, and a notice if it has cells beyond those of its titles."""
+    width = _width(table)
     nims, nama_columns, alamat_columns = map(columns.of, FIELDS)
     labels = {heading.column: heading.label for heading in headings(columns.titles)}
     ends_with_alamat = alamat_columns[-1:] == [width - 1]
     for number, row in rows:
         if not columns.is_readable:
             continue  # The rows must be read, because another table may follow.
-        notice = _about_more_cells(row, width, length, ends_with_alamat=ends_with_alamat)
+        notice = _about_more_cells(row, width, len(table[0]), ends_with_alamat=ends_with_alamat)
         others = range(width, len(row)) if notice == wording.JOINED_CELLS else ()
         nim = _joined(row, nims, "", labels)
         nama = _joined(row, nama_columns, " ", labels)
@@ -511,7 +501,7 @@ def _from_other_column(row: Sequence[Cell], nim: Cell) -> Cell:
 def _about_more_cells(
     row: Sequence[Cell], width: int, length: int, *, ends_with_alamat: bool
 ) -> str:
-    """The notice about the cells of a row beyond its titles, or a blank text."""
+    """The notice about the cells of a row beyond the `width` of its titles, whose row has this length, or a blank text."""
     beyond = row[width:] if width else ()
     if is_blank(beyond):
         is_longer = bool(beyond) and len(row) > length and not ends_with_alamat

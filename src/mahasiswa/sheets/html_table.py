@@ -13,8 +13,8 @@ from mahasiswa.wording import TOO_HEAVY
 
 MAX_SPAN = 1000  # rows or columns of one cell, as in the HTML standard
 
-# In HTML, in SpreadsheetML 2003 and in flat OpenDocument.
-_TABLES, _ROWS, _CELLS = ("table",), ("tr", "row", "table-row"), ("td", "th", "cell", "table-cell")
+# In HTML and in SpreadsheetML 2003.
+_TABLES, _ROWS, _CELLS = ("table",), ("tr", "row"), ("td", "th", "cell")
 
 
 def html_rows(file: BinaryIO) -> list[list[Cell]]:
@@ -69,11 +69,7 @@ class _Tables(HTMLParser):
         blank = numbers.get("index", 0) - 1 - len(self._row)
         self._row += [None] * min(max(blank, 0), ROW_MAX_CELLS)
         self._texts = []
-        columns = (
-            numbers.get("colspan")
-            or numbers.get("number-columns-repeated")
-            or 1 + numbers.get("mergeacross", 0)
-        )
+        columns = numbers.get("colspan") or 1 + numbers.get("mergeacross", 0)
         self._columns = min(columns, MAX_SPAN)
         self._spanned_rows = min(numbers.get("rowspan") or 1, MAX_SPAN)
 

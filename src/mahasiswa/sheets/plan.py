@@ -119,16 +119,6 @@ def _are_of_others(*records: Mahasiswa) -> bool:
     return bool(words and others and not words & others)
 
 
-def nims_meant(plan: ImportPlan, numbers: Collection[int] | None) -> dict[int, str]:
-    """The stored NIMs that are probably meant in these rows, or in every row that may have lost zeros."""
-    return {
-        row.number: row.near.nim
-        for row in plan.new
-        if row.near
-        and (wording.LOST_ZEROS in row.notices if numbers is None else row.number in numbers)
-    }
-
-
 def with_shown_changes(file: CarriedFile, plan: ImportPlan) -> CarriedFile:
     """The file with the changes that the preview shows, so that a confirmation writes only these."""
     new, changed = ([planned.number for planned in rows] for rows in (plan.new, plan.changed))

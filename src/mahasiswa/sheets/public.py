@@ -26,7 +26,6 @@ from mahasiswa.sheets.plan import (
     PlannedRow,
     compare,
     confirmed_writes,
-    nims_meant,
     with_shown_changes,
 )
 from mahasiswa.sheets.questions import Question, unanswered

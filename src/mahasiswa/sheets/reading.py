@@ -10,7 +10,13 @@ from mahasiswa.sheets.cells import SHEET_ROWS, Sheet, SheetRow, is_blank
 from mahasiswa.sheets.columns import Table, TableReader
 from mahasiswa.sheets.delimited import read_csv, read_pasted, rejoined
 from mahasiswa.sheets.file_kind import kind_of
-from mahasiswa.sheets.limits import NO_CHOICE, UPLOAD_MAX_BYTES, UPLOAD_MAX_LINES, UPLOAD_MAX_ROWS, Choice
+from mahasiswa.sheets.limits import (
+    NO_CHOICE,
+    UPLOAD_MAX_BYTES,
+    UPLOAD_MAX_LINES,
+    UPLOAD_MAX_ROWS,
+    Choice,
+)
 from mahasiswa.sheets.questions import Question
 from mahasiswa.sheets.sheet_errors import SheetError, TooBig
 from mahasiswa.sheets.titles import is_header
@@ -22,9 +28,7 @@ TRANSPOSED_MAX_ROWS = 100  # of a table whose titles stand in its first column
 
 
 @contextmanager
-def read(
-    file: BinaryIO, choice: Choice = NO_CHOICE, *, is_upload: bool = True
-) -> Iterator[Table]:
+def read(file: BinaryIO, choice: Choice = NO_CHOICE, *, is_upload: bool = True) -> Iterator[Table]:
     """The rows of an xlsx, xls, ods, HTML or CSV file, valid within the `with`. It can be read anywhere, and stays open.
 
     An upload has limits, and all cells of a small one are kept, so that a person can choose other columns. Raises

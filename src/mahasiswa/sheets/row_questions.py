@@ -152,11 +152,10 @@ def _exchanged(rows: Iterable[SheetRow]) -> Changes:
 
 
 def _is_exchanged(cells: Sequence[Cell]) -> bool:
-    _, nama, alamat, *_ = cells
+    nama, alamat = map(cell_text, cells[1:3])
     # Most addresses have a digit, so this test ends early.
-    if not isinstance(nama, str) or not isinstance(alamat, str) or not is_name(alamat):
-        return False
-    return bool(_is_address(nama)) and not _is_address(alamat)
+    is_swapped = is_name(alamat) and _is_address(nama)
+    return bool(is_swapped) and not _is_address(alamat)
 
 
 def _are_towns_and_names(rows: Sequence[SheetRow]) -> bool:
@@ -239,12 +238,12 @@ def _without_nothing(cells: Sequence[Cell]) -> Sequence[Cell] | None:
 def _with_degree(cells: Sequence[Cell]) -> Sequence[Cell] | None:
     """An academic degree that a comma has moved from the name to the address, as in `Fauzi, S.Pd`."""
     nim, nama, alamat, *notes = cells
-    is_joined = wording.JOINED_CELLS in notes and isinstance(alamat, str)
-    degrees = _degrees(alamat.lstrip()) if is_joined and isinstance(alamat, str) else None
+    text = cell_text(alamat).lstrip()
+    degrees = _degrees(text) if wording.JOINED_CELLS in notes else None
     if not degrees:
         return None
     whole = f"{cell_text(nama)}, {degrees[0]}".rstrip(", ")
-    return nim, whole, degrees.string[degrees.end() :]
+    return nim, whole, text[degrees.end() :]
 
 
 def _without_hidden(cells: Sequence[Cell]) -> Sequence[Cell] | None:

@@ -115,11 +115,7 @@ def _heading(column: int, cell: str) -> Heading | None:
     # `RT 1` is an address.
     if not has_digit(cell) and (part := _PARTS.get(letters)):
         return Heading(part[0], "part", column, part[1], _PART_RANKS[letters])
-    names = (
-        [letters]
-        if letters in _FIELDS
-        else [re.sub("[^a-z]+", "", name) for name in text.split("/")]
-    )
+    names = [re.sub("[^a-z]+", "", name) for name in text.split("/")]
     sure = {_FIELDS.get(name) for name in names}
     # NIS/NISN are two numbers in one cell, and NIM/NPM are two words for one number.
     are_two = "nisn" in names and len(names) > 1

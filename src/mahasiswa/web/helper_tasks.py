@@ -339,9 +339,14 @@ def _as_meant(
     cleaned: sheets.CleanedFile, plan: sheets.ImportPlan, rows: Sequence[str]
 ) -> sheets.CleanedFile:
     """The file with the NIMs that are stored in place of the similar ones in these rows."""
-    numbers = None if ALL_LOST_ZEROS in rows else _numbers(rows)
-    nims = sheets.nims_meant(plan, numbers)
-    return sheets.clean_again(cleaned.file.with_nims(nims))
+    numbers = _numbers(rows)
+    typed = dict(cleaned.file.typed)
+    for row in plan.new:
+        has_lost_zeros = ALL_LOST_ZEROS in rows and wording.LOST_ZEROS in row.notices
+        if row.near and (has_lost_zeros or row.number in numbers):
+            _, *texts = typed.get(row.number, (None, None, None))
+            typed[row.number] = (row.near.nim, *texts)
+    return sheets.clean_again(cleaned.file._replace(typed=typed))
 
 
 def _selected(
