@@ -150,17 +150,16 @@ def _rows(lines: Iterator[str], sample: str) -> Iterator[SheetRow]:
         next(lines)
         named, sample = instruction[1], sample[instruction.end() :]
     separator = named if named in _SEPARATORS else _separator(sample)
-    row_lines: list[str] = []
+    size = 0  # of the lines of the row that is read
 
     def collected() -> Iterator[str]:
-        size = 0
+        nonlocal size
         # If a quote never ends, Python's reader returns the rest of the file as one cell. So the line _END is added to
         # the file. If no row consists of this line, it is within a cell, and a quote has no end. The strict mode of the
         # reader would refuse other files that Excel reads.
         for line in chain(lines, [_END]):
-            is_first = not row_lines
-            size = len(line) if is_first else size + len(line)
-            row_lines.append(line)
+            is_first = size == 0
+            size += len(line)
             yield _splittable(line) if is_first else line
             if size >= ROW_MAX_CHARACTERS:
                 raise TooBig(wording.TOO_HEAVY)
@@ -172,7 +171,7 @@ def _rows(lines: Iterator[str], sample: str) -> Iterator[SheetRow]:
                 return
             has_guard = "'" in "".join(cells)
             yield number, list(map(unguarded, cells)) if has_guard else cells
-            row_lines.clear()
+            size = 0
     except csv.Error as error:
         limit = wording.number(CELL_MAX_CHARACTERS)
         message = wording.CELL_OVER_LIMIT.format(row=number + 1, limit=limit)

@@ -93,10 +93,6 @@ class Selection(NamedTuple):
     found: list[tuple[NimRow, Mahasiswa]]
     missing: list[tuple[NimRow, str]]
 
-    @property
-    def questions(self) -> list[Question]:
-        return questions_of(row for row, _ in self.found)
-
 
 def questions_of(found: Iterable[NimRow]) -> list[Question]:
     """The question that forbids a deletion: names in the file are not those of the list."""

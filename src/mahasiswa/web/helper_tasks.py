@@ -361,6 +361,7 @@ def _selected(
     found = selections.select(rows, existing, near)
     shown = {
         "selection": found,
+        "questions": selections.questions_of(row for row, _ in found.found),
         "data": selections.dump_selection(found, task),
         "missing": shown_missing(found),
         "ticks": ticks,
