@@ -117,11 +117,7 @@ class Cleaner:
     def _result(self, row: SheetRow) -> RowResult:
         number, cells = row
         shown = list(map(cell_text, cells[:3]))
-        reason = _reason_to_skip(cells[:3], in_signatures=self._in_signatures)
-        # The rows below a signature are signatures until a student follows.
-        is_below = self._in_signatures or reason == wording.SKIPPED_SIGNATURE
-        self._in_signatures = bool(reason) and is_below
-        if reason:
+        if reason := self._reason_to_skip(cells[:3]):
             return RejectedRow(number, reason, shown, is_skipped=True)
 
         cleaned, nim_problem, problems = _cleaned(number, cells)
@@ -140,6 +136,13 @@ class Cleaner:
             self.twice[first] = wording.NIM_TWICE.format(nim=nim, **names)
             problems.append(self.twice[first])
         return RejectedRow(number, " ".join(problems), shown) if problems else cleaned
+
+    def _reason_to_skip(self, cells: Sequence[Cell]) -> str:
+        """The same of one row. The rows below a signature are signatures until a student follows."""
+        reason = _reason_to_skip(cells, in_signatures=self._in_signatures)
+        is_below = self._in_signatures or reason == wording.SKIPPED_SIGNATURE
+        self._in_signatures = bool(reason) and is_below
+        return reason
 
 
 def _cleaned(number: int, cells: Sequence[Cell]) -> tuple[CleanedRow, str, list[str]]:
@@ -168,7 +171,7 @@ def _odd_nim(nim: str, usual: int, *, is_common: bool, are_digits: bool) -> str:
 def _reason_to_skip(cells: Sequence[Cell], *, in_signatures: bool) -> str:
     """The reason to skip a row, or a blank text. Everything below `Mengetahui,` are signatures until a student follows."""
     nim = cells[0]
-    if (is_header(cells[:1], nim_only=True) and is_header(cells)) or _are_column_numbers(cells):
+    if _are_titles(cells):
         return wording.SKIPPED_HEADER
     texts = list(map(_folded, cells))
     text = texts[0]
@@ -359,8 +362,10 @@ def _with_typed(rows: Iterable[SheetRow], typed: Mapping[int, Typed]) -> Iterato
             yield number, cells
 
 
-def _are_column_numbers(cells: Sequence[Cell]) -> bool:
-    """Whether a row numbers the columns, such as `(2)`, `(3)`, `(4)`: the name of a student is no number."""
+def _are_titles(cells: Sequence[Cell]) -> bool:
+    """Whether a row names the columns, or numbers them, as `(2)`, `(3)`, `(4)`: the name of a student is no number."""
+    if is_header(cells[:1], nim_only=True) and is_header(cells):
+        return True
     texts = [cell_text(cell) for cell in cells if not is_blank((cell,))]
     return len(texts) > 1 and all(map(_column_number, texts))
 

@@ -173,10 +173,14 @@ def _rows(lines: Iterator[str], sample: str) -> Iterator[SheetRow]:
             yield number, list(map(unguarded, cells)) if has_guard else cells
             size = 0
     except csv.Error as error:
-        limit = wording.number(CELL_MAX_CHARACTERS)
-        message = wording.CELL_OVER_LIMIT.format(row=number + 1, limit=limit)
-        raise SheetError(message) from error
+        raise _too_long(number + 1) from error
     raise SheetError(wording.OPEN_QUOTE.format(row=number))
+
+
+def _too_long(row: int) -> SheetError:
+    """The error about a cell of a row."""
+    limit = wording.number(CELL_MAX_CHARACTERS)
+    return SheetError(wording.CELL_OVER_LIMIT.format(row=row, limit=limit))
 
 
 def _separator(sample: str) -> str:
@@ -214,8 +218,7 @@ def _pasted_rows(text: str) -> Iterator[SheetRow]:
             cell = quoted.replace('""', '"').replace("\r\n", "\n").replace("\r", "\n")
         row.append(cell)
         if len(cell) > CELL_MAX_CHARACTERS:
-            limit = wording.number(CELL_MAX_CHARACTERS)
-            raise SheetError(wording.CELL_OVER_LIMIT.format(row=number, limit=limit))
+            raise _too_long(number)
         if len(row) > ROW_MAX_CELLS:
             raise TooBig(wording.TOO_HEAVY)
         if end != "\t":

@@ -94,14 +94,14 @@ def _planned(
     """The record that a row would make, or the row with the reason why it cannot make one."""
     if row.uncleaned in existing:  # a record has the NIM as it stands in the file
         row = row._replace(nim=row.uncleaned, cleaned=())
-    nim, nama, alamat, notices = row[1:5]
-    similar, meant = neighbours.look(row.number, nim)
+    number, nim, nama, alamat, notices = row[:5]
+    similar, meant = neighbours.look(number, nim)
     before = existing.get(nim)
     if before is None:
         if alamat is None and file.fills_alamat:
             alamat = wording.NO_ALAMAT
-        if problem := _problem_of_new(row.number, nama, alamat, file):
-            return RejectedRow(row.number, problem, (nim, nama or "", alamat or ""))
+        if problem := _problem_of_new(number, nama, alamat, file):
+            return RejectedRow(number, problem, (nim, nama or "", alamat or ""))
         notices += (similar,) if similar else row.warnings
 
     after, text_notices = _replaced(before or Mahasiswa(nim, "", ""), nama, alamat)
@@ -109,8 +109,8 @@ def _planned(
         notices += (*row.noted, *text_notices)
     if before and _are_of_others(before, after):
         notices += (wording.OTHER_NAME,)
-    near = None if before else meant
-    return PlannedRow(row.number, before, after, (*dict.fromkeys(notices),), near)
+    meant = None if before else meant
+    return PlannedRow(number, before, after, (*dict.fromkeys(notices),), meant)
 
 
 def _are_of_others(*records: Mahasiswa) -> bool:

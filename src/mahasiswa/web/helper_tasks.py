@@ -318,12 +318,11 @@ def _import_preview(task: Task, cleaned: sheets.CleanedFile, sent: Sent, alert: 
     absentees = task.absentees(set(nims), ABSENTEES_MAX_ROWS) if part == "sisa" else []
     (total,) = task.ask("total")
     file = sheets.with_shown_changes(cleaned.file, plan)
-    data = sheets.dump(file, task)
     preview = PreviewPage(
         file,
         cleaned,
         plan,
-        data,
+        sheets.dump(file, task),
         absent=total - len(stored.keys() & cleaned.nims()),
         total=total,
         absentees=sorted(task.find(absentees).values()),
