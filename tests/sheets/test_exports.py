@@ -23,6 +23,7 @@ from mahasiswa.record import Mahasiswa
 from mahasiswa.sheets import public as sheets
 from mahasiswa.sheets.cleaning import clean_all
 from mahasiswa.sheets.csv_form import unguarded
+from mahasiswa.sheets.titles import fields_in
 from mahasiswa.sheets.xlsx_export import SHEET_MAX_RECORDS
 
 ROWS = [
@@ -64,7 +65,7 @@ def are_students(rows: list[Mahasiswa]) -> bool:
     """Whether an import takes no row for titles, numbers of columns, a total or a signature."""
     cleaned = clean_all([(number, tuple(row)) for number, row in enumerate(rows, 1)])
     return all(isinstance(row, sheets.CleanedRow) for row in cleaned) and not any(
-        row.nama.isdigit() for row in rows
+        row.nama.isdigit() or len(fields_in(row)) > 1 for row in rows
     )
 
 
