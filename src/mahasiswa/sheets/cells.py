@@ -93,6 +93,11 @@ def in_input(cell: Cell) -> str:
     return re.sub(r"[\r\n\0]+", " ", cell_text(cell))
 
 
+def has_digits(cells: Iterable[Cell]) -> bool:
+    """Whether a cell has a digit, as no title has."""
+    return any(map(has_digit, map(cell_text, cells)))
+
+
 def from_json(values: Iterable[Any]) -> list[Cell]:
     """Cells that JSON carried. It knows a BadCell only as a list."""
     return [BadCell(*value) if type(value) is list else value for value in values]

@@ -21,6 +21,7 @@ from mahasiswa.sheets.cells import (
     SheetRow,
     cell_text,
     has_digit,
+    has_digits,
     is_blank,
 )
 from mahasiswa.sheets.limits import KEY_CHARACTERS, MAX_TABLES, MAX_TITLES, Choice, Roles
@@ -230,8 +231,7 @@ def _begins_table(cells: Sequence[Cell], own: set[tuple[int, Field]], nim: int) 
     if sure > {"nim"} or (len(sure) > 1 and not is_second):
         return found != own
     fields = {field for _, field in found - own}
-    has_digits = any(map(has_digit, map(cell_text, cells)))
-    return len(fields) > 1 and not is_second and not has_digits
+    return len(fields) > 1 and not is_second and not has_digits(cells)
 
 
 def _places(titles: Sequence[Cell]) -> set[tuple[int, Field]]:
@@ -280,7 +280,7 @@ def _width(table: Titled) -> int:
     """The number of columns below the titles, which stand first; 0 without titles."""
     header, *body = table
     rows = [header]
-    if body and not any(map(has_digit, map(cell_text, body[0]))):
+    if body and not has_digits(body[0]):
         rows.append(body[0])  # probably a second row of titles
     widths = [column for row in rows for column, cell in enumerate(row, 1) if not is_blank((cell,))]
     return max(widths) if header and widths else 0

@@ -20,6 +20,7 @@ from mahasiswa.sheets.cells import (
     SheetRow,
     cell_text,
     has_digit,
+    has_digits,
     is_blank,
 )
 from mahasiswa.sheets.csv_form import unguarded
@@ -82,7 +83,7 @@ def _has_columns(rows: Iterator[SheetRow]) -> bool:
     except SheetError:
         return True
     columns = zip_longest(*top, fillvalue="")
-    titles = [row for row in top if not any(map(has_digit, map(cell_text, row)))]
+    titles = [row for row in top if not has_digits(row)]
     return any(map(is_header, titles)) or any(
         2 * sum(map(_is_number, map(cell_text, column))) > len(top) for column in columns
     )

@@ -13,13 +13,12 @@ from mahasiswa.sheets.cleaning import (
 )
 from mahasiswa.sheets.columns import Columns, Table, problem_of
 from mahasiswa.sheets.exports import EXPORTS
-from mahasiswa.sheets.file_kind import is_utf8, kind_of
+from mahasiswa.sheets.file_kind import is_utf8
 from mahasiswa.sheets.limits import (
     NAME_MAX_CHARACTERS,
     UPLOAD_MAX_BYTES,
     UPLOAD_MAX_ROWS,
     Choice,
-    Roles,
 )
 from mahasiswa.sheets.plan import (
     ImportPlan,

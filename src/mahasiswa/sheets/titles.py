@@ -7,7 +7,7 @@ from operator import itemgetter
 from typing import Literal, NamedTuple
 
 from mahasiswa.record import Field
-from mahasiswa.sheets.cells import Cell, cell_text, has_digit, has_nim
+from mahasiswa.sheets.cells import Cell, cell_text, has_digit, has_digits, has_nim
 from mahasiswa.sheets.limits import MAX_TITLES
 
 HEADER_WITHIN_ROWS = 25  # that are not blank: school files often begin with titles and a date
@@ -156,7 +156,7 @@ def _pairs(
 ) -> Iterator[tuple[int, Sequence[Cell]]]:
     """The titles of two rows, and the index below them. A row below with a digit is that of a student."""
     for index, (upper, lower) in enumerate(zip(rows, below[1:], strict=False), 2):
-        if not any(map(has_digit, map(cell_text, lower))):
+        if not has_digits(lower):
             yield index, _combined_titles(upper, lower)
 
 
