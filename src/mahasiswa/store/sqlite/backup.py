@@ -1,5 +1,6 @@
 """Writes a verified copy of the SQLite file while the service runs and writes."""
 
+import errno
 import filecmp
 import logging
 import os
@@ -45,6 +46,10 @@ log = logging.getLogger(__name__)
 def backup(source: Path, target: Path) -> None:
     """Copy the database to a new private file, which gets its name when it is verified and on disk; raise Unusable."""
     with closing(_open(source)) as origin, _reported(target.parent):
+        if os.path.lexists(target):
+            raise FileExistsError(errno.EEXIST, "", target)
+        if not target.parent.is_dir():
+            raise Unusable(f"the folder {target.parent} does not exist")
         _write(origin, target)
 
 
