@@ -1,7 +1,9 @@
 """Routes: the handler of each method and path, whether it writes, and how its body is read. The table is in app.py."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from typing import Any, Literal, NamedTuple
+
+from starlette.responses import Response
 
 HEALTH_PATH = "/sehat"
 METRICS_PATH = "/metrics"
@@ -22,7 +24,7 @@ class Route(NamedTuple):
 
     method: Literal["GET", "POST"]
     path: str
-    handler: Callable[..., Any]
+    handler: Callable[[Any, Any, Any], Coroutine[Any, Any, Response]]
     writes: bool = False
     body: Literal["preview", "upload"] | tuple[str, ...] = ()
     abandons: Literal["nothing", "parts", "all"] = "nothing"
