@@ -98,6 +98,9 @@ COLUMN_CHOSEN_TWICE = "NIM hanya dapat dibaca dari satu kolom. Pilih salah satun
 TWO_COLUMNS = "Ada dua kolom {field} ({first} dan {second}). Pilih yang benar."
 COLUMN_UNSURE = "Kolom {column} mungkin bukan {field}. Periksa judul dan isinya."
 PART_OF_SHEET = "{sheet} kolom {column}"
+TEMPLATE_EMPTY = (
+    "Templat ini belum diisi. Isi datanya di bawah judul kolom, simpan, lalu unggah lagi."
+)
 NO_ROWS = "Di bawah judul kolom belum ada data. Isi datanya, simpan, lalu unggah lagi."
 NO_ROW_TO_SAVE = (
     "Tidak ada baris yang dapat disimpan. Periksa kolomnya, atau perbaiki baris di bawah ini."

@@ -10,8 +10,9 @@ from mahasiswa.sheets.sheet_errors import SheetError
 
 SAMPLE_BYTES = 1 << 16
 DECODED_BYTES = 1 << 20
+BLANKS_MIN = 0.4  # of the bytes of a UTF-16 file without a mark are NUL, on one side of each pair
 
-_UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 # Parts of a package that is no workbook.
 _PACKAGES = {
     "word/document.xml": wording.DOCUMENT,
@@ -47,8 +48,8 @@ def kind_of(file: BinaryIO) -> Literal["", "workbook", "html"]:
         return "workbook"
     if start.startswith(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"):
         return "workbook"
-    if start.startswith(_UTF16_MARKS):
-        start = start.decode("utf-16", "replace").encode("ascii", "replace")
+    if encoding := _utf16_of(start):
+        start = start[: len(start) & ~1].decode(encoding, "replace").encode("ascii", "replace")
     start = start.removeprefix(codecs.BOM_UTF8).lstrip()
     is_tag = start[:1] == b"<" and (start[1:2].isalpha() or start[1:2] in (b"!", b"?"))
     return "html" if is_tag else ""
@@ -74,10 +75,10 @@ def _check_package(file: BinaryIO) -> None:
 
 
 def encoding_of(file: BinaryIO) -> str:
-    """UTF-16 by its mark, UTF-8 if the whole file is valid UTF-8, otherwise Windows-1252. Raises SheetError."""
+    """UTF-16 by its mark or its NULs, UTF-8 if the whole file is valid UTF-8, otherwise Windows-1252. Raises SheetError."""
     start = _start_of(file)
-    if start.startswith(_UTF16_MARKS):
-        return "utf-16"
+    if encoding := _utf16_of(start):
+        return encoding
     if not start.strip():
         raise SheetError(wording.EMPTY)
     for beginning, sentence in _OTHER_KINDS.items():
@@ -93,6 +94,17 @@ def encoding_of(file: BinaryIO) -> str:
     if is_link and start.lstrip().startswith(b"{"):
         raise SheetError(wording.GOOGLE_LINK)
     return "utf-8-sig" if is_utf8(file) else "windows-1252"
+
+
+def _utf16_of(start: bytes) -> str:
+    """The name of the encoding if a file is UTF-16, or a blank text. Programs leave out the mark."""
+    if start.startswith(_MARKS):
+        return "utf-16"
+    for encoding, blank in (("utf-16-le", 1), ("utf-16-be", 0)):
+        has_blanks = start[blank::2].count(0) > BLANKS_MIN * len(start)
+        if has_blanks and not start[1 - blank :: 2].count(0):
+            return encoding
+    return ""
 
 
 def is_utf8(file: BinaryIO) -> bool:

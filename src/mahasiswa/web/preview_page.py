@@ -84,7 +84,8 @@ class PreviewPage:
     def problem(self) -> str:
         """The reason why no row can be saved. It is empty if the list already has all records of the file."""
         if not self.cleaned.results:
-            return wording.NO_ROWS
+            is_template = self.file.read_sheets == [wording.TEMPLATE_SHEET]
+            return wording.TEMPLATE_EMPTY if is_template else wording.NO_ROWS
         has_doubt = any(row.problem in wording.DOUBTS for row in self.plan.wrong)
         has_row = self._accepted or has_doubt
         return self.missing_column or ("" if has_row else wording.NO_ROW_TO_SAVE)

@@ -58,7 +58,7 @@ def test_the_template_passes_its_own_import_empty_and_filled_in(importer: Import
     assert answer.headers["content-type"] == SHEET
     assert answer.headers["content-disposition"] == 'attachment; filename="templat-mahasiswa.xlsx"'
     preview = importer.upload(answer.content, "templat.xlsx")
-    assert (preview.alert, preview.counts, preview.buttons) == (wording.NO_ROWS, {}, [])
+    assert (preview.alert, preview.counts, preview.buttons) == (wording.TEMPLATE_EMPTY, {}, [])
     workbook = openpyxl.load_workbook(BytesIO(answer.content))
     assert [cell.value for cell in workbook.active[1]] == list(HEADER)
     for column, text in enumerate(("00012", "Ani", "Solo"), 1):
