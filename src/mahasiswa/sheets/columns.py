@@ -489,7 +489,7 @@ def _selected(rows: Iterable[SheetRow], columns: Columns, table: Titled) -> Iter
 
 
 def _from_other_column(row: Sequence[Cell], nim: Cell) -> Cell:
-    """The word of a total, or the rest of the address above, which may stand in a column that is not read; or the NIM."""
+    """The word of a total, or the rest of an address, if it stands in a column that is not read. Otherwise the NIM."""
     texts = list(filter(None, map(cell_text, row)))
     totals = list(filter(is_total, texts))
     if totals and nim is not None:
