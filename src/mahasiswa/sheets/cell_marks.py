@@ -9,7 +9,7 @@ import io
 import posixpath
 import re
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import IO, BinaryIO, TypeAlias
 from xml.etree import ElementTree as ET
 
@@ -22,7 +22,8 @@ Mark: TypeAlias = BadCell | str
 Marks: TypeAlias = dict[int, dict[int, Mark]]  # by row and column, both counted from 0
 
 ERROR_MAX_CHARACTERS = 20
-ZERO_FORMAT_MAX_DIGITS = 64
+ZERO_FORMAT_MAX_DIGITS = 64  # of .ods
+FORMAT_MAX_CHARACTERS = 64  # of .xlsx
 # Of one cell of .ods, in each direction; more are a column that is filled to its end.
 REPEATED_MAX_CELLS = 1000
 
@@ -34,6 +35,8 @@ _XLSX_ERROR_OR_FORMULA = (rb"""t=["']e["']""", rb"<f[\s>/]", rb":f[\s>/]")
 _ODS_ERROR_OR_FORMULA_OR_ZERO = (rb"""value-type=["']error["']""", rb":formula=", rb":p>0[0-9]")
 
 
+# The places of a format: a digit, or a text that is quoted, or else escaped.
+_places = re.compile(r"""0|-|"[^"]*"|\\.""").findall
 _start_tags = re.compile(rb"<(?:\w+:)?(row|col)\b([^<>]{0,2000})").finditer
 _is_hidden = re.compile(rb"""\bhidden=["'](?:1|true)["']""").search
 _number_in = re.compile(rb"""\b(?:r|min|max)=["'](\d{1,7})["']""").findall
@@ -69,8 +72,8 @@ def _hidden_parts(xml: bytes, width: int) -> tuple[list[int], list[int]]:
 
 
 def _xlsx_marks(package: zipfile.ZipFile, xml: bytes) -> Marks:
-    zero_formats = _zero_formats(package)
-    if not zero_formats and not any(re.search(pattern, xml) for pattern in _XLSX_ERROR_OR_FORMULA):
+    formats = _formats(package)
+    if not formats and not any(re.search(pattern, xml) for pattern in _XLSX_ERROR_OR_FORMULA):
         return {}
     marks: Marks = {}
     number = -1
@@ -80,12 +83,12 @@ def _xlsx_marks(package: zipfile.ZipFile, xml: bytes) -> Marks:
         for cell in row:
             reference = cell.get("r")
             column = xl_cell_to_rowcol(reference)[1] if reference else column + 1
-            if (mark := _xlsx_mark(cell, zero_formats)) is not None:
+            if (mark := _xlsx_mark(cell, formats)) is not None:
                 marks.setdefault(number, {})[column] = mark
     return marks
 
 
-def _xlsx_mark(cell: ET.Element, zero_formats: dict[str, int]) -> Mark | None:
+def _xlsx_mark(cell: ET.Element, formats: dict[str, Sequence[str]]) -> Mark | None:
     parts = {_name(part): part.text or "" for part in cell}
     kind, value = cell.get("t", "n"), parts.get("v", "")
     if kind == "e":
@@ -94,8 +97,22 @@ def _xlsx_mark(cell: ET.Element, zero_formats: dict[str, int]) -> Mark | None:
     if "f" in parts and not value and kind != "str":
         return BadCell("formula", "")
     is_number = kind == "n" and value.isdigit() and len(value) <= EXACT_DIGITS
-    digits = zero_formats.get(cell.get("s", ""), 0)
-    return value.zfill(digits) if is_number and digits else None
+    places = formats.get(cell.get("s", ""))
+    return _shown(value, places) if is_number and places else None
+
+
+def _shown(number: str, places: Sequence[str]) -> str:
+    """A number as its format shows it. Each place 0 has a digit, the first one all that are left."""
+    left = places.count("0")
+    digits = list(number.zfill(left))
+    shown: list[str] = []
+    for place in reversed(places):
+        if place != "0":
+            shown.append(place.strip('"').removeprefix("\\"))
+            continue
+        left -= 1
+        shown.append(digits.pop() if left else "".join(digits))
+    return "".join(reversed(shown))
 
 
 def _path_of_sheet(package: zipfile.ZipFile, sheet: str) -> str:
@@ -112,18 +129,21 @@ def _path_of_sheet(package: zipfile.ZipFile, sheet: str) -> str:
     return posixpath.normpath(posixpath.join("/xl", target)).lstrip("/")
 
 
-def _zero_formats(package: zipfile.ZipFile) -> dict[str, int]:
-    """The number of digits to which a style fills numbers with zeros, by the style's index in an .xlsx cell."""
+def _formats(package: zipfile.ZipFile) -> dict[str, Sequence[str]]:
+    """The places of formats such as 00000000 or "23000"00000, by the index of the style in an .xlsx cell."""
     if "xl/styles.xml" not in package.namelist():
         return {}
-    formats: dict[str, int] = {}
-    styles: dict[str, int] = {}
+    formats: dict[str, Sequence[str]] = {}
+    styles: dict[str, Sequence[str]] = {}
     for tag, element in _ended(package.open("xl/styles.xml"), "numFmt", "cellXfs"):
         if tag == "cellXfs":
-            digits = (formats.get(style.get("numFmtId", ""), 0) for style in element)
-            styles = {str(index): count for index, count in enumerate(digits) if count}
-        elif re.fullmatch(f"0{{2,{ZERO_FORMAT_MAX_DIGITS}}}", element.attrib["formatCode"]):
-            formats[element.attrib["numFmtId"]] = len(element.attrib["formatCode"])
+            found = (formats.get(style.get("numFmtId", ""), ()) for style in element)
+            styles = {str(index): places for index, places in enumerate(found) if places}
+            continue
+        code = element.attrib["formatCode"][:FORMAT_MAX_CHARACTERS]
+        places = _places(code)
+        if "".join(places) == code and places.count("0") > 1:
+            formats[element.attrib["numFmtId"]] = places
     return styles
 
 

@@ -34,6 +34,8 @@ _is_only_total = re.compile(
     r"(?:sub\s?-?total|total|jumlah|rata-rata|laki-laki|perempuan)[\s:=0-9]*"
 ).fullmatch
 _column_number = re.compile(r"\(?[0-9]{1,2}\)?").fullmatch
+# Those of an address in several columns, such as `4, Kec. 5`.
+_column_numbers = re.compile(r"(?:(?:^|[/, ]+)(?:[A-Z][A-Za-z/]*\.? )*\(?[0-9]{1,2}\)?)+").fullmatch
 _is_signature = re.compile(
     r"(?:mengetahui|menyetujui|mengesahkan|kepala (?:sekolah|madrasah|program|jurusan|tata|bagian)|wali kelas|dekan"
     r"|rektor|ketua (?:program|prodi|jurusan|kelas)|tata usaha|nip\b|ttd\b|tanda tangan)"
@@ -367,7 +369,9 @@ def _are_titles(cells: Sequence[Cell]) -> bool:
     if is_header(cells[:1], nim_only=True) and is_header(cells):
         return True
     texts = [cell_text(cell) for cell in cells if not is_blank((cell,))]
-    return len(texts) > 1 and all(map(_column_number, texts))
+    return (
+        len(texts) > 1 and all(map(_column_number, texts[:2])) and all(map(_column_numbers, texts))
+    )
 
 
 def _folded(cell: Cell) -> str:

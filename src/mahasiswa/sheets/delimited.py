@@ -151,6 +151,7 @@ def _rows(lines: Iterator[str], sample: str) -> Iterator[SheetRow]:
         next(lines)
         named, sample = instruction[1], sample[instruction.end() :]
     separator = named if named in _SEPARATORS else _separator(sample)
+    has_spaces = f'{separator} "' in sample  # before its quotes
     size = 0  # of the lines of the row that is read
 
     def collected() -> Iterator[str]:
@@ -167,7 +168,8 @@ def _rows(lines: Iterator[str], sample: str) -> Iterator[SheetRow]:
 
     number = 0
     try:
-        for number, cells in enumerate(csv.reader(collected(), delimiter=separator), 1):
+        reader = csv.reader(collected(), delimiter=separator, skipinitialspace=has_spaces)
+        for number, cells in enumerate(reader, 1):
             if cells == [_END]:
                 return
             has_guard = "'" in "".join(cells)

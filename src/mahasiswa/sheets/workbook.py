@@ -2,6 +2,7 @@
 
 import datetime as dt
 import math
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from itertools import chain, islice
@@ -110,12 +111,19 @@ def _open(file: BinaryIO) -> calamine.CalamineWorkbook:
         raise SheetError(problem) from error
 
 
+_is_example = re.compile(r"\W*(?:contoh|petunjuk|panduan|example)\b", re.IGNORECASE).match
+
+
 def _choose_sheets(
     names: Sequence[str], sheet_of: Callable[[str], calamine.CalamineSheet], *, nim_only: bool
 ) -> list[str]:
     """All sheets with sure titles, if a preview takes their rows; otherwise the first one with titles, or a cell."""
     headers = {name: _titles(sheet_of(name), nim_only=nim_only) for name in names}
-    sure = [name for name, header in headers.items() if sure_fields(header) > {"nim"}]
+    sure = [
+        name
+        for name, header in headers.items()
+        if sure_fields(header) > {"nim"} and not _is_example(name)
+    ]
     is_fitting = sum(sheet_of(name).height for name in sure) <= UPLOAD_MAX_ROWS
     titled = [name for name, header in headers.items() if is_header(header, nim_only=nim_only)]
     filled = [name for name in names if sheet_of(name).height]

@@ -179,6 +179,27 @@ FILES: dict[str, tuple[bytes, str, int, str]] = {
     "titles in the first column": (by_openpyxl(*zip(*ALL, strict=True)), "right", 2, "diputar"),
     "flat XML of Excel": (spreadsheetml(), "right", 1, ""),
     "UTF-16 without a mark": (csv(*ALL, encoding="utf-16-le"), "right", 1, ""),
+    "numbers with formats of their own": (
+        by_openpyxl(
+            HEADER,
+            *[(18101 + n, nama, alamat) for n, (_, nama, alamat) in enumerate(PEOPLE)],
+            formats={f"A{row}": '"23000"00000' for row in (2, 3, 4)},
+        ),
+        "right", 1, "",
+    ),
+    "spaces before quotes": ("\n".join(", ".join(f'"{cell}"' for cell in row) for row in ALL).encode(), "right", 1, ""),
+    "a sheet with an example": (
+        by_openpyxl(several={"Contoh": [HEADER, ("1", "Budi", "Solo")], "Data": ALL}),
+        "right", 1, "",
+    ),
+    "numbers of columns below parts of an address": (
+        csv(
+            ("NIM", "Nama", "Alamat", "Kecamatan"),
+            ("1", "2", "3", "4"),
+            *[(a, b, *c.rsplit(", " if ", " in c else " - ", 1)) for a, b, c in PEOPLE],
+        ),
+        "right", 1, "",
+    ),
     "texts as formulas": (csv(("NIM", "Nama", "Alamat"), *[(f'="{a}"', b, f'="{c}"') for a, b, c in PEOPLE]), "right", 1, ""),
     "letters as HTML writes them": (csv(ALL[0], *[(a, b, c.replace("/", "&#47;")) for a, b, c in PEOPLE]), "right", 1, ""),
     "a link of Google Drive": (b'{"":"WARNING! DO NOT EDIT","doc_id":"1a"}', "asked", 1, "hanya tautan"),

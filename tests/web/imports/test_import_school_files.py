@@ -470,6 +470,14 @@ FILES = {
         repair=2,
         says=GUESSED,
     ),
+    "the rest of an address below the titles of the next page": File(
+        "csv ;",
+        [HEADER, "22000186203|Dewi|Solo 1", HEADER, "||Wates", "22000186204|Elsa|Wates"],
+        "ABC",
+        2,
+        skipped=2,
+        says="lanjutan baris di atasnya",
+    ),
     "the rest of an address in a column that is not read": File(
         "csv ;",
         ["No|NIM|Nama|Alamat", "1|22000186203|Dewi|Solo", "RT 3/RW 7|||"],
