@@ -280,8 +280,10 @@ def _width(table: Titled) -> int:
     """The number of columns below the titles, which stand first; 0 without titles."""
     header, *body = table
     rows = [header]
-    if body and not has_digits(body[0]):
-        rows.append(body[0])  # probably a second row of titles
+    named = [heading.column for heading in headings(header)]
+    # A second row of titles has no number of a student, but perhaps the days of a month.
+    if body and not has_digits(cell for at, cell in enumerate(body[0]) if at in named):
+        rows.append(body[0])
     widths = [column for row in rows for column, cell in enumerate(row, 1) if not is_blank((cell,))]
     return max(widths) if header and widths else 0
 

@@ -110,13 +110,13 @@ def _each(
 
 
 def _continued(rows: Iterable[SheetRow]) -> Changes:
-    """Rows with one text and without a NIM below a student: the text goes on with the one above it."""
+    """Rows with one text and without a NIM, directly below a student: the text goes on with the one above it."""
     changes: Changes = {}
-    student = 0
+    student, last = 0, 0
     whole: list[Cell] = []
 
     for number, cells in rows:
-        field = _field_of_rest(cells) if student else None
+        field = _field_of_rest(cells) if student and number == last + 1 else None
         if field is not None:
             rest = "".join(map(cell_text, cells[:3])).strip()
             whole[field] = f"{cell_text(whole[field]).rstrip()} {rest}".strip()
@@ -126,6 +126,7 @@ def _continued(rows: Iterable[SheetRow]) -> Changes:
         else:
             student = number if has_digit(cell_text(cells[0])) else 0
             whole = list(cells)
+        last = number
 
     return changes
 

@@ -19,15 +19,17 @@ _SURE: Mapping[Field, str] = {
     "nim": (
         "nim npm nrp stambuk nimmahasiswa npmmahasiswa nomorindukmahasiswa noindukmahasiswa nomorpokokmahasiswa "
         "nopokokmahasiswa nomormahasiswa nomahasiswa nomormhs nomhs studentid studentnumber nipd nis nissiswa "
-        "nomorinduksiswa noinduksiswa nomorinduk noinduk nisn"
+        "nomorinduksiswa noinduksiswa nislokal nomorindukmadrasah noindukmadrasah nomorinduk noinduk idnumber nisn"
     ),
     "nama": (
         "nama namalengkap namamahasiswa namalengkapmahasiswa namamhs namasiswa namalengkapsiswa namapesertadidik "
-        "namalengkappesertadidik name fullname studentname"
+        "namalengkappesertadidik namasantri namamurid namapeserta namaanak name fullname "
+        "studentname"
     ),
     "alamat": (
         "alamat alamatlengkap alamatrumah alamatmahasiswa alamatmhs alamatsiswa alamattinggal alamattempattinggal "
-        "alamatdomisili alamatsekarang alamatasal alamatktp domisili jalan jl address homeaddress"
+        "alamatdomisili alamatsekarang alamatasal alamatktp alamatsesuaiktp alamatpesertadidik alamatsantri alamatmurid "
+        "domisili jalan jl address homeaddress"
     ),
 }
 _FIELDS = {title: field for field, titles in _SURE.items() for title in titles.split()}
@@ -37,7 +39,7 @@ _RANKS = {title: rank for rank, title in enumerate(_FIELDS)}
 _PARTS: Mapping[str, tuple[Field, str]] = {
     **dict.fromkeys(
         (
-            *("namadepan", "namatengah", "namabelakang"),
+            *("namadepan", "namaawal", "namatengah", "namabelakang", "namaakhir"),
             *("firstname", "middlename", "lastname", "surname"),
         ),
         ("nama", ""),
@@ -82,6 +84,11 @@ _is_of_others = re.compile(
     r"|smk|sma|slta|kampus|universitas|perguruan|instansi|perusahaan|kantor|e|email|mail|surel|web|website|akun|panggilan"
     r"|prodi|program|studi|jurusan|fakultas|kelas|kelompok|mk|mata|pt|bank)\b"
 ).search
+# Of a title above others.
+_is_of_students = re.compile(
+    r"\b(?:identitas|data|biodata|profil|siswa|mahasiswa|murid|santri|peserta|anak|alamat|domisili|tinggal|rumah|nama|nim"
+    r"|npm|nis|nisn|nipd|induk|no|nomor)\b"
+).search
 is_total = re.compile(
     r"\s*(?:sub\s?-?total|total|jumlah|rata-rata|keterangan|catatan|dicetak|laki-laki|perempuan)\b",
     re.IGNORECASE,
@@ -115,7 +122,8 @@ def _heading(column: int, cell: str) -> Heading | None:
     # `RT 1` is an address.
     if not has_digit(cell) and (part := _PARTS.get(letters)):
         return Heading(part[0], "part", column, part[1], _PART_RANKS[letters])
-    names = [re.sub("[^a-z]+", "", name) for name in text.split("/")]
+    names = [re.sub("[^a-z]+", "", name) for name in re.split("[/()]", text)]
+    names = [name for name in names if len(name) > 1]  # not the last letter of `Mahasiswa/i`
     sure = {_FIELDS.get(name) for name in names}
     # NIS/NISN are two numbers in one cell, and NIM/NPM are two words for one number.
     are_two = "nisn" in names and len(names) > 1
@@ -168,8 +176,9 @@ def _combined_titles(upper: Sequence[Cell], lower: Sequence[Cell]) -> list[Cell]
         own = cell_text(above)[:HEADER_MAX_CHARACTERS].strip()
         title = cell_text(below)[:HEADER_MAX_CHARACTERS].strip()
         group = own or group
-        is_whole = sure_fields([title]) and not _is_of_others(group.casefold())
-        joined = title if is_whole else f"{group} {title}"
+        folded = group.casefold()
+        is_own = not group or (_is_of_students(folded) and not _is_of_others(folded))
+        joined = title if is_own and sure_fields([title]) else f"{group} {title}"
         titles.append(joined if title else own)
     return titles
 

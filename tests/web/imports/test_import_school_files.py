@@ -470,13 +470,31 @@ FILES = {
         repair=2,
         says=GUESSED,
     ),
-    "the rest of an address below the titles of the next page": File(
+    "numbers of a school beside those of the state": File(
         "csv ;",
-        [HEADER, "22000186203|Dewi|Solo 1", HEADER, "||Wates", "22000186204|Elsa|Wates"],
+        ["NISN|Nomor Induk Siswa (NIS)|Nama Murid|Alamat", "0061234567|10234|Dewi|Solo"],
+        "BCD",
+        1,
+        says="Ada dua kolom NIM",
+    ),
+    "titles of other people and places below their groups": File(
+        "xlsx",
+        [
+            "No|NIM|Nama|Alamat|Tempat Magang|||Penguji",
+            "||||Nama|Alamat|Kota|Nama",
+            "1|22000186203|Dewi|Solo|PT A|Jl. B|Klaten|Budi",
+        ],
+        "BCD",
+        1,
+    ),
+    "days below the titles": File(
+        "xlsx",
+        ["NIM|Nama|Alamat|Pertemuan|", "|||1|2", "22000186203|Dewi|Solo|v|v"],
         "ABC",
-        2,
-        skipped=2,
-        says="lanjutan baris di atasnya",
+        1,
+    ),
+    "NIMs with dots that are no dates": File(
+        "csv ;", [HEADER, "23.11.5401|Dewi|Solo", "23.12.5402|Elsa|Wates"], "ABC", 2
     ),
     "the rest of an address in a column that is not read": File(
         "csv ;",
