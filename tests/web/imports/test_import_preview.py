@@ -375,7 +375,7 @@ def test_hidden_columns_are_a_question_only_if_they_are_read(
 
 def test_the_first_question_of_the_page_has_the_focus(importer: Importer) -> None:
     """A question about the whole file stands above those about rows."""
-    rows = [("NIM", "Nama", "Alamat sesuai KTP"), *FEW[1:]]
+    rows = [("NIM", "Nama", "Alamat surat"), *FEW[1:]]
     preview = importer.upload(with_hidden(1, rows), "a.xlsx")
     refused = importer.shown(importer.press(preview, "lewati"))
     assert len(refused.questions) == 2
