@@ -81,6 +81,7 @@ OPEN_QUOTE = 'Baris {row}: tanda kutip (“"”) dibuka tetapi tidak ditutup. Pe
 CELL_OVER_LIMIT = 'Baris {row}: isi salah satu selnya lebih dari {limit} karakter, mungkin karena tanda kutip (“"”) tidak ditutup. Perbaiki barisnya, lalu unggah lagi.'
 _ADD_TITLES = "Beri judul NIM, Nama, dan Alamat pada baris pertama"
 NO_NIM_COLUMN = f"Kolom NIM tidak ditemukan. {_ADD_TITLES}, lalu coba lagi."
+NIM_AND_NAMA = "NIM dan Nama ada di kolom yang sama. Pisahkan menjadi dua kolom (di Excel: Data, Text to Columns), lalu coba lagi."
 NO_OTHER_COLUMN = f"Kolom Nama dan Alamat tidak ditemukan. {_ADD_TITLES}."
 NO_HEADER = "Judul kolom tidak ditemukan. Pilih kolomnya di bawah, atau tulis judul NIM, Nama, dan Alamat pada baris pertama."
 NO_NIM_HEADER = "Kolom NIM tidak ditemukan. Tempel NIM saja, satu per baris, atau beri judul NIM pada baris pertama."

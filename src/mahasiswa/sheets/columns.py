@@ -35,6 +35,7 @@ from mahasiswa.sheets.titles import (
     is_header,
     is_labelled,
     is_total,
+    names_nim_and_nama,
     sure_fields,
 )
 
@@ -180,6 +181,8 @@ class TableReader:
     def _guessed(self, header: Sequence[Cell], texts: Texts) -> _Found:
         if named := headings(header[:MAX_TITLES]):
             found = _by_titles(named, texts)
+            if "nama" not in found.roles.values() and any(map(names_nim_and_nama, header)):
+                return found._replace(problem=wording.NIM_AND_NAMA)
             problem = found.problem or _without_title(header, found, texts)
             return found._replace(problem=problem or _said_twice(found.roles, texts))
         before = self.tables[-1] if self.tables else None

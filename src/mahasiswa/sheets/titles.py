@@ -138,6 +138,12 @@ def _heading(column: int, cell: str) -> Heading | None:
     return Heading(min(fields, key=("nim", "alamat", "nama").index), "word", column)
 
 
+def names_nim_and_nama(cell: Cell) -> bool:
+    """Whether a title names both, as `NIM / Nama`."""
+    words = re.findall("[a-z]+", cell_text(cell)[:HEADER_MAX_CHARACTERS].casefold())
+    return {"nim", "nama"} <= {_WORDS.get(word) for word in words}
+
+
 def find_titles(top: Sequence[Sequence[Cell]], *, nim_only: bool) -> tuple[int, Sequence[Cell]]:
     """The index of the first row below the titles, and the titles, of up to two rows; (0, ()) without any in `top`."""
     # `NIM: 2300018101` is no title.

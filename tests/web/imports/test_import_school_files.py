@@ -487,6 +487,13 @@ FILES = {
         "BCD",
         1,
     ),
+    "the NIM and the name in one column": File(
+        "csv ;",
+        ["NIM / Nama|Alamat", "22000186203 Dewi|Solo", "22000186204 Elsa|Wates"],
+        "A-B",
+        repair=2,
+        says="NIM dan Nama ada di kolom yang sama",
+    ),
     "days below the titles": File(
         "xlsx",
         ["NIM|Nama|Alamat|Pertemuan|", "|||1|2", "22000186203|Dewi|Solo|v|v"],
