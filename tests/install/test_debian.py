@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from harness import free_port, visited
+from harness import Service, free_port
 from installed import ROOT, do_what_staff_do
 from processes import cannot, needs_namespaces, run
 
@@ -78,8 +78,9 @@ def test_make_run_serves_a_list_on_a_bare_debian_13(debian: list[str]) -> None:
     port = free_port()
     settings = [f"--setenv=PORT={port}", "--setenv=HOST=127.0.0.1"]
     command = [*debian, *settings, "make", "run"]
-    with visited("", {"PORT": str(port)}, command=command) as site:
+    with Service("", {"PORT": str(port)}, command=command) as service, service.site() as site:
         do_what_staff_do(site)
+        service.stop()  # SIGKILL would end systemd-nspawn alone, and leave the service
 
 
 def test_make_test_passes_on_a_bare_debian_13(debian: list[str]) -> None:
