@@ -23,7 +23,7 @@ from mahasiswa.server.http_protocol import (
     WRITE_TIMEOUT_SECONDS,
 )
 from mahasiswa.server.supervisor import SHUTDOWN_SECONDS
-from mahasiswa.web.list_cache import PAGE_MAX_RECORDS
+from mahasiswa.web.list_html import PAGE_MAX_RECORDS
 
 LATENESS_SECONDS = 60.0
 """How late a deadline may be noticed on a busy machine."""

@@ -1,7 +1,7 @@
 """Finds the cells of an .xlsx or .ods sheet that python-calamine reads differently from how they are shown.
 
-calamine reads an error (#N/A), or a formula that was never calculated, as empty text. It reads a number with the format
-00000000 without its leading zeros. All three would become a wrong NIM without a warning, so the XML is read once more.
+calamine reads an error (#N/A), or a formula that was never calculated, as empty text. It reads a number without its
+format, such as 00000000. All three would become a wrong NIM without a warning, so the XML is read once more.
 Only the child process that reads a workbook may do so, because the XML may be malicious.
 """
 
@@ -17,7 +17,7 @@ from xlsxwriter.utility import xl_cell_to_rowcol  # type: ignore[import-untyped]
 
 from mahasiswa.sheets.cells import EXACT_DIGITS, BadCell
 
-# A text is a number as it is shown, with leading zeros.
+# A text is a number as its format shows it.
 Mark: TypeAlias = BadCell | str
 Marks: TypeAlias = dict[int, dict[int, Mark]]  # by row and column, both counted from 0
 

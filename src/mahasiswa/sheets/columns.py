@@ -327,12 +327,12 @@ def _without_title(header: Sequence[Cell], found: _Found, texts: Texts) -> str:
 
 def _said_twice(roles: Roles, texts: Texts) -> str:
     """The problem of an address that has the texts of a column of its parts already."""
-    first, *parts = [column for column, field in roles.items() if field == "alamat"] or [0]
-    whole = " ".join(texts[first]).casefold()
-    for column in parts:
+    columns = [column for column, field in roles.items() if field == "alamat"]
+    for column in columns[1:]:
+        whole = " ".join(texts[columns[0]]).casefold()
         names = {text.casefold() for text in texts[column] if not has_digit(text)}
         if names and 2 * sum(name in whole for name in names) >= len(names):
-            return _two_columns("alamat", first, column)
+            return _two_columns("alamat", columns[0], column)
     return ""
 
 
@@ -360,8 +360,8 @@ def _with_nim(roles: dict[int, Field], texts: Texts) -> str:
 def _of_field(field: Field, named: Sequence[Heading], texts: Texts) -> tuple[list[int], str]:
     """The columns of a field by its titles, and the problem if they are not sure."""
     # A column without texts stands back.
-    sorted_ones = sorted(named, key=lambda heading: (not texts[heading.column], heading.rank))
-    whole = [heading.column for heading in sorted_ones if heading.kind == "sure"]
+    ranked = sorted(named, key=lambda heading: (not texts[heading.column], heading.rank))
+    whole = [heading.column for heading in ranked if heading.kind == "sure"]
     parts = [heading.column for heading in named if heading.kind == "part"]
     if not whole and not parts:
         return _by_words(field, named, texts)

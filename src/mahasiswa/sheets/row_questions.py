@@ -37,7 +37,9 @@ _is_no_rest = re.compile(
 _before_name = re.compile(r"^\s*[0-9]{1,3}[.)]\s*(?=[^\W\d])").sub
 _is_marked = re.compile(r"\s*[*_]+(.+?)[*_]+\s*").fullmatch
 _has_date = re.compile(r"\b(?:[0-9]{1,2}-[A-Z][a-z]{2}|[A-Z][a-z]{2}-[0-9]{2})\b").search
+# Lines of other students, because a quote was not closed.
 _swallowed = re.compile(r"[\r\n]\W{0,3}[0-9]{5,}\W{0,2}[;,\t|]").search
+_lost = re.compile("\ufffd").search  # a letter that another program could not write
 # UTF-8 that was read as Windows-1252: the first byte of a letter, and the others.
 _decoded_twice = re.compile(
     r"[\u00c2-\u00f4][\u0080-\u00bf\u0152-\u0192\u02c6\u02dc\u2013-\u2122]+"
@@ -107,6 +109,15 @@ def _each(
         return {number: cells for number, cells in found if cells is not None}
 
     return find
+
+
+def _with(is_damaged: Callable[[str], object]) -> Callable[[Iterable[SheetRow]], Changes]:
+    """A function that finds the rows with a text that is damaged, which cannot be repaired here."""
+
+    def found(cells: Sequence[Cell]) -> Sequence[Cell] | None:
+        return cells if any(isinstance(cell, str) and is_damaged(cell) for cell in cells) else None
+
+    return _each(found)
 
 
 def _continued(rows: Iterable[SheetRow]) -> Changes:
@@ -216,11 +227,6 @@ def _with_bare_name(cells: Sequence[Cell]) -> Sequence[Cell] | None:
     return (nim, bare, *others) if bare != nama else None
 
 
-def _with_lost_letters(cells: Sequence[Cell]) -> Sequence[Cell] | None:
-    """A row with letters that another program could not write, which cannot be repaired here."""
-    return cells if any(isinstance(cell, str) and "\ufffd" in cell for cell in cells) else None
-
-
 def _with_date(cells: Sequence[Cell]) -> Sequence[Cell] | None:
     """A row whose address has a date such as 03-Jul, which was `3/7`."""
     alamat = cells[2]
@@ -257,23 +263,15 @@ def _with_more_cells(cells: Sequence[Cell]) -> Sequence[Cell] | None:
     return cells if is_moved and not _with_degree(cells) else None
 
 
-def _with_swallowed_lines(cells: Sequence[Cell]) -> Sequence[Cell] | None:
-    """A cell that holds the lines of other students, because a quote was not closed."""
-    for cell in cells:
-        if isinstance(cell, str) and ("\n" in cell or "\r" in cell) and _swallowed(cell):
-            return cells
-    return None
-
-
 _CHECKS = (
     _Check("tersembunyi", wording.HIDDEN_ROWS, wording.WITHOUT_HIDDEN_ROWS, _each(_without_hidden)),
-    _Check("kutip", wording.SWALLOWED, "", _each(_with_swallowed_lines)),
+    _Check("kutip", wording.SWALLOWED, "", _with(_swallowed)),
     _Check("sambung", wording.CONTINUED, wording.CONTINUE, _continued),
     _Check("gelar", wording.DEGREE, wording.MOVE_DEGREE, _each(_with_degree)),
     _Check("sel", wording.MORE_CELLS, "", _each(_with_more_cells)),
     _Check("tukar", wording.EXCHANGED, wording.EXCHANGE, _exchanged),
     _Check("huruf", wording.TWICE_DECODED, wording.DECODE, _each(_with_letters)),
-    _Check("hilang", wording.LOST_LETTERS, "", _each(_with_lost_letters)),
+    _Check("hilang", wording.LOST_LETTERS, "", _with(_lost)),
     _Check("tanggal", wording.ADDRESS_LIKE_DATE, "", _each(_with_date)),
     _Check("tanda", wording.NAME_CARRIES, wording.CLEAN_NAMES, _each(_with_bare_name)),
     _Check("nim", wording.NIM_CARRIES, wording.CLEAN_NIMS, _each(_with_bare_nim)),

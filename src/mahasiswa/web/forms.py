@@ -201,7 +201,8 @@ async def read_body(
     request: BareRequest, max_bytes: int, too_large: ProblemName, count: Count
 ) -> bytearray:
     """A whole body. Raise BodyRefused, ClientDisconnect and what `count` of a length raises."""
-    if int(request.first_headers.get(b"content-length", 0)) > max_bytes:
+    length = int(request.first_headers.get(b"content-length", -1))  # -1: a chunked body
+    if length > max_bytes:
         raise BodyRefused(too_large, max_bytes)
     # A list of tiny pieces would take far more memory than their bytes, which are counted.
     body = bytearray()
@@ -217,7 +218,8 @@ async def read_body(
         count(len(piece))
         if request.connection.body_is_late:
             raise BodyRefused("too slow")
-        has_more = message.get("more_body", False)
+        # Stop reading at Content-Length: waiting for the empty final message costs one more receive().
+        has_more = message.get("more_body", False) and len(body) != length
     return body
 
 

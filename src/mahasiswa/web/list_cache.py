@@ -10,16 +10,17 @@ from starlette.types import Scope
 from mahasiswa.shared_task import SharedTask
 from mahasiswa.store import Store, Version
 from mahasiswa.store.history_items import Item
-from mahasiswa.web.list_html import INLINE_MAX_BYTES, INLINE_MAX_ROWS, format_bodies
+from mahasiswa.web.list_html import (
+    INLINE_MAX_BYTES,
+    INLINE_MAX_ROWS,
+    PAGE_MAX_RECORDS,
+    format_bodies,
+)
 from mahasiswa.web.page_renderer import with_rows
 from mahasiswa.web.pages import Pages
 from mahasiswa.web.request import PageTooLong
 from mahasiswa.web.responses import CachedPage, FixedResponse
 from mahasiswa.work import LIST, Slots
-
-PAGE_MAX_RECORDS = 12_000
-"""Maximum records of a page that is kept. A longer list is streamed by the route, because after a change a stream sends its
-first byte sooner than a page that is rendered as a whole."""
 
 
 class ListCache:

@@ -53,6 +53,10 @@ The texts of 1,000 usual records are about as long."""
 
 INLINE_MAX_ROWS = 1000
 
+PAGE_MAX_RECORDS = 12_000
+"""Maximum records of a page that is kept. A longer list is streamed by the route, because after a change a stream sends its
+first byte sooner than a page that is rendered as a whole."""
+
 # A browser without style sheets, such as w3m, breaks a word only at <wbr>, so one long word would make the table wider
 # than any screen. Letters beyond ASCII are left alone, because <wbr> between two of them could change how they look.
 # Without & and ; so it cannot end in an entity.
@@ -62,7 +66,7 @@ UNRESERVED = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.~
 # Each byte as it stands in a path segment, where `%` is encoded already.
 ENCODED = [bytes([byte]) if byte in UNRESERVED + b"%" else b"%%%02X" % byte for byte in range(256)]
 # A page of 10,000 rows would take a tenth longer if it made the texts of its numbers.
-NUMBERS = [b"%d" % number for number in range(12_001)]
+NUMBERS = [b"%d" % number for number in range(PAGE_MAX_RECORDS + 1)]
 
 
 def escaped(value: object) -> Markup:

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import suppress
 from functools import cache, partial
 from io import BytesIO
@@ -49,8 +49,11 @@ async def index(request: Request, store: Store, pages: Pages) -> Response:
         return page
     reader = store.reader(LIST)
     found = await reader.search(Query(), 0, 0)
-    frame = pages.list_frame(found.total, found.last)
-    return Stream(request, _stream(request, reader, pages, frame), pages.headers)
+    # Read before the head is sent, so a read that fails is answered with a page.
+    records = await reader.after(None, STREAM_ROWS)
+    # Another client may have added the first record, or deleted the last one, since the count.
+    frame = pages.list_frame(max(found.total, len(records)) if records else 0, found.last)
+    return Stream(request, _stream(request, reader, pages, records, frame), pages.headers)
 
 
 async def print_list(request: Request, store: Store, pages: Pages) -> Response:
@@ -149,21 +152,21 @@ def _write_rows(
 
 
 async def _stream(
-    request: Request, reader: Reader, pages: Pages, frame: Frame
+    request: Request, reader: Reader, pages: Pages, records: Sequence[Mahasiswa], frame: Frame
 ) -> AsyncIterator[bytes]:
     """The page in chunks with one read each, so no transaction waits for a slow client."""
     before, after = frame
     yield before
     first = 1
-    last: str | None = None
-    while records := await reader.after(last, STREAM_ROWS):
+    while records:
         render = partial(
             b"".join, list_html.format_bodies(pages.row, list_html.packed(records), first)
         )
         first += len(records)
         last = records[-1].nim
-        del records  # none while the client takes the page
+        records = ()  # none while the client takes the page
         yield await request.limits.slots.run(LIST, render)
+        records = await reader.after(last, STREAM_ROWS)
     yield after
 
 
