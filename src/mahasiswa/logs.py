@@ -1,6 +1,6 @@
 """The log of the service: one line per entry on standard error, with level, and time in the time zone of the pages.
 
-Perhaps nobody reads standard error, so neither the event loop of a worker nor the main process waits for its reader.
+Standard error may have no reader, so neither the event loop of a worker nor the main process waits for one.
 """
 
 import logging

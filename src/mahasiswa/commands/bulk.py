@@ -196,7 +196,7 @@ def _printable(texts: Iterable[str]) -> str:
 def _incoming(
     cleaner: sheets.Cleaner, file: Path, table: sheets.Table, skipped: list[Problem]
 ) -> Iterator[Incoming]:
-    """The clean rows; raise Failure after the last one if any is invalid. What is skipped is appended to `skipped`."""
+    """The clean rows; raise Failure after the last one if any is invalid. Skipped rows are appended to `skipped`."""
     invalid: list[Problem] = []
     count = 0
     for row in _interruptible(cleaner.clean(table.rows)):

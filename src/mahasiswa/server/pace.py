@@ -28,6 +28,6 @@ class Pace:
         return now > min(moved, expected) + self._timeout_seconds
 
     def excuse(self, seconds: float) -> None:
-        """Do not count a time in which nobody looked at the client."""
+        """Do not count the time in which the event loop did not look at the client."""
         self._began += seconds
         self._moved += seconds

@@ -48,7 +48,7 @@ SEND_BUFFER_BYTES = 512 * 1024
 # That the kernel takes before it can send them, so a worker sees how fast a client reads.
 UNSENT_MAX_BYTES = 64 * 1024
 
-SOCKET_MODE = 0o660  # whoever can open the socket can give any name: only the proxy may
+SOCKET_MODE = 0o660  # a client of the socket can give any name, so only the proxy may open it
 
 NOTIFY_SOCKET = "NOTIFY_SOCKET"  # systemd's variable with the socket of Type=notify
 
@@ -311,7 +311,7 @@ def bind(settings: Settings) -> socket.socket:
 
 
 def _bind_file(path: Path) -> socket.socket:
-    """Make a Unix socket in place of one that a killed service has left; raise OSError."""
+    """Make a Unix socket, and remove the socket that a killed service has left; raise OSError."""
     # Another instance may have made its socket, and not listen yet. The lock ends with this process.
     lock = os.open(f"{path}.lock", os.O_WRONLY | os.O_CREAT, 0o600)
     taken = OSError(errno.EADDRINUSE, os.strerror(errno.EADDRINUSE))

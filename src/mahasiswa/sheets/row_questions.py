@@ -1,6 +1,6 @@
 """Questions about the rows of a file: cells that another program has damaged. A button repairs all rows of one question.
 
-A repair that nobody has pressed is a question about the rows that it would change. So there is a question if and only if
+Until its button is pressed, a repair is a question about the rows that it would change. So there is a question if and only if
 there is something to repair, and after the repair there is none.
 """
 

@@ -1,6 +1,6 @@
 """A value that the browser carries in a field of a form, signed so that the service accepts only what it has made.
 
-The signature proves that the service made the field. It identifies nobody. A value is JSON, compressed with bz2, as
+The signature proves that the service made the field. It does not tell who sent it. A value is JSON, compressed with bz2, as
 URL-safe base64, which no browser alters.
 """
 

@@ -127,7 +127,7 @@ def own_backups(
 def expired(newest_first: Backups, records: Count) -> Sequence[Path]:
     """The back-ups that can be removed, because no day, no month and no larger number keeps them.
 
-    Days and months without a back-up do not count, so a list that nobody uses loses none. A newest back-up that is much
+    Days and months without a back-up do not count, so a list that is not used loses none. A newest back-up that is much
     smaller than others may be of a lost list, so the last larger ones stay for ever. `records` counts the records of a
     file. It returns None if it cannot read the file, which then stays and keeps no other file from its removal.
     """

@@ -20,7 +20,7 @@ from mahasiswa.store.sqlite.backup import id_in, open_to_read
 from mahasiswa.system.lookout import listed
 from mahasiswa.system.unfinished import leftovers
 
-# What the program and its documents call a copy. A restore leaves `mahasiswa.db.before-20261120T101700Z`, for example,
+# The names of copies in the program and its documents. A restore leaves `mahasiswa.db.before-20261120T101700Z`, for example,
 # and the log of a file that was missing.
 NAME = re.compile(r".+\.((db|dump)(\.kept)?|csv(\.gz)?|xlsx|[a-z]+-\d{8}T\d{6}Z(-\d+)?(-wal)?)")
 
