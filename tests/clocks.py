@@ -17,6 +17,7 @@ class Report(NamedTuple):
 
     kind: str  # "lock" of the interpreter, or "loop" of the events
     ms: float
+    ended: float  # the moment of time.monotonic()
     stack: tuple[str, ...]
 
 
@@ -47,4 +48,4 @@ class Reports:
         lines = file.read_bytes()[self._offset :]
         self._offset += len(lines)
         values = map(json.loads, lines.splitlines())
-        return [Report(value["kind"], value["ms"], tuple(value["stack"])) for value in values]
+        return [Report(**{**value, "stack": tuple(value["stack"])}) for value in values]

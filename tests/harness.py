@@ -38,6 +38,7 @@ __all__ = [
 SETTINGS = tuple(variable for variable, _ in Settings.declared())
 START_SECONDS = 30.0
 STOP_SECONDS = 10.0
+SHOWN_CHARACTERS = 5_000  # of the log of a service
 PROBE_SECONDS = 1.0  # in which another test, which looks for a free port, ends to try this one
 WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:])
 # Each run has its own start.
@@ -157,9 +158,10 @@ class Service(Closing):
         self._start()
 
     def close(self) -> None:
-        """Kill the service if it still runs, and close the files of its output."""
+        """Kill the service if it still runs, show the end of its log, and close the files of its output."""
         if self.process.poll() is None:
             self.kill()
+        print(self.stderr()[-SHOWN_CHARACTERS:])  # noqa: T201 - pytest shows it if the test fails
         self._stdout.close()
         self._stderr.close()
 

@@ -33,13 +33,13 @@ class Line(Closing):
     def ask(self, request: bytes) -> Answer:
         """Send a request and read its answer. Raise OSError if the connection ends before the answer is complete."""
         self.socket.sendall(request)
-        response = HTTPResponse(self.socket)
-        try:
-            response.begin()
-            headers = {name.lower(): value for name, value in response.getheaders()}
-            return Answer(response.status, headers, response.read())
-        except HTTPException as broken:
-            raise ConnectionResetError from broken
+        with HTTPResponse(self.socket) as response:
+            try:
+                response.begin()
+                headers = {name.lower(): value for name, value in response.getheaders()}
+                return Answer(response.status, headers, response.read())
+            except HTTPException as broken:
+                raise ConnectionResetError from broken
 
     def get(self, path: str) -> Answer:
         return self.ask(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())

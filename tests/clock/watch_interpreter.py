@@ -221,5 +221,6 @@ def _stack(frame: FrameType | None) -> list[str]:
 
 
 def _write(report: int, kind: str, seconds: float, stack: list[str]) -> None:
-    line = json.dumps({"kind": kind, "ms": round(seconds * 1000, 1), "stack": stack or ["unknown"]})
-    os.write(report, line.encode() + b"\n")
+    ms = round(seconds * 1000, 1)
+    values = {"kind": kind, "ms": ms, "ended": time.monotonic(), "stack": stack or ["unknown"]}
+    os.write(report, json.dumps(values).encode() + b"\n")

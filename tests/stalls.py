@@ -1,0 +1,64 @@
+"""The times in which this machine ran nothing (clock/watch_machine.py). Nobody can answer in them, so they do not count."""
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+
+from clocks import CLOCK
+from processes import Closing
+
+LONG_SECONDS = 0.5
+"""Of shorter waits nobody asks whether the machine has stalled."""
+
+
+class Watchers(Closing):
+    """Processes that note the stalls of each processor and of the disk, from now on."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.processes = [
+            subprocess.Popen(
+                [sys.executable, CLOCK / "watch_machine.py", watched],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                bufsize=0,
+                start_new_session=True,
+            )
+            for watched in ["disk", *map(str, os.sched_getaffinity(0))]
+        ]
+
+    def stalled(self, began: float, ended: float) -> float:
+        """Return the seconds between two moments of time.monotonic() in which a processor or the disk stood still."""
+        with self._lock:
+            stalls = sorted(stall for process in self.processes for stall in _asked(process))
+        seconds = 0.0
+        for start, end in stalls:
+            seconds += max(0.0, min(end, ended) - max(start, began))
+            began = max(began, end)
+        return seconds
+
+    def close(self) -> None:
+        for process in self.processes:
+            with process:
+                process.communicate()
+
+
+def _asked(process: subprocess.Popen[bytes]) -> list[tuple[float, float]]:
+    assert process.stdin
+    assert process.stdout
+    process.stdin.write(b"?")
+    return [(start, end) for start, end in json.loads(process.stdout.readline())]
+
+
+watchers = Watchers()
+"""Of this process, from the import of this module on: they can know only what they have seen. They end with the process."""
+
+
+def waited_since(began: float) -> float:
+    """Return the seconds since a moment of time.monotonic(), without the stalls of the machine."""
+    now = time.monotonic()
+    waited = now - began
+    return waited if waited < LONG_SECONDS else waited - watchers.stalled(began, now)
