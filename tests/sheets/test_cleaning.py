@@ -1,5 +1,6 @@
 """Rows of a sheet become records: cells are cleaned or refused, or get a warning."""
 
+from itertools import product
 from math import inf, nan
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from mahasiswa import wording
 from mahasiswa.record import NIM_MAX_CHARACTERS
 from mahasiswa.sheets import public as sheets
+from mahasiswa.sheets import row_questions
 from mahasiswa.sheets.cells import BadCell, Cell
 from mahasiswa.sheets.cleaning import RowResult, clean_all
 
@@ -131,3 +133,37 @@ def test_a_row_is_skipped_only_if_it_is_no_student(
         reason is not None,
         reason,
     )
+
+
+def test_a_plain_row_needs_no_further_check() -> None:
+    """No check of a single row, which leaves the plain rows out, would find anything in one."""
+    damages = (
+        "03-Jul",
+        "&amp;",
+        "\\'",
+        "é",
+        "â€™",
+        "\ufffd",
+        "\n23000182;Ani",
+        "*a*",
+        "_a_",
+        "1. a",
+        "NULL",
+        0,
+    )
+    nims = (
+        "23000181",
+        "2.300.018",
+        "2300O181",
+        "NIM. 230001",
+        "23000181-",
+        "23000181 Siti",
+        23000181,
+    )
+    rows = product(nims, ("Siti", *damages), ("Jl. A", *damages), ((), (wording.HIDDEN_ROWS,)))
+    plain = [
+        cells for *texts, notes in rows if row_questions._is_plain_row(cells := (*texts, *notes))
+    ]
+    assert ("23000181", "Siti", "Jl. A") in plain
+    for check in row_questions._CHECKS:
+        assert check.sees_all or not check.find([*enumerate(plain)]), check.name

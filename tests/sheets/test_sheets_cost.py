@@ -36,15 +36,15 @@ def carried(rows: list[SheetRow]) -> sheets.CleanedFile:
     roles = dict(enumerate(FIELDS))
     columns = Columns(1, "", [*FIELDS], [], roles)
     file = CarriedFile("", [""], [Sheet("", rows)], [], [columns], [""], has_all_cells=False)
-    return sheets.CleanedFile(file, rows, clean_all(rows), "", [])
+    return sheets.CleanedFile(file, rows, clean_all(rows), "")
 
 
 def imported(table: sheets.Table) -> None:
     """Do everything that a preview does with a table."""
     cleaned = carried(list(table.rows))
     plan = sheets.compare(cleaned, {}, [Mahasiswa("0", "Ani", "Solo")])
-    field = sheets.dump(sheets.with_shown_changes(cleaned.file, plan), KEY)
-    sheets.clean_again(sheets.load(field, KEY))
+    file = sheets.with_shown_changes(cleaned.file, plan, has_questions=True)
+    sheets.questions_of(sheets.clean_again(sheets.load(sheets.dump(file, KEY), KEY)))
 
 
 def paste(text: str) -> None:

@@ -45,6 +45,9 @@ class CarriedFile(NamedTuple):
     shown_digests: Sequence[str] = ()
     repairs: Sequence[str] = ()  # the names of the questions whose repair was pressed, ascending
     asked: Sequence[Question] = ()  # by the reader of the file, which sees more than the cells here
+    has_questions: bool = (
+        True  # in the preview; a confirmation of the same rows looks for them again only then
+    )
 
     def has_column(self, field: Field, number: int) -> bool:
         """Whether the table of a row has a column of this field."""
@@ -68,12 +71,12 @@ def dump(file: CarriedFile, signer: Signer) -> str:
         "new": ranges_of(file.new),
         "changed": ranges_of(file.changed),
     }
-    return pack({**file._asdict(), **numbers, "sheets": sheets}, "import 6", signer)
+    return pack({**file._asdict(), **numbers, "sheets": sheets}, "import 7", signer)
 
 
 def load(field: str, signer: Signer) -> CarriedFile:
     """The file of a form field. Raises SheetError for a field that `dump` has not made."""
-    named = unpack(field, "import 6", signer)
+    named = unpack(field, "import 7", signer)
     file = CarriedFile(**named)
     return file._replace(
         sheets=[_sheet(*sheet) for sheet in named["sheets"]],

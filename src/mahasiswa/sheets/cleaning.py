@@ -220,7 +220,6 @@ class CleanedFile(NamedTuple):
     rows: list[SheetRow]
     results: list[RowResult]
     columns_problem: str
-    questions: Sequence[Question]
 
     def nims(self) -> list[str]:
         """The NIMs of all rows, also of rows that cannot be written. A cleaned NIM is there twice: cleaned, and as in the file."""
@@ -260,15 +259,19 @@ def clean_again(file: CarriedFile) -> CleanedFile:
         rows = repaired_rows(rows, _of_no_student(clean_all(rows)), file.repairs)
     rows = list(_with_typed(rows, file.typed))
     results = clean_all(rows, file.places)
+    return CleanedFile(file, rows, results, problem_of(file.tables))
 
-    questions = [
+
+def questions_of(cleaned: CleanedFile) -> list[Question]:
+    """The questions that do not depend on the stored records."""
+    file, rows, results, _ = cleaned
+    return [
         # Several sheets may have the same question.
         *{question.name: question for question in file.asked}.values(),
         *questions_about(file.tables),
         *asked_about(rows, _of_no_student(results), file.repairs),
         *_about_odd_nims(results),
     ]
-    return CleanedFile(file, rows, results, problem_of(file.tables), questions)
 
 
 def _of_no_student(results: Iterable[RowResult]) -> set[int]:

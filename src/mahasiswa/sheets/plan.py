@@ -119,11 +119,13 @@ def _are_of_others(*records: Mahasiswa) -> bool:
     return bool(words and others and not words & others)
 
 
-def with_shown_changes(file: CarriedFile, plan: ImportPlan) -> CarriedFile:
+def with_shown_changes(file: CarriedFile, plan: ImportPlan, *, has_questions: bool) -> CarriedFile:
     """The file with the changes that the preview shows, so that a confirmation writes only these."""
     new, changed = ([planned.number for planned in rows] for rows in (plan.new, plan.changed))
     digests = [_digest_of(_writes(rows)) for rows in (plan.new, plan.changed)]
-    return file._replace(new=new, changed=changed, shown_digests=digests)
+    return file._replace(
+        new=new, changed=changed, shown_digests=digests, has_questions=has_questions
+    )
 
 
 def confirmed_writes(file: CarriedFile, plan: ImportPlan, *, update: bool) -> list[Write] | None:
@@ -172,7 +174,10 @@ def _replacement(
     cell: str | None, stored: str, separator: str, line_breaks: str
 ) -> tuple[str, Sequence[str]]:
     """The text that replaces a stored one, which stays if the cell is blank or differs only in spaces, and a notice."""
-    if cell is None or (tidied := _tidied(cell, separator)) == _tidied(stored, separator):
+    if cell is None:
+        return stored, ()
+    tidied = _tidied(cell, separator)
+    if stored and tidied == _tidied(stored, separator):
         return stored, ()
     notice = line_breaks if "\n" in cell or "\r" in cell else wording.SPACES_TIDIED
     return tidied, (notice,) if tidied != cell else ()

@@ -9,6 +9,7 @@ from mahasiswa.sheets.cleaning import (
     RejectedRow,
     clean_again,
     clean_table,
+    questions_of,
     repaired,
 )
 from mahasiswa.sheets.columns import Columns, Table, problem_of

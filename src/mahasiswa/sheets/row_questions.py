@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 from mahasiswa import wording
+from mahasiswa.record import FIELDS, NIM_MAX_CHARACTERS
 from mahasiswa.sheets.cell_rules import bare_nim, is_name, stands_for_nothing, unescaped
 from mahasiswa.sheets.cells import Cell, SheetRow, cell_text, has_digit, is_blank
 from mahasiswa.sheets.questions import Question
@@ -44,6 +45,10 @@ _lost = re.compile("\ufffd").search  # a letter that another program could not w
 _decoded_twice = re.compile(
     r"[\u00c2-\u00f4][\u0080-\u00bf\u0152-\u0192\u02c6\u02dc\u2013-\u2122]+"
 ).sub
+# A row in which no check of a single row finds anything. Most rows are such rows, and it takes less time than the checks.
+_is_plain = re.compile(
+    rf"[0-9]{{5,{NIM_MAX_CHARACTERS}}}\0[A-Za-z][A-Za-z .,']*\0[A-Za-z0-9 .,/']*"
+).fullmatch
 
 
 class _Check(NamedTuple):
@@ -53,6 +58,7 @@ class _Check(NamedTuple):
     sentence: str
     repair: str
     find: Callable[[Iterable[SheetRow]], Changes]
+    sees_all: bool = False  # also the plain rows
 
 
 def asked_about(
@@ -60,11 +66,13 @@ def asked_about(
 ) -> list[Question]:
     """The questions about these rows. Those in `skipped` are of no student; `repairs` were pressed already."""
     students = [row for row in rows if row[0] not in skipped]
+    unusual = [row for row in students if not _is_plain_row(row[1])]
     cells_of = dict(students)
     questions = []
 
     for check in _CHECKS:
-        changes = {} if check.name in repairs else check.find(students)
+        looked_at = students if check.sees_all else unusual
+        changes = {} if check.name in repairs else check.find(looked_at)
         if changes:
             questions.append(_question(check, changes, cells_of))
 
@@ -81,6 +89,16 @@ def repaired_rows(
             changed = [(number, changes.get(number, cells)) for number, cells in rows]
             rows = [row for row in changed if not is_blank(row[1])]
     return list(rows)
+
+
+def _is_plain_row(cells: Sequence[Cell]) -> bool:
+    """Whether there is nothing to ask about a row alone, except a text that stands for nothing."""
+    if len(cells) > len(FIELDS):  # it has a note
+        return False
+    try:
+        return _is_plain("\0".join(cells)) is not None  # type: ignore[arg-type]  # a TypeError if a cell is no text
+    except TypeError:
+        return False
 
 
 def _question(check: _Check, changes: Changes, cells_of: Mapping[int, Sequence[Cell]]) -> Question:
@@ -266,14 +284,14 @@ def _with_more_cells(cells: Sequence[Cell]) -> Sequence[Cell] | None:
 _CHECKS = (
     _Check("tersembunyi", wording.HIDDEN_ROWS, wording.WITHOUT_HIDDEN_ROWS, _each(_without_hidden)),
     _Check("kutip", wording.SWALLOWED, "", _with(_swallowed)),
-    _Check("sambung", wording.CONTINUED, wording.CONTINUE, _continued),
+    _Check("sambung", wording.CONTINUED, wording.CONTINUE, _continued, sees_all=True),
     _Check("gelar", wording.DEGREE, wording.MOVE_DEGREE, _each(_with_degree)),
     _Check("sel", wording.MORE_CELLS, "", _each(_with_more_cells)),
-    _Check("tukar", wording.EXCHANGED, wording.EXCHANGE, _exchanged),
+    _Check("tukar", wording.EXCHANGED, wording.EXCHANGE, _exchanged, sees_all=True),
     _Check("huruf", wording.TWICE_DECODED, wording.DECODE, _each(_with_letters)),
     _Check("hilang", wording.LOST_LETTERS, "", _with(_lost)),
     _Check("tanggal", wording.ADDRESS_LIKE_DATE, "", _each(_with_date)),
     _Check("tanda", wording.NAME_CARRIES, wording.CLEAN_NAMES, _each(_with_bare_name)),
     _Check("nim", wording.NIM_CARRIES, wording.CLEAN_NIMS, _each(_with_bare_nim)),
-    _Check("kosong", wording.NOTHING, wording.EMPTY_CELLS, _each(_without_nothing)),
+    _Check("kosong", wording.NOTHING, wording.EMPTY_CELLS, _each(_without_nothing), sees_all=True),
 )

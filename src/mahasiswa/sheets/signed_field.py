@@ -22,7 +22,7 @@ BZ2_LEVEL = 3
 SIGNATURE_BYTES = 32
 
 # The number changes with the shape of the value, so the next version refuses the fields of this one.
-Purpose: TypeAlias = Literal["import 6", "selection 1"]
+Purpose: TypeAlias = Literal["import 7", "selection 1"]
 
 
 class Signer(Protocol):

@@ -226,7 +226,8 @@ def _import(task: Task, cleaned: sheets.CleanedFile, sent: Sent) -> Led:
         return _import_preview(task, cleaned, sent, "changed")
     changed = plan.changed if updates else []
     written = {row.number for row in plan.new + changed}
-    questions = [*cleaned.questions, *plan.questions]
+    of_file = sheets.questions_of(cleaned) if cleaned.file.has_questions else []
+    questions = [*of_file, *plan.questions]
     if writes and sheets.unanswered(questions, written, sent["benar[]"]):
         return _import_preview(task, cleaned, sent, "asked")
     return {"kind": "rows"}, in_messages((*record, expected) for record, expected in writes)
@@ -317,11 +318,13 @@ def _import_preview(task: Task, cleaned: sheets.CleanedFile, sent: Sent, alert: 
     part, _, start = "".join(sent["periksa"][-1:]).partition("-")
     absentees = task.absentees(set(nims), ABSENTEES_MAX_ROWS) if part == "sisa" else []
     (total,) = task.ask("total")
-    file = sheets.with_shown_changes(cleaned.file, plan)
+    questions = sheets.questions_of(cleaned)
+    file = sheets.with_shown_changes(cleaned.file, plan, has_questions=bool(questions))
     preview = PreviewPage(
         file,
         cleaned,
         plan,
+        [*questions, *plan.questions],
         sheets.dump(file, task),
         absent=total - len(stored.keys() & cleaned.nims()),
         total=total,

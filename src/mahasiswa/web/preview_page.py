@@ -59,6 +59,7 @@ class PreviewPage:
     file: sheets.CarriedFile
     cleaned: sheets.CleanedFile
     plan: sheets.ImportPlan
+    all_questions: Sequence[sheets.Question]
     data: str
     absent: int
     total: int
@@ -75,9 +76,10 @@ class PreviewPage:
         The answer of one may be what lets a row be saved.
         """
         stored = {row.number for row in self.plan.same}
-        questions = [*self.cleaned.questions, *self.plan.questions]
-        of_file = [question for question in questions if not question.rows]
-        of_rows = [question for question in questions if not stored.issuperset(question.rows)]
+        of_file = [question for question in self.all_questions if not question.rows]
+        of_rows = [
+            question for question in self.all_questions if not stored.issuperset(question.rows)
+        ]
         return of_file + of_rows
 
     @property
