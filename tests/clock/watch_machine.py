@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
-PROCESSOR_PAUSE_SECONDS, DISK_PAUSE_SECONDS = 0.005, 0.1
+PROCESSOR_PAUSE_SECONDS, DISK_PAUSE_SECONDS = 0.02, 0.1
 PROCESSOR_LATE_SECONDS, DISK_LATE_SECONDS = 0.03, 0.25
 
 
@@ -42,7 +42,7 @@ def _watch(step: Callable[[], None], pause: float, late: float) -> None:
         step()
         ended = time.monotonic()
         if ended - began > pause + late:
-            stalls.append((began, ended))
+            stalls.append((began + pause, ended))
         if is_asked:
             if not os.read(0, 1):
                 return
