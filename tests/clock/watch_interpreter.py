@@ -1,10 +1,11 @@
 """The clock of the tests: it runs inside each worker, and measures how long the worker could answer nobody.
 
-Everything is measured in processor time, so a busy machine fails no test. The clock reports two things:
+Everything is measured in processor time, without the time in which a thread waited for a processor, so a busy machine fails no
+test. The clock reports two things:
 
-- `loop`: the event loop's thread computed for long in one callback. A timer of 2 ms, the steps of each connection (STEPS)
+- `loop`: the event loop's thread computed for long in one callback. A timer of 5 ms, the steps of each connection (STEPS)
   and those of each task tell where a callback begins or ends. One turn of the loop may serve a thousand connections.
-- `lock`: a thread that wakes every 2 ms was late, because another thread computed and kept the interpreter's lock.
+- `lock`: a thread that wakes every 5 ms was late, because another thread computed and kept the interpreter's lock.
 """
 
 import asyncio
@@ -18,11 +19,12 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Coroutine, Generator
+from contextlib import suppress
 from functools import wraps
 from types import FrameType
 from typing import Any
 
-SAMPLE_SECONDS = 0.002
+SAMPLE_SECONDS = 0.005
 REPORTED_SECONDS = 0.01
 HOLDER_SHARE = 0.7  # of the processor time of all threads that the one with the lock took
 START_SECONDS = 0.05  # time between two looks whether the worker serves
@@ -67,26 +69,32 @@ def _watch(report: int) -> None:
 
     main = threading.main_thread().ident or 0
     ticks = _Ticks(report, _running_loop(main))
-    # It stays open, because opening it for each sample would take more time than all the rest.
-    counts = _counts()
-    queued, clocks, now = _queued_seconds(counts), _clocks(), time.monotonic()
+    own = threading.get_ident()
+    queues = _Queues()
+    queued, clocks, now = queues.seconds(), _clocks(), time.monotonic()
 
     while True:
         time.sleep(SAMPLE_SECONDS)
-        queued, queued_before = _queued_seconds(counts), queued
+        queued, queued_before = queues.seconds(), queued
         clocks, clocks_before = _clocks(), clocks
         # This thread may wait for the lock anywhere, also after it has read a file.
         now, before = time.monotonic(), now
         late = now - before - SAMPLE_SECONDS
 
+        delays = {
+            thread: seconds - queued_before.get(thread, seconds)
+            for thread, seconds in queued.items()
+        }
+        own_delay = delays.pop(own, 0.0)
         frames = sys._current_frames()
-        ticks.look(clocks[main], frames[main])
-        waited = late - (queued - queued_before)
+        ticks.look(clocks[main], frames[main], own_delay)
         computed = {
             thread: clock - clocks_before.get(thread, 0.0) for thread, clock in clocks.items()
         }
         for thread, seconds in computed.items():
-            held = min(waited, seconds)
+            # Perhaps another thread had the lock, and no processor.
+            others = max((delays[of] for of in delays if of != thread), default=0.0)
+            held = min(late - own_delay - others, seconds)
             # Several threads that take the lock in turns hold it for their few milliseconds each.
             is_holder = thread != main and held > HOLDER_SHARE * sum(computed.values())
             if held > REPORTED_SECONDS and is_holder:
@@ -102,6 +110,7 @@ class _Ticks:
         self._loop = loop
         self._ticked = math.inf  # the clock of the event loop's thread at the last tick
         self._stack: list[str] = []
+        self._unseen: list[float] = []  # seconds of late ticks before which the clock did not look
         # Outside of any callback: uvloop sends what the connections of a turn have written, without the lock.
         self._is_sending = False
         if module := sys.modules.get("mahasiswa.server.http_protocol"):
@@ -110,8 +119,12 @@ class _Ticks:
         loop.set_task_factory(self._new_task)  # type: ignore[arg-type]
         loop.call_soon_threadsafe(self._tick_again)
 
-    def look(self, clock: float, frame: FrameType) -> None:
-        """Note what the event loop does, if it has not ticked for long."""
+    def look(self, clock: float, frame: FrameType, delay: float) -> None:
+        """Note what the event loop does, if it has not ticked for long. The clock had no processor for `delay` seconds."""
+        unseen, self._unseen = self._unseen, []
+        for seconds in unseen:
+            if seconds - delay > REPORTED_SECONDS:
+                _write(self._report, "loop", seconds, [])
         is_late = clock - self._ticked > REPORTED_SECONDS
         if is_late and frame.f_code is asyncio.Runner.run.__code__:
             self._is_sending = True
@@ -121,8 +134,10 @@ class _Ticks:
     def _tick(self) -> None:
         now = time.thread_time()
         is_late = now - self._ticked > REPORTED_SECONDS
-        if is_late and (self._stack or not self._is_sending):
+        if is_late and self._stack:
             _write(self._report, "loop", now - self._ticked, self._stack)
+        elif is_late and not self._is_sending:
+            self._unseen.append(now - self._ticked)
         self._ticked = now
         self._stack = []
         self._is_sending = False
@@ -202,17 +217,36 @@ def _clocks() -> dict[int, float]:
     }
 
 
-def _counts() -> int | None:
-    """The open file with the times of this thread; None on a kernel that does not count them."""
-    try:
-        return os.open("/proc/thread-self/schedstat", os.O_RDONLY)
-    except OSError:
-        return None
+class _Queues:
+    """The time in which each thread could run, but had no processor."""
 
+    def __init__(self) -> None:
+        # They stay open, because opening them for each sample would take more time than all the rest.
+        self._files: dict[int, int] = {}
+        self._main = threading.main_thread().ident or 0
 
-def _queued_seconds(counts: int | None) -> float:
-    """The time in which this thread could run, but had no processor; 0 if nothing counts it."""
-    return 0.0 if counts is None else int(os.pread(counts, COUNTS_MAX_BYTES, 0).split()[1]) / 1e9
+    def seconds(self) -> dict[int, float]:
+        """The seconds by thread, without threads that end, and without any if the kernel does not count them."""
+        threads = {
+            thread.native_id: thread.ident
+            for thread in threading.enumerate()
+            if thread.native_id and thread.ident and thread is not threading.main_thread()
+        }
+        # After a fork, Python still has the number of the parent's thread.
+        threads = {os.getpid(): self._main, **threads}
+        for ended in self._files.keys() - threads.keys():
+            os.close(self._files.pop(ended))
+
+        found = {}
+        for native, thread in threads.items():
+            with suppress(OSError):
+                if native not in self._files:
+                    self._files[native] = os.open(
+                        f"/proc/self/task/{native}/schedstat", os.O_RDONLY
+                    )
+                counts = os.pread(self._files[native], COUNTS_MAX_BYTES, 0)
+                found[thread] = int(counts.split()[1]) / 1e9
+        return found
 
 
 def _stack(frame: FrameType | None) -> list[str]:

@@ -137,7 +137,7 @@ def test_a_row_is_skipped_only_if_it_is_no_student(
 
 def test_a_plain_row_needs_no_further_check() -> None:
     """No check of a single row, which leaves the plain rows out, would find anything in one."""
-    damages = (
+    damages: tuple[Cell, ...] = (
         "03-Jul",
         "&amp;",
         "\\'",
@@ -151,7 +151,7 @@ def test_a_plain_row_needs_no_further_check() -> None:
         "NULL",
         0,
     )
-    nims = (
+    nims: tuple[Cell, ...] = (
         "23000181",
         "2.300.018",
         "2300O181",
