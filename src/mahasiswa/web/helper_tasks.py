@@ -316,7 +316,6 @@ def _import_preview(task: Task, cleaned: sheets.CleanedFile, sent: Sent, alert: 
         plan = sheets.compare(cleaned, stored, near)
 
     part, _, start = "".join(sent["periksa"][-1:]).partition("-")
-    absentees = task.absentees(set(nims), ABSENTEES_MAX_ROWS) if part == "sisa" else []
     (total,) = task.ask("total")
     questions = sheets.questions_of(cleaned)
     file = sheets.with_shown_changes(cleaned.file, plan, has_questions=bool(questions))
@@ -324,17 +323,23 @@ def _import_preview(task: Task, cleaned: sheets.CleanedFile, sent: Sent, alert: 
         file,
         cleaned,
         plan,
-        [*questions, *plan.questions],
+        questions,
         sheets.dump(file, task),
         absent=total - len(stored.keys() & cleaned.nims()),
         total=total,
-        absentees=sorted(task.find(absentees).values()),
+        absentees=_absentees(task, nims) if part == "sisa" else [],
         opened=part,
         start=whole_number(start) or 0,
         alert=alert,
         ticks=sent["benar[]"],
     )
     return task.shown(task.pages.preview(preview))
+
+
+def _absentees(task: Task, nims: Sequence[str]) -> Sequence[Mahasiswa]:
+    """The first stored records whose NIM is not among these."""
+    absent = task.absentees(set(nims), ABSENTEES_MAX_ROWS)
+    return sorted(task.find(absent).values())
 
 
 def _as_meant(

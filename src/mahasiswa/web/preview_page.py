@@ -59,7 +59,7 @@ class PreviewPage:
     file: sheets.CarriedFile
     cleaned: sheets.CleanedFile
     plan: sheets.ImportPlan
-    all_questions: Sequence[sheets.Question]
+    file_questions: Sequence[sheets.Question]  # that do not depend on the stored records
     data: str
     absent: int
     total: int
@@ -76,10 +76,9 @@ class PreviewPage:
         The answer of one may be what lets a row be saved.
         """
         stored = {row.number for row in self.plan.same}
-        of_file = [question for question in self.all_questions if not question.rows]
-        of_rows = [
-            question for question in self.all_questions if not stored.issuperset(question.rows)
-        ]
+        questions = [*self.file_questions, *self.plan.questions]
+        of_file = [question for question in questions if not question.rows]
+        of_rows = [question for question in questions if not stored.issuperset(question.rows)]
         return of_file + of_rows
 
     @property
