@@ -17,7 +17,7 @@ import asyncio, gc, os, sys, uvloop, watch_interpreter
 sys.setswitchinterval(0.0005)
 
 def calls_c():
-    for _ in range(4):  # the clock may be interrupted between its two measurements, and miss one
+    for _ in range(10):  # the clock may be interrupted between its two measurements, and miss some
         sum(range(10_000_000))
 
 def computes():

@@ -22,7 +22,7 @@ from collections.abc import Callable, Coroutine, Generator
 from contextlib import suppress
 from functools import wraps
 from types import FrameType
-from typing import Any
+from typing import Any, NamedTuple
 
 SAMPLE_SECONDS = 0.005
 REPORTED_SECONDS = 0.01
@@ -30,6 +30,9 @@ HOLDER_SHARE = 0.7  # of the processor time of all threads that the one with the
 START_SECONDS = 0.05  # time between two looks whether the worker serves
 STACK_FRAMES = 12
 COUNTS_MAX_BYTES = 100  # of the three numbers in schedstat
+CLOCK_OF_A_THREAD = (
+    6  # the end of the number of a clock, whose beginning is that of a thread, inverted
+)
 
 REPORT = "MAHASISWA_CLOCK"  # the environment variable with the file that gets a line of JSON for each report
 
@@ -67,38 +70,33 @@ def _watch(report: int) -> None:
     while not gc.get_freeze_count():
         time.sleep(START_SECONDS)
 
-    main = threading.main_thread().ident or 0
-    ticks = _Ticks(report, _running_loop(main))
-    own = threading.get_ident()
-    queues = _Queues()
-    queued, clocks, now = queues.seconds(), _clocks(), time.monotonic()
+    ticks = _Ticks(report, _running_loop())
+    threads = _Threads()
+    own, main = threading.get_native_id(), os.getpid()
+    times, now = threads.times(), time.monotonic()
 
     while True:
         time.sleep(SAMPLE_SECONDS)
-        queued, queued_before = queues.seconds(), queued
-        clocks, clocks_before = _clocks(), clocks
+        times, times_before = threads.times(), times
         # This thread may wait for the lock anywhere, also after it has read a file.
         now, before = time.monotonic(), now
         late = now - before - SAMPLE_SECONDS
 
-        delays = {
-            thread: seconds - queued_before.get(thread, seconds)
-            for thread, seconds in queued.items()
+        spent = {
+            thread: times[thread].since(times_before[thread])
+            for thread in times.keys() & times_before.keys()
         }
-        own_delay = delays.pop(own, 0.0)
-        frames = sys._current_frames()
-        ticks.look(clocks[main], frames[main], own_delay)
-        computed = {
-            thread: clock - clocks_before.get(thread, 0.0) for thread, clock in clocks.items()
-        }
-        for thread, seconds in computed.items():
+        own_delay = spent.pop(own).queued
+        ticks.look(times[main].computed, own_delay)
+        total = sum(of_thread.computed for of_thread in spent.values())
+        for thread, of_thread in spent.items():
             # Perhaps another thread had the lock, and no processor.
-            others = max((delays[of] for of in delays if of != thread), default=0.0)
-            held = min(late - own_delay - others, seconds)
+            others = max((spent[other].queued for other in spent if other != thread), default=0.0)
+            held = min(late - own_delay - others, of_thread.computed)
             # Several threads that take the lock in turns hold it for their few milliseconds each.
-            is_holder = thread != main and held > HOLDER_SHARE * sum(computed.values())
+            is_holder = thread != main and held > HOLDER_SHARE * total
             if held > REPORTED_SECONDS and is_holder:
-                _write(report, "lock", held, _stack(frames.get(thread)))
+                _write(report, "lock", held, _stack(_frame(threads.ident(thread))))
         is_watching.set()
 
 
@@ -119,16 +117,19 @@ class _Ticks:
         loop.set_task_factory(self._new_task)  # type: ignore[arg-type]
         loop.call_soon_threadsafe(self._tick_again)
 
-    def look(self, clock: float, frame: FrameType, delay: float) -> None:
+    def look(self, clock: float, delay: float) -> None:
         """Note what the event loop does, if it has not ticked for long. The clock had no processor for `delay` seconds."""
         unseen, self._unseen = self._unseen, []
         for seconds in unseen:
             if seconds - delay > REPORTED_SECONDS:
                 _write(self._report, "loop", seconds, [])
-        is_late = clock - self._ticked > REPORTED_SECONDS
-        if is_late and frame.f_code is asyncio.Runner.run.__code__:
+        if clock - self._ticked <= REPORTED_SECONDS:
+            return
+
+        frame = _frame(threading.main_thread().ident)
+        if frame and frame.f_code is asyncio.Runner.run.__code__:
             self._is_sending = True
-        elif is_late and frame.f_code is not self._tick.__code__:
+        elif frame and frame.f_code is not self._tick.__code__:
             self._stack = _stack(frame)
 
     def _tick(self) -> None:
@@ -195,10 +196,10 @@ class _Steps(Coroutine[object, object, object]):
         return self._work.__await__()
 
 
-def _running_loop(main: int) -> asyncio.AbstractEventLoop:
+def _running_loop() -> asyncio.AbstractEventLoop:
     """The event loop of the main thread, which asyncio gives only to code that runs in it."""
     while True:
-        frame: FrameType | None = sys._current_frames()[main]
+        frame = _frame(threading.main_thread().ident)
         while frame:
             if frame.f_code is asyncio.Runner.run.__code__:
                 loop: asyncio.AbstractEventLoop = frame.f_locals["self"].get_loop()
@@ -207,46 +208,59 @@ def _running_loop(main: int) -> asyncio.AbstractEventLoop:
         time.sleep(START_SECONDS)
 
 
-def _clocks() -> dict[int, float]:
-    """The processor time of each other thread. None of them can end while this one has the interpreter's lock."""
-    own = threading.get_ident()
-    return {
-        thread: time.clock_gettime(time.pthread_getcpuclockid(thread))
-        for thread in sys._current_frames()
-        if thread != own
-    }
+class _Times(NamedTuple):
+    """The seconds in which a thread had a processor, and those in which it could run, but had none."""
+
+    computed: float
+    queued: float
+
+    def since(self, before: "_Times") -> "_Times":
+        return _Times(self.computed - before.computed, self.queued - before.queued)
 
 
-class _Queues:
-    """The time in which each thread could run, but had no processor."""
+class _Threads:
+    """The threads of Python, by the numbers that the kernel gives them."""
 
     def __init__(self) -> None:
         # They stay open, because opening them for each sample would take more time than all the rest.
         self._files: dict[int, int] = {}
-        self._main = threading.main_thread().ident or 0
+        self._idents: dict[int, int | None] = {}
 
-    def seconds(self) -> dict[int, float]:
-        """The seconds by thread, without threads that end, and without any if the kernel does not count them."""
-        threads = {
-            thread.native_id: thread.ident
-            for thread in threading.enumerate()
-            if thread.native_id and thread.ident and thread is not threading.main_thread()
-        }
-        # After a fork, Python still has the number of the parent's thread.
-        threads = {os.getpid(): self._main, **threads}
-        for ended in self._files.keys() - threads.keys():
+    def ident(self, thread: int) -> int | None:
+        """The number that Python gives a thread."""
+        return self._idents[thread]
+
+    def times(self) -> dict[int, _Times]:
+        """The times of each thread that has not ended."""
+        main = threading.main_thread()
+        others = (thread for thread in threading.enumerate() if thread is not main)
+        # After a fork, Python still has the kernel's number of the parent.
+        self._idents = {os.getpid(): main.ident}
+        self._idents |= {thread.native_id or 0: thread.ident for thread in others}
+        for ended in self._files.keys() - self._idents.keys():
             os.close(self._files.pop(ended))
 
-        found = {}
-        for native, thread in threads.items():
-            with suppress(OSError):
-                if native not in self._files:
-                    self._files[native] = os.open(
-                        f"/proc/self/task/{native}/schedstat", os.O_RDONLY
-                    )
-                counts = os.pread(self._files[native], COUNTS_MAX_BYTES, 0)
-                found[thread] = int(counts.split()[1]) / 1e9
-        return found
+        times = {}
+        for thread in self._idents:
+            with suppress(OSError):  # it has just ended
+                computed = time.clock_gettime(~thread << 3 | CLOCK_OF_A_THREAD)
+                times[thread] = _Times(computed, self._queued(thread))
+        return times
+
+    def _queued(self, thread: int) -> float:
+        """The second time of a thread; 0 on a kernel that does not count it, or without a free file descriptor."""
+        try:
+            if thread not in self._files:
+                file = f"/proc/self/task/{thread}/schedstat"
+                self._files[thread] = os.open(file, os.O_RDONLY)
+            return int(os.pread(self._files[thread], COUNTS_MAX_BYTES, 0).split()[1]) / 1e9
+        except OSError:
+            return 0.0
+
+
+def _frame(thread: int | None) -> FrameType | None:
+    """What a thread does now. It is asked for only if something is late: while a thread leaves a function, Python 3.11 may give a frame that ends the process."""
+    return sys._current_frames().get(thread or 0)
 
 
 def _stack(frame: FrameType | None) -> list[str]:
