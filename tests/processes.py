@@ -264,16 +264,20 @@ def allow_files(count: int) -> None:
 
 
 def open_files(pid: int) -> int:
-    return len(list(Path(f"/proc/{pid}/fd").iterdir()))
+    """Return the number of files that a process has opened, without those of the clock of the tests."""
+    return sum(not name.endswith("/schedstat") for name in _names_of_files(pid))
 
 
 def client_files(pid: int) -> int:
     """Return the number of connections and temporary files of a process. Files of the database and of helpers do not count."""
     connections = len(psutil.Process(pid).net_connections("inet"))
+    return connections + sum(name.endswith(" (deleted)") for name in _names_of_files(pid))
+
+
+def _names_of_files(pid: int) -> Iterator[str]:
     for file in Path(f"/proc/{pid}/fd").iterdir():
-        with suppress(FileNotFoundError):
-            connections += str(file.readlink()).endswith(" (deleted)")
-    return connections
+        with suppress(FileNotFoundError):  # it has just been closed
+            yield str(file.readlink())
 
 
 def until(condition: Callable[[], T | None], seconds: float = 30.0) -> T:
