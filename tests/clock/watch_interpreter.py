@@ -30,9 +30,8 @@ HOLDER_SHARE = 0.7  # of the processor time of all threads that the one with the
 START_SECONDS = 0.05  # time between two looks whether the worker serves
 STACK_FRAMES = 12
 COUNTS_MAX_BYTES = 100  # of the three numbers in schedstat
-CLOCK_OF_A_THREAD = (
-    6  # the end of the number of a clock, whose beginning is that of a thread, inverted
-)
+# Linux numbers the clock of a thread by the thread's own number, inverted, with these bits at its end.
+CLOCK_OF_A_THREAD = 6
 
 REPORT = "MAHASISWA_CLOCK"  # the environment variable with the file that gets a line of JSON for each report
 
@@ -259,7 +258,11 @@ class _Threads:
 
 
 def _frame(thread: int | None) -> FrameType | None:
-    """What a thread does now. It is asked for only if something is late: while a thread leaves a function, Python 3.11 may give a frame that ends the process."""
+    """What a thread does now.
+
+    It is asked for only if something is late. While a thread leaves a function, Python 3.11 may give a frame that is not there
+    any more, and the process ends.
+    """
     return sys._current_frames().get(thread or 0)
 
 

@@ -45,9 +45,8 @@ class CarriedFile(NamedTuple):
     shown_digests: Sequence[str] = ()
     repairs: Sequence[str] = ()  # the names of the questions whose repair was pressed, ascending
     asked: Sequence[Question] = ()  # by the reader of the file, which sees more than the cells here
-    has_questions: bool = (
-        True  # in the preview; a confirmation of the same rows looks for them again only then
-    )
+    # In the preview. A confirmation of the same rows looks for them again only if there were any.
+    has_questions: bool = True
 
     def has_column(self, field: Field, number: int) -> bool:
         """Whether the table of a row has a column of this field."""
