@@ -142,10 +142,10 @@ def format_bodies(
         columns = _columns(row, piece, first)
         rows = len(columns[0])
         first += rows
-        for at in range(0, rows, BODY_ROWS):
-            body = list(row) * min(BODY_ROWS, rows - at)
-            for number, column in enumerate(columns):
-                body[2 * number + 1 :: len(row)] = column[at : at + BODY_ROWS]
+        html = list(row) * rows
+        for number, column in enumerate(columns):
+            html[2 * number + 1 :: len(row)] = column
+        for body in slices(html, BODY_ROWS * len(row)):
             yield b"<tbody>\n%b%b" % (b"".join(body), end)
 
 
@@ -169,14 +169,11 @@ def _columns(row: RowFormat, packed: bytes, first: int) -> Sequence[Sequence[byt
     for character, entity in ENTITIES:
         packed = packed.replace(character, entity)
     cells = packed.split(NUL)
-    said_nims, said_names, _ = _by_field(cells)
+    said_nims, said_names, addresses = _by_field(cells)
+    nims, names = said_nims, said_names
+    if len(max(cells, key=len)) >= LONG_CELL_BYTES:
+        nims, names, addresses = _by_field(list(map(_breakable, cells)))
 
-    if max(map(len, cells)) >= LONG_CELL_BYTES:
-        for at, cell in enumerate(cells):
-            if LONG_CELL_BYTES <= len(cell) < HUGE_CELL_BYTES:
-                cells[at] = long_word.sub(rb"\g<0><wbr>", cell)
-
-    nims, names, addresses = _by_field(cells)
     values: dict[bytes, Sequence[bytes]] = {
         b"number": _numbers(first, len(said_nims)),
         b"nim": nims,
@@ -187,6 +184,12 @@ def _columns(row: RowFormat, packed: bytes, first: int) -> Sequence[Sequence[byt
         b"said_nama": said_names,
     }
     return [values[name] for name in row[1::2]]
+
+
+def _breakable(cell: bytes) -> bytes:
+    """A cell whose long words can be broken, if it is neither short nor huge."""
+    is_long = LONG_CELL_BYTES <= len(cell) < HUGE_CELL_BYTES
+    return long_word.sub(rb"\g<0><wbr>", cell) if is_long else cell
 
 
 def _numbers(first: int, count: int) -> Sequence[bytes]:
