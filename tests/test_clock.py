@@ -9,7 +9,7 @@ from clocks import STOPPED_MAX_MS, Reports, clocked
 from processes import run
 from stalls import Watchers
 
-STOP_SECONDS = 0.5  # more than a watcher may be late
+STOP_SECONDS = 2.0  # more than a watcher may be late
 
 # A process that serves as a worker does: forked, its objects frozen, with uvloop in its main thread.
 WORKER = """

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
-PROCESSOR_PAUSE_SECONDS, DISK_PAUSE_SECONDS = 0.02, 0.1
+PROCESSOR_PAUSE_SECONDS, DISK_PAUSE_SECONDS = 0.02, 0.5
 PROCESSOR_LATE_SECONDS, DISK_LATE_SECONDS = 0.03, 0.25
 
 
