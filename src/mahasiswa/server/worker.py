@@ -42,12 +42,10 @@ NO_TIMEOUT_SECONDS = 10**6
 HELPERS_DELAY_SECONDS = 5.0
 # A thread that computes keeps the GIL no longer; the event loop waits for it at each read.
 SWITCH_SECONDS = 0.0005
-# Between two garbage collections of new objects, their number before one of older objects, and the number of those before
-# one of all objects. With fewer, additions are slower; with 10,000 and 10, or with 10 of the last, one of them stops the event
-# loop for too long.
+# Between two garbage collections of new objects, and their number before one of older objects. With fewer, additions are
+# slower; with 10,000 and 10, one of them stops the event loop for too long.
 GARBAGE_OBJECTS = 2_000
 GARBAGE_ROUNDS = 5
-GARBAGE_OLD_ROUNDS = 2
 # Parameters of mallopt(3).
 M_TRIM_THRESHOLD = -1
 M_MMAP_THRESHOLD = -3
@@ -106,7 +104,7 @@ async def _serve(
     # modules when they are first used. Without this use the first upload would stop the event loop.
     await run_in_threadpool(gc.collect)
     gc.freeze()
-    gc.set_threshold(GARBAGE_OBJECTS, GARBAGE_ROUNDS, GARBAGE_OLD_ROUNDS)
+    gc.set_threshold(GARBAGE_OBJECTS, GARBAGE_ROUNDS)
     purging = asyncio.create_task(purge_history(store))
     asyncio.get_running_loop().call_later(HELPERS_DELAY_SECONDS, helpers.start)
     try:
