@@ -106,7 +106,7 @@ def is_too_long(report: Report) -> bool:
     if report.ms <= STOPPED_MAX_MS:
         return False
 
-    stalled = watchers.stalled(report.ended - report.ms / 1000, report.ended)
+    stalled = watchers().stalled(report.ended - report.ms / 1000, report.ended, disk=False)
     return report.ms - stalled * 1000 > STOPPED_MAX_MS
 
 

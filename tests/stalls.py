@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import time
+from functools import cache
 
 from clocks import CLOCK
 from processes import Closing
@@ -19,21 +20,14 @@ class Watchers(Closing):
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self.processes = [
-            subprocess.Popen(
-                [sys.executable, CLOCK / "watch_machine.py", watched],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                bufsize=0,
-                start_new_session=True,
-            )
-            for watched in ["disk", *map(str, os.sched_getaffinity(0))]
-        ]
+        self.disk = _started("disk")
+        self.processors = [*map(_started, map(str, os.sched_getaffinity(0)))]
 
-    def stalled(self, began: float, ended: float) -> float:
-        """Return the seconds between two moments of time.monotonic() in which a processor or the disk stood still."""
+    def stalled(self, began: float, ended: float, *, disk: bool) -> float:
+        """Return the seconds between two moments of time.monotonic() in which a processor, or the disk, stood still."""
+        asked = [self.disk] * disk + self.processors
         with self._lock:
-            stalls = sorted(stall for process in self.processes for stall in _asked(process))
+            stalls = sorted(stall for process in asked for stall in _asked(process))
         seconds = 0.0
         for start, end in stalls:
             seconds += max(0.0, min(end, ended) - max(start, began))
@@ -41,9 +35,19 @@ class Watchers(Closing):
         return seconds
 
     def close(self) -> None:
-        for process in self.processes:
+        for process in (self.disk, *self.processors):
             with process:
                 process.communicate()
+
+
+def _started(watched: str) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, CLOCK / "watch_machine.py", watched],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        bufsize=0,
+        start_new_session=True,
+    )
 
 
 def _asked(process: subprocess.Popen[bytes]) -> list[tuple[float, float]]:
@@ -53,12 +57,14 @@ def _asked(process: subprocess.Popen[bytes]) -> list[tuple[float, float]]:
     return [(start, end) for start, end in json.loads(process.stdout.readline())]
 
 
-watchers = Watchers()
-"""Of this process, from the import of this module on: they can know only what they have seen. They end with the process."""
+@cache
+def watchers() -> Watchers:
+    """The watchers of this process, from the first call on, which is that of the first service. They end with the process."""
+    return Watchers()
 
 
 def waited_since(began: float) -> float:
     """Return the seconds since a moment of time.monotonic(), without the stalls of the machine."""
     now = time.monotonic()
     waited = now - began
-    return waited if waited < LONG_SECONDS else waited - watchers.stalled(began, now)
+    return waited if waited < LONG_SECONDS else waited - watchers().stalled(began, now, disk=True)

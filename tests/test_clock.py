@@ -77,11 +77,11 @@ def test_the_clock_names_what_stops_a_worker(
 def test_the_stalls_of_the_machine_do_not_count() -> None:
     """A watcher that is stopped sees what it would see if the machine stood still."""
     with Watchers() as watchers:
-        for process in watchers.processes:
+        for process in (watchers.disk, *watchers.processors):
             before = time.monotonic()
-            watchers.stalled(0, before)  # it watches, because it answers
+            watchers.stalled(0, before, disk=True)  # it watches, because it answers
             process.send_signal(signal.SIGSTOP)
             time.sleep(STOP_SECONDS)
             process.send_signal(signal.SIGCONT)
             after = time.monotonic()
-            assert STOP_SECONDS / 2 < watchers.stalled(before, after) <= after - before
+            assert STOP_SECONDS / 2 < watchers.stalled(before, after, disk=True) <= after - before

@@ -177,7 +177,7 @@ def _replacement(
     if cell is None:
         return stored, ()
     tidied = _tidied(cell, separator)
-    if stored and tidied == _tidied(stored, separator):
+    if tidied == _tidied(stored, separator):
         return stored, ()
     notice = line_breaks if "\n" in cell or "\r" in cell else wording.SPACES_TIDIED
     return tidied, (notice,) if tidied != cell else ()
