@@ -2,9 +2,9 @@
 
 Half of the changes are in SQL.
 
-Each mutant is tested by the tests of its topic. Those that survive are put into the source together and tested by all tests,
-then by halves until each is found or survives. Only a test that fails twice counts. The work is done in a clone of the last
-commit with an environment of its own.
+Each mutant is tested by the tests of its module, as the map in docs/architecture.md names them, and then by those of its topic.
+Those that survive are put into the source together and tested by all tests, then by halves until each is found or survives.
+Only a test that fails twice counts. The work is done in a clone of the last commit with an environment of its own.
 """
 
 import ast
@@ -75,6 +75,15 @@ TOPICS = {
     "": "tests/spec tests/test_work.py tests/cli tests/web/service/test_raw.py tests/web/service/test_metrics.py",
 }
 """For each folder of the source, and for the modules outside these folders, the tests that are tried first, in this order."""
+
+TESTS_OF_MODULES = {
+    module: [f"tests/{test}" for test in re.findall("`(.+?)`", tests)]
+    for module, tests in re.findall(
+        r"(?m)^\| `(.+?)` \| .+ \| (`.+) \|$",
+        (ROOT / "docs" / "architecture.md").read_text("utf-8"),
+    )
+}
+"""The map of docs/architecture.md. Files of SQL are not in it; the tests of their topic begin with those of SQL."""
 
 outcomes: Counter[str] = Counter()
 """The number of mutants that a test has killed, that survive, and whose tests have not ended, which proves nothing."""
@@ -249,9 +258,12 @@ def main() -> None:
             raise SystemExit(f"without a mutant, {broken} fails")
         left = []
         for mutant in sample:
-            tests = TOPICS.get(mutant[0].parts[2], TOPICS[""])
+            name = mutant[0].relative_to("src/mahasiswa").with_suffix("").as_posix()
+            nearest = TESTS_OF_MODULES.get(name.replace("__init__", ""))
+            topic = TOPICS.get(mutant[0].parts[2], TOPICS[""])
             with changed_source(folder, [mutant]):
-                found = killer(folder, tests.split())
+                found = nearest and killer(folder, nearest)
+                found = found or killer(folder, topic.split())
             tell(mutant, found) if found else left.append(mutant)
         print(f"{len(left)} are left for all tests", flush=True)
         test_by_all(folder, left)
