@@ -9,6 +9,7 @@ import logging
 import math
 import re
 import struct
+import weakref
 from collections import deque
 from socket import SO_LINGER, SOL_SOCKET
 from typing import TYPE_CHECKING, Any, Literal, cast
@@ -18,7 +19,7 @@ from starlette.requests import ClientDisconnect
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from mahasiswa.server.pace import Pace
-from mahasiswa.web.connection import KEY, Connection
+from mahasiswa.web.connection import KEY
 from mahasiswa.work import Busy
 
 if TYPE_CHECKING:
@@ -95,7 +96,6 @@ class HttpProtocol(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.timer.cancel()
-        # Release the response before the garbage collector finds this connection.
         self.middleware.service.limits.shared_answers.release(self.shared, self.cut_off)
         self.shared = None
         is_unsent = self.flow.write_paused or (self.cycle and not self.cycle.response_complete)
@@ -104,6 +104,7 @@ class HttpProtocol(HttpToolsProtocol):
         self.input_ended.set()
         self.kept.clear()
         self.count_held()
+        del self.flow.resume_reading  # it refers to this connection
         super().connection_lost(exc)
 
     def eof_received(self) -> bool:  # type: ignore[override] # asyncio's contract, which uvicorn narrows
@@ -311,9 +312,11 @@ class HttpProtocol(HttpToolsProtocol):
         self.list_page = self.list_page_now()
         if self.list_page is None:
             super().on_headers_complete()
-            self.cycle.transport = self  # type: ignore[assignment] # its methods write(), close() and is_closing()
-            connection: Connection = self
-            self.scope["extensions"] = {KEY: cast("Any", connection)}
+            # Weak, so that no connection waits for the garbage collector. While the application runs, the cycle's
+            # on_response keeps this connection.
+            connection: Any = weakref.proxy(self)  # a web.connection.Connection
+            self.cycle.transport = connection  # its methods write(), close() and is_closing()
+            self.scope["extensions"] = {KEY: connection}
             if self.body_left:
                 self.body_pace = Pace(BODY_TIMEOUT_SECONDS)
                 self.body_bytes = 0

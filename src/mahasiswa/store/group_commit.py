@@ -51,7 +51,11 @@ class GroupCommit(Generic[T, R]):
         self._queue.append(QueuedChange(change, answer, time.monotonic() + timeout_seconds))
         if self._running is None:
             self._running = asyncio.create_task(self._run())
-        return await answer
+        try:
+            return await answer
+        finally:
+            # An exception refers to this frame. A cycle would keep the texts of the change until garbage collection.
+            del answer
 
     async def close(self) -> None:
         if self._running:
@@ -69,7 +73,8 @@ class GroupCommit(Generic[T, R]):
                 if queued.answer.done():  # cancelled: its client has disconnected
                     continue
                 if isinstance(outcome, StoreError):
-                    queued.answer.set_exception(outcome)
+                    # Its traceback refers to the frames that hold this group.
+                    queued.answer.set_exception(outcome.with_traceback(None))
                 else:
                     queued.answer.set_result(outcome)
         self._running = None

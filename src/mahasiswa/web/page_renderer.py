@@ -4,7 +4,7 @@ import base64
 import copy
 import hashlib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from importlib import metadata, resources
 from itertools import chain
@@ -194,8 +194,18 @@ class PageRenderer:
 
     def render(self, template: str, **context: object) -> bytes:
         shared = {"list_query": self.list_query, "number_mark": ""}
-        pieces = self._templates.get_template(template).generate({**shared, **context})
-        return joined(map(str.encode, pieces))
+        return joined(map(str.encode, self._pieces(template, {**shared, **context})))
+
+    def _pieces(self, name: str, values: Mapping[str, object]) -> Iterator[str]:
+        """The pieces of a page, as Template.generate makes them, but without a cycle of references."""
+        template = self._templates.get_template(name)
+        context = template.new_context(dict(values))
+        try:
+            yield from template.root_render_func(context)
+        except Exception:  # noqa: BLE001 - it is raised again, with the line of the template
+            self._templates.handle_exception()
+        finally:
+            context.vars.clear()  # each macro of the template refers to the context
 
 
 def with_rows(frame: Frame, rows: Iterable[bytes]) -> bytes:

@@ -114,7 +114,10 @@ class PostgresStore(Store):
         self._running.add(task)
         task.add_done_callback(self._running.discard)
         task.add_done_callback(retrieve_exception)
-        return await asyncio.shield(task)
+        try:
+            return await asyncio.shield(task)
+        finally:
+            del task  # for the same reason as in work.ended
 
     async def close(self) -> None:
         await self._additions.close()
@@ -255,4 +258,4 @@ def _next(steps: Steps[object], rows: Rows) -> tuple[str, Parameters] | StopIter
     try:
         return steps.send(rows)
     except StopIteration as end:
-        return end
+        return end.with_traceback(None)  # which refers to the frame that gets it
