@@ -186,6 +186,7 @@ class _Steps(Coroutine[object, object, object]):
         try:
             return self._work.throw(*error)
         finally:
+            del error  # it refers to this frame, in a cycle
             self._tick()
 
     def close(self) -> None:

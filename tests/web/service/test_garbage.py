@@ -45,7 +45,7 @@ def counted(
     """Start a service, and return it with the connection to the counter in this worker."""
     folder = tmp_path_factory.mktemp("garbage")
     socket = str(folder / "socket")
-    # Without the clock of the other tests, which itself leaves garbage.
+    # In the place of the clock of the other tests.
     environment = {"PYTHONPATH": str(COUNTER), "GARBAGE": socket}
     with (
         Listener(socket) as listener,
