@@ -1,6 +1,6 @@
 """Reads numbers that a client or a file has sent."""
 
-NUMBER_MAX_DIGITS = 9  # Python refuses to convert thousands of them
+NUMBER_MAX_DIGITS = 9  # Python refuses to convert a number of thousands of digits
 
 
 def is_digits(text: str) -> bool:

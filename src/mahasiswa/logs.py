@@ -17,12 +17,13 @@ from threading import Thread
 
 STANDARD_OUTPUT = 1
 STANDARD_ERROR = 2
-# Of up to four bytes; a pipe takes so many as a whole or not at all.
+# A pipe takes at most PIPE_BUF bytes as a whole or not at all. A character has up to four bytes.
 WRITE_MAX_CHARACTERS = select.PIPE_BUF // 4 - 3
-QUEUE_MAX_LINES = 1000  # that wait for the thread of a worker
-# In which the thread gathers lines. If it woke for each of them, an addition would take 15% longer (2026-11-23).
+QUEUE_MAX_LINES = 1000  # maximum lines that wait for the thread of a worker
+# Time in which the thread gathers lines before it writes them together. If it woke for each line,
+# an addition would take 15% longer (2026-11-23).
 GATHER_SECONDS = 0.05
-END_SECONDS = 0.5  # maximum time for them at the end of the worker
+END_SECONDS = 0.5  # maximum time to write the waiting lines when the worker ends
 
 _timezone: tzinfo = UTC
 PRIORITIES = {
@@ -48,7 +49,7 @@ def line(level: int, moment: float, text: str) -> str:
     second, zone = _second(int(moment))
     entry = f"{second},{int(moment * 1000) % 1000:03d}{zone} {logging.getLevelName(level)} {text}"
     prefix = priority(level)
-    # Each line of a traceback has it.
+    # Put the prefix before each line of a traceback.
     return prefix + (entry.replace("\n", f"\n{prefix}") if prefix else entry)
 
 
@@ -64,16 +65,20 @@ def write_line(level: int, text: str) -> None:
 
 
 class Lines:
-    """Writes lines to standard error. One that could not be written is counted, and a later one says how many are missing."""
+    """Writes lines to standard error.
+
+    A line that could not be written is counted. The next written line says how many are missing.
+    """
 
     def __init__(self) -> None:
-        self._missing = 0  # that found no room; in a worker since its start
+        # Lines without room: since the last report, or, in a worker, since its start.
+        self._missing = 0
         self._waiting: SimpleQueue[str | None] = SimpleQueue()
         self._thread: Thread | None = None
 
     def start_thread(self) -> None:
         """Let a thread write from now on. Only a process that does not fork has one."""
-        self._missing = 0  # a worker has it from the main process, which reports it
+        self._missing = 0  # inherited from the main process, which reports it itself
         self._thread = Thread(target=self._write_waiting, name="log", daemon=True)
         self._thread.start()
 
@@ -94,7 +99,7 @@ class Lines:
     def _write_waiting(self) -> None:
         """Write the lines that wait, all at once, until the end."""
         texts: list[str | None] = []
-        lost = 0  # lines that the disk had no room for, without those that a line has told of
+        lost = 0  # lines that the disk had no room for, minus all lines reported as missing
         while None not in texts:
             texts = [self._waiting.get()]
             time.sleep(GATHER_SECONDS)
@@ -116,7 +121,7 @@ def _gap(missing: int) -> str:
 
 
 def _unwritten(text: str) -> int:
-    """Write lines to standard error; return the number of those that it did not take, as on a full disk."""
+    """Write lines to standard error; return how many it did not take, as on a full disk."""
     data = _encoded(text)
     with suppress(OSError):
         while data:
@@ -125,9 +130,10 @@ def _unwritten(text: str) -> int:
 
 
 def write_now(file: int, text: str) -> bool:
-    """Write a text; False if there is no room for it, or no such file. If it is long, it is cut in its middle.
+    """Write a text; return False if the file has no room for it, or is not open.
 
-    Its first line says what has happened, and the last line of a traceback names the error.
+    A long text loses its middle. Its first line stays, because it says what has happened. Its last
+    line stays, because the last line of a traceback names the error.
     """
     if len(text) > WRITE_MAX_CHARACTERS:
         text = f"{text[: WRITE_MAX_CHARACTERS // 2]}…{text[-WRITE_MAX_CHARACTERS // 2 :]}"
@@ -169,5 +175,5 @@ def configure_logging(level: str, timezone: tzinfo) -> None:
     logging.getLogger("mahasiswa").setLevel(level.upper())
     # uvicorn reports a request that was cut off at shutdown as an error. The middleware logs all other errors.
     logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
-    # It warns of every malformed body. The request log has a line for the refusal already.
+    # This logger warns of every malformed body. The request log already has a line for the refusal.
     logging.getLogger("python_multipart").setLevel(logging.ERROR)

@@ -9,13 +9,13 @@ from typing import Literal, NamedTuple, TypeAlias
 Field = Literal["nim", "nama", "alamat"]
 FIELDS: Sequence[Field] = ("nim", "nama", "alamat")
 
-# Of a text on a page of our own. `/` and the forms show all of it. A few texts of 60 KB would
-# make a page too long for everyone.
+# Maximum characters of a text on a page of our own, because a few texts of 60 KB would make a page
+# too long for everyone. `/` and the forms show the whole text.
 SHOWN_MAX_CHARACTERS = 1000
 
-# In code points; a link to a longer one would not fit into every browser's address bar.
+# In code points. A link to a longer NIM would not fit into the address bar of every browser.
 NIM_MAX_CHARACTERS = 255
-# A browser resolves them as steps in a path, even percent-encoded (URL Standard).
+# A browser resolves these as steps in a path, even if they are percent-encoded (URL Standard).
 UNADDRESSABLE_NIMS = (".", "..")
 
 
@@ -81,7 +81,7 @@ def _without_line_breaks(text: str) -> str:
 
 
 INVISIBLE = "\u00ad\u200b\u200c\u200d\u200e\u200f\u2060\ufeff"
-"""Characters that cannot be seen, which are copied along from web pages and chats, for every part of the program."""
+"""Characters that cannot be seen. People copy them along from web pages and chats."""
 
 # Characters that people confuse in a nim, in lower case. A character of NEAR_FROM is replaced by the character of NEAR_TO
 # at the same place, or removed if NEAR_TO is shorter.
@@ -98,8 +98,9 @@ def near_key(nim: str) -> str:
     return nim.translate(_NEAR).lstrip("0")
 
 
-SLIPS_MAX_LENGTH = 30  # of a nim whose slips are looked for: some hundreds
-# That one nim is compared with by key; a scan of all records would delay each page of the list.
+SLIPS_MAX_LENGTH = 30  # maximum length of a nim with slips; such a nim has hundreds of them
+# Maximum nims with the same key that are looked up. Each is found by its primary key, because a
+# scan of all records would delay each page of the list.
 NEAR_NIMS_MAX = 20
 
 
@@ -131,7 +132,10 @@ def near_nims(nim: str) -> Sequence[str]:
 
 
 def slips(nim: str) -> Sequence[str]:
-    """The nims that differ from this one in one digit, have one more or one less, or two neighbours exchanged."""
+    """The nims that one slip makes of this one.
+
+    A slip is one wrong digit, one digit more or less, or two neighbours exchanged.
+    """
     if len(nim) > SLIPS_MAX_LENGTH:
         return ()
     forms: list[str] = []
@@ -150,7 +154,8 @@ _DIGITS = str.maketrans("lIioO", "11100")
 _WITHOUT_SEPARATORS = str.maketrans("", "", " .-")
 _ALIKE = NEAR_FROM[: len(NEAR_TO)]
 _GONE = NEAR_FROM[len(NEAR_TO) :]
-# It has the digits too, because str.translate takes four times as long for a character that its table lacks.
+# The table has the digits too, because str.translate takes four times as long for a character that
+# is not in its table.
 _NEAR = str.maketrans(
     digits + ascii_uppercase + _ALIKE.upper() + _ALIKE,
     digits + ascii_lowercase + NEAR_TO * 2,

@@ -22,7 +22,7 @@ DEFAULT_HISTORY_DAYS = 30
 
 UNIX = "unix:"
 SOCKET_FORM = "unix:/run/mahasiswa/socket"
-SOCKET_PATH_MAX_BYTES = 103  # by the kernel: 107 of Linux, 103 of macOS
+SOCKET_PATH_MAX_BYTES = 103  # the kernel's limit is 107 on Linux and 103 on macOS
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
@@ -68,7 +68,8 @@ def parse_database_url(text: str) -> DatabaseURL:
 
 
 def _check_postgres(text: str) -> None:
-    # If the password holds such a character, libpq takes the text after it for a host and shows it in its messages.
+    # If the password holds `@` or `/`, libpq takes the text after it for a host, and shows this
+    # text in its messages.
     if re.match("[^/@]*@[^/?]*@|[^@?]*/[^?]*@", text.partition("://")[2]):
         raise ValueError("an address with %40 for @ and %2F for / in a name or a password")
     try:
@@ -155,9 +156,10 @@ def _folder(text: str) -> Path | None:
 def _is_slip(name: str, setting: str) -> bool:
     """Whether a name is probably a setting that was misspelt.
 
-    A slip is one wrong letter, letters in another order, or a missing last word. A name that contains the whole name of a
-    setting belongs to another program, as HOSTNAME does. A name with a digit does so too. One wrong letter counts only in
-    a setting of more than four letters, because many names differ from PORT in one letter.
+    A slip is one wrong letter, letters in another order, or a missing last word. A name belongs to
+    another program if it contains the whole name of a setting, as HOSTNAME does, or a digit. One
+    wrong letter counts only in a setting of more than four letters, because many names differ from
+    PORT in one letter.
     """
     if setting in name or any(map(str.isdigit, name)):
         return False
@@ -172,7 +174,11 @@ def _is_slip(name: str, setting: str) -> bool:
 
 
 def _setting(parse: Callable[[str], Any], default: str, explanation: str, allowed: str = "") -> Any:  # noqa: ANN401 - as field()
-    """A setting, which `parse` reads. If it raises an error, `allowed` or else the text of the error says what is allowed."""
+    """A setting, whose value `parse` reads.
+
+    If `parse` raises an error, the operator sees which values are allowed: `allowed`, or without it
+    the text of the error.
+    """
     return dataclasses.field(
         metadata={"parse": parse, "default": default, "help": explanation, "allowed": allowed}
     )
@@ -267,7 +273,7 @@ class Settings:
             text = given.get(variable, field.metadata["default"])
             try:
                 values[field.name] = field.metadata["parse"](text)
-            except (KeyError, OSError, ValueError) as error:  # OSError: a folder of time zones
+            except (KeyError, OSError, ValueError) as error:  # OSError: a folder, not a zone
                 allowed = field.metadata["allowed"] or error
                 # A database's address may hold a password, which must not get into a log.
                 shown = "that" if variable == "DATABASE_URL" else repr(text)

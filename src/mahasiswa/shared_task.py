@@ -17,9 +17,9 @@ def retrieve_exception(task: asyncio.Task[Any]) -> None:
 class SharedTask(Generic[T]):
     """Calls `work` for all callers together, one call at a time.
 
-    A caller never receives the result of work that began before the caller asked. If a caller is cancelled, the work
-    goes on for the other callers. `work` gets the moment at which the first of its callers asked, in seconds of
-    time.monotonic(), because a deadline counts from that moment.
+    A caller never receives the result of work that began before the caller asked. If a caller is
+    cancelled, the work goes on for the other callers. `work` gets the moment at which its first
+    caller asked, in seconds of time.monotonic(). Deadlines count from that moment.
     """
 
     def __init__(self, work: Callable[[float], Awaitable[T]]) -> None:

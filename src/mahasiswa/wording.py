@@ -295,7 +295,8 @@ CHANGES = {  # the label of each kind of change, and the button that takes it ba
     "restore": ("Dipulihkan dari cadangan", "Batalkan pemulihan"),
 }
 RESTORED = "Dikembalikan"  # the label of an undo that restored a deleted record
-# The lines of the kinds whose line is not the record and the label, and of an undo by its own change of the record.
+# The line about a change is the record and the label. Some kinds have another line. The line about
+# an undo of one record depends on how the undo itself changed the record.
 LATEST_LINES = {"nim": "NIM {who} diganti", "undo": "perubahan {who} dibatalkan"}
 LATEST_NIM_LINE = "NIM {nama} diganti dari {old} menjadi {nim}"
 LATEST_UNDO_LINES = {"add": "{who} dikembalikan", "delete": "penambahan {who} dibatalkan"}

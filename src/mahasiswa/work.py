@@ -1,8 +1,8 @@
 """Bounded work: the kinds of work of a worker process, and the maximum of each kind that may run and wait at a time.
 
-Each kind has its own slots and threads, so work of one kind waits for no thread of another kind; all changes of an
-SQLite file still wait for its one writer. The table of kinds is the
-only place with these limits; docs/reference.md shows it.
+Each kind has its own slots and threads, so work of one kind never waits for a thread of another
+kind. But all changes of an SQLite file wait for its one writer. The table of kinds is the only
+place with these limits; docs/reference.md shows it.
 """
 
 import asyncio
@@ -15,17 +15,18 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar, cast
 
-# Of a step of a web request in the database, including its time in the queue.
+# Maximum time of one database step of a web request, including its time in the queue.
 STEP_TIMEOUT_SECONDS = 5.0
 
-# Maximum bytes in the memory of a worker. The parts that are reserved are for things of at most SMALL_BYTES.
+# Maximum bytes in the memory of a worker. The reserved parts are for bodies and answers of at most
+# SMALL_BYTES.
 SMALL_BYTES = 64 * 1024
 BODIES_MAX_BYTES = 96 * 1024 * 1024  # of request bodies
 FORMS_RESERVED_BYTES = 32 * 1024 * 1024  # room for 512 forms of 64 KB
-# Of answers that clients have not taken yet, without those that they share.
+# Answers that clients have not taken yet, except the list page, which clients share.
 ANSWERS_MAX_BYTES = 64 * 1024 * 1024
 SMALL_ANSWERS_RESERVED_BYTES = 16 * 1024 * 1024
-# Of versions of the list page that clients have not taken yet.
+# Versions of the list page that clients have not taken yet.
 SHARED_ANSWERS_MAX_BYTES = 64 * 1024 * 1024
 PAGE_MAX_BYTES = 16 * 1024 * 1024  # of a page, before it is compressed
 
@@ -33,7 +34,8 @@ PAGE_MAX_BYTES = 16 * 1024 * 1024  # of a page, before it is compressed
 SENT_FILES_MAX = 32
 SENT_FILES_MAX_BYTES = 1024 * 1024 * 1024
 MAX_LARGE_BODIES = 16  # uploads and confirmations that arrive at the same time
-# Their maximum bytes. They end before the budget of bodies is full, which would refuse the next one instead.
+# Maximum bytes of all of them. Beyond it the slowest one ends. Without this limit the budget of
+# bodies would become full, and would refuse the next one instead.
 LARGE_BODIES_MAX_BYTES = BODIES_MAX_BYTES - FORMS_RESERVED_BYTES - 1024 * 1024
 
 Count: TypeAlias = Callable[[int], None]
@@ -158,7 +160,10 @@ async def ended(
     timeout_seconds: float | None = None,
     interval_seconds: float | None = None,
 ) -> T:
-    """The result of work in a thread, which is stopped at the timeout or if the caller is cancelled, until it ends."""
+    """Wait for work in a thread, and return its result.
+
+    At the timeout, or if the caller is cancelled, call `stop` until the work ends.
+    """
     try:
         await asyncio.wait([running], timeout=timeout_seconds)
     finally:
@@ -170,12 +175,16 @@ async def ended(
     try:
         return running.result()
     finally:
-        # A cycle with its exception would keep the texts of an upload until garbage collection.
+        # The future and its exception form a cycle. It would keep the texts of an upload until
+        # garbage collection.
         del running
 
 
 class Budget:
-    """Counts bytes of bodies or of answers. What is longer than SMALL_BYTES leaves `reserved_bytes` free."""
+    """Counts bytes of bodies or of answers.
+
+    A body or an answer that is longer than SMALL_BYTES must leave `reserved_bytes` free.
+    """
 
     def __init__(self, name: str, max_bytes: int, reserved_bytes: int) -> None:
         self._name = name
@@ -233,10 +242,12 @@ class _Held:
 
 
 class SlowClients:
-    """Counts the things that slow clients hold: files, versions of the list page, which clients share, and uploads.
+    """Counts what slow clients hold: files, uploads, and versions of the list page.
 
-    Each change makes another version of the list page, so slow clients can hold many versions. If a further thing has no
-    room, clients of the address that holds most are cut off: those of its thing that has stood for longest.
+    Clients share a version of the list page. Each change makes another version, so slow clients can
+    hold many versions. If another thing has no room, the address that holds most gives one up: the
+    thing of which it has moved no byte for longest. The clients of that address are cut off from
+    it.
     """
 
     def __init__(self, name: str, max_things: float, max_bytes: int) -> None:

@@ -33,9 +33,9 @@ from mahasiswa.system.unfinished import unfinished
 from mahasiswa.work import EXPORT, Slots
 
 T = TypeVar("T")
-Problem: TypeAlias = tuple[int, str]  # of a row, after its number
+Problem: TypeAlias = tuple[int, str]  # the number of a row, and its problem
 
-MAX_LISTED_ROWS = 100  # rows whose problems are listed one by one, changes, and persons of one name
+MAX_LISTED_ROWS = 100  # maximum rows with problems, changes, or persons of one name that are listed
 SHOWN_TIME = "%Y-%m-%d %H:%M:%S"
 TOO_LONG_TO_UNDO = (
     f"This import has more than {UNDOABLE_ROWS_MAX} rows, so it cannot be undone. To be able to go back, press Ctrl-C,"
@@ -59,7 +59,7 @@ def import_file(
         sheets.read(source, is_upload=False) as table,
     ):
         rows = _incoming(cleaner, file, table, skipped)
-        # A million rows make no cycles, and searching them for cycles takes a tenth of the time.
+        # A million rows make no cycles. Searching them for cycles would take a tenth of the time.
         gc.disable()
         engine_of(url).migrate(backups=backups)
         merged = engine_of(url).merge(rows, update=update, dry_run=dry_run)
@@ -91,13 +91,16 @@ def copy_records(source: DatabaseURL, target: DatabaseURL, backups: Path | None)
     engine_of(source).migrate(create=False)
     engine_of(target).migrate(backups=backups)
     if engine_of(target).count():
-        # The copied ones could not be told apart.
+        # Later, the copied records could not be told from those.
         raise Unusable("the database to copy to holds records already")
     return _read_all(source, merge)
 
 
 def show_person(url: DatabaseURL, who: str, timezone: tzinfo) -> Sequence[str]:
-    """All texts about a nim or about the only person with that name, or the persons with that name, or none."""
+    """The lines about a nim, or about the only person with that name.
+
+    If several persons have the name, they are listed. If there is no such person, there is no line.
+    """
     about = _read(url, lambda reader: reader.biography(who))
     if not (about.record or about.entries):
         nims = _read(url, lambda reader: reader.nims(who, MAX_LISTED_ROWS))
@@ -146,7 +149,11 @@ def _made(changed: Iterable[tuple[Item, str]], timezone: tzinfo) -> Iterator[str
 
 
 def _since(about: Biography, timezone: tzinfo) -> str:
-    """From which day there are entries. Expired ones may be there still, and after a leap of the clock others are gone."""
+    """Say since which day the history has entries.
+
+    HISTORY_DAYS does not tell it: expired entries may still be there, and a leap of the clock may
+    have removed others.
+    """
     if not about.days:
         return "No history is kept: HISTORY_DAYS is 0."
     if about.since is None:
@@ -177,7 +184,7 @@ def _silent_changes(about: Biography, nim: str) -> Iterator[tuple[Batch, str]]:
 
 
 def other_nims(url: DatabaseURL, nim: str) -> Sequence[str]:
-    """The nims from which or to which the record with that nim was changed."""
+    """The other nims of a changed nim: the record with that nim has had them before or after it."""
     entries = _read(url, lambda reader: reader.biography(nim)).entries
     nims = {other for entry in entries for other in _nims_of(entry)}
     return [_printable([other]) for other in sorted(nims - {nim})]
@@ -287,7 +294,7 @@ def _complete_file(file: Path) -> Iterator[BinaryIO]:
     """
     to_stdout = file == Path("-")
     try:
-        # The folder of the call may be closed to this user, as /root is.
+        # The working directory may be closed to this user, as /root is.
         mode = None if to_stdout else file.stat().st_mode
     except FileNotFoundError:
         mode = None

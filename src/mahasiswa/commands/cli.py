@@ -37,21 +37,24 @@ REMEDIES = {
     "import": "mahasiswa-run import - < {file}",
     "restore": "install -o {user} -m 600 {file} /var/lib/mahasiswa && mahasiswa-run restore /var/lib/mahasiswa/{name}",
 }
-# As a shell reports a program that SIGINT or SIGPIPE has ended.
+# The exit codes with which a shell reports a program that SIGINT or SIGPIPE has ended.
 INTERRUPTED = 130
 PIPE_CLOSED = 141
 
 
 @contextmanager
 def _ended_early(interrupted: str = "nothing was written") -> Iterator[None]:
-    """Exit with one line after Ctrl-C or a failure, and without any if the reader of standard output has ended."""
+    """Exit with one line after Ctrl-C or a failure.
+
+    If the reader of standard output has ended, exit without a line.
+    """
     interrupt.listen()
     try:
         yield
     except interrupt.Interrupted:
         _fail(f"mahasiswa: interrupted; {interrupted}", INTERRUPTED)
     except BrokenPipeError:
-        # Python writes the rest of its buffer at exit.
+        # At exit Python writes the rest of its buffer, which must not fail again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(PIPE_CLOSED)
     except bulk.Failure as failure:
@@ -81,7 +84,7 @@ def main(context: click.Context) -> None:
 
     Without a command, start the service.
     """
-    # A path may hold bytes that are no UTF-8.
+    # A path may hold bytes that are not UTF-8.
     if sys.stdout:
         cast("Any", sys.stdout).reconfigure(errors="surrogateescape")
     if context.invoked_subcommand is None:
@@ -100,12 +103,15 @@ def serve() -> None:
 
 
 def _readable(context: click.Context, _parameter: click.Parameter, file: Path) -> Path:
-    """Check that this user may read the file of an argument; raise BadParameter with the command for a user who may."""
+    """Check that this user may read the file of an argument; raise BadParameter.
+
+    The error gives the command for a user who may read it.
+    """
     try:
         if file == STANDARD_STREAM or os.access(file, os.R_OK):
             return file
         file.stat()
-    except PermissionError:  # of a folder
+    except PermissionError:  # a folder above the file is closed to this user
         pass
     except OSError as error:
         raise click.BadParameter(f"{file}: {error.strerror}") from None
@@ -275,8 +281,8 @@ def show(who: str | None, since: datetime | None, until: datetime | None) -> Non
     """Show a person's record and each change of it that the history holds, with its time (TIMEZONE) and who made it.
 
     WHO is a NIM, or a name. If several persons have the name, they are listed. Without WHO, the changes since a time
-    are shown. A restore, and an import of more than 100,000 rows, keep no single changes. They are shown if they have
-    changed the record, or perhaps have.
+    are shown. For a restore, or for an import of more than 100,000 rows, the history keeps no single changes. It is
+    shown if it has changed the record, or may have.
 
     \b
     mahasiswa show 20/456839/TK/50663
@@ -309,7 +315,7 @@ def show(who: str | None, since: datetime | None, until: datetime | None) -> Non
 def undo(number: int, *, unchanged: bool) -> None:
     """Take back a change or a batch of any length. The page of the history gives its NUMBER.
 
-    On that page people take back at most 10,000 records at once. It can be taken back again in the same way.
+    On that page people take back at most 10,000 records at once. This undo can itself be taken back in the same way.
 
     \b
     mahasiswa undo 4711
@@ -384,7 +390,10 @@ def _copies(settings: Settings, nim: str) -> Sequence[Path]:
 
 
 def _remove(settings: Settings, copies: Sequence[Path]) -> None:
-    """Remove copies after a question, and after a back-up if none is left without the texts."""
+    """Remove copies after a question.
+
+    If the newest back-up is one of the copies, or if there is none, make a new back-up first.
+    """
     engine = engine_of(settings.database_url)
     folder = settings.backup_dir
     newest: Path | None = None
@@ -405,7 +414,10 @@ def _remove(settings: Settings, copies: Sequence[Path]) -> None:
 
 
 def _chosen(copies: Sequence[Path], own_id: str | None) -> Sequence[Path]:
-    """Ask which copies to remove. Those of another list need an answer of their own, as after a move."""
+    """Ask which copies to remove.
+
+    Copies of another list need a second answer. After a move, old copies have the id of another list.
+    """
     foreign = [copy for copy in copies if is_of_another(copy, own_id)]
     chosen = [copy for copy in copies if copy not in foreign]
     with interrupt.at_once():

@@ -49,7 +49,7 @@ def diagnose(settings: Settings, environ: Mapping[str, str]) -> Iterator[Finding
     yield from map(wrong, misspelt)
     if not misspelt:
         yield good(f"The settings can be used. People open {settings.base_url}/")
-    # `mahasiswa-run` can read what this user may not: one finding is one line.
+    # `mahasiswa-run` reads files that this user may not read. It passes one finding in each line.
     yield from map(wrong, environ.get("MAHASISWA_RUN_FOUND", "").splitlines())
     if settings.takes_foreign_forms:
         yield wrong(
@@ -101,7 +101,7 @@ def _port(settings: Settings, state: str) -> Finding:
         )
         fault = wrong(f"{cause.format(user=process_user())}: {error}. {remedy}.")
         is_here = error.cause.errno != errno.EADDRNOTAVAIL
-        # An address that stands for all of them leads to this computer.
+        # An address such as `::`, which stands for all addresses, leads to this computer.
         connection = http.client.HTTPConnection(
             settings.host, settings.port, timeout=ANSWER_SECONDS
         )
@@ -145,7 +145,8 @@ def _answer(
         silence = f"No answer on {place} within {ANSWER_SECONDS:g} s"
         return wrong(f"{silence}. If it is the service, run: systemctl restart mahasiswa")
     except (OSError, http.client.HTTPException):
-        # A start has the port before it listens on it, and may upgrade a long list meanwhile.
+        # A service that starts binds the port before it listens, and may upgrade a long list
+        # in between.
         return good("The service is starting.") if state == "activating" else fault
     finally:
         connection.close()
@@ -201,7 +202,10 @@ def _newest_backup(engine: Engine, folder: Path, backup_hours: int) -> Iterator[
 
 
 def _last_attempt(database: Path, folder: Path, timezone: tzinfo) -> Iterator[Finding]:
-    """Report the service's own last back-up: it may be unable to write where this command can."""
+    """Report the service's own last back-up.
+
+    The service may be unable to write to a folder to which this command can write.
+    """
     try:
         last = read_outcome(database)
     except OSError as error:
@@ -211,7 +215,7 @@ def _last_attempt(database: Path, folder: Path, timezone: tzinfo) -> Iterator[Fi
         return
     at = datetime.fromtimestamp(last.moment, timezone)
     if last.problem:
-        # Such as a folder on another disk, by systemd.
+        # systemd protects a folder on another disk, for example.
         is_protected = os.strerror(errno.EROFS) in last.problem
         remedy = (
             f". As root, run: mahasiswa-backup-folder {shlex.quote(str(folder))}"

@@ -1,7 +1,8 @@
 """The parent of helpers, which forks a process for each task of a worker: `python -m mahasiswa.server.helper DESCRIPTOR PID`.
 
-It has imported all that a task needs, so a helper starts much sooner than a new Python would. `web.helpers` has the other
-end of its conversations, and says who ends whom.
+The parent has imported all that a task needs, so a helper starts much sooner than a new Python
+would. `web.helpers` is the worker's end of the conversations. It describes which process ends
+which.
 """
 
 import contextlib
@@ -38,12 +39,12 @@ from mahasiswa.web.helpers import (
 from mahasiswa.web.pages import Pages
 from mahasiswa.work import SENT_FILES_MAX_BYTES
 
-# Of two helpers of each kind; with those of a worker they fit into MemoryMax= of the unit.
+# Limits of one helper. Two helpers of each kind and a worker fit into MemoryMax= of the unit.
 PREVIEW_MEMORY_BYTES = 512 << 20
 EXPORT_MEMORY_BYTES = 256 << 20
 PREVIEW_PROCESSOR_SECONDS = 20
 EXPORT_PROCESSOR_SECONDS = 300
-# Requests of others go first; and if memory is short, the kernel ends a helper first.
+# The processor serves other requests first. If memory is short, the kernel ends a helper first.
 NICENESS = 10
 OOM_SCORE = "1000"
 
@@ -52,7 +53,8 @@ def main() -> None:
     """Fork a helper for each order, until the worker ends."""
     control = socket.socket(fileno=int(sys.argv[1]))
     end_with(int(sys.argv[2]))
-    # A terminal sends them to all of its processes; the worker decides when its helpers end.
+    # A terminal sends these signals to all of its processes. The worker decides when its helpers
+    # end.
     for ignored in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
         signal.signal(ignored, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
@@ -81,7 +83,10 @@ def main() -> None:
 
 
 def _kill(pid: int) -> None:
-    """Kill a helper, which may have ended. Until this wait no other process can get its id."""
+    """Kill a helper, which may have ended already.
+
+    No other process can get its id before this call has waited for its end.
+    """
     os.kill(pid, signal.SIGKILL)
     os.waitpid(pid, 0)
 
@@ -89,7 +94,7 @@ def _kill(pid: int) -> None:
 def _help(
     kind: bytes, descriptors: Sequence[int], pages: Pages, control: socket.socket, parent: int
 ) -> NoReturn:
-    """Do one task in the new process, and end it. It ends when the process `parent` ends, too."""
+    """Do one task in the new process, then end the process. It also ends when `parent` ends."""
     try:
         end_with(parent)
         control.close()

@@ -6,7 +6,10 @@ MIN_BYTES_PER_SECOND = 4 * 1024  # minimum average speed of a client, when its t
 
 
 class Pace:
-    """The speed of one client, measured from now on. It may be silent or below the minimum for `timeout_seconds`."""
+    """The speed of one client, measured from now on.
+
+    The client may be silent, or slower than the minimum, for `timeout_seconds`.
+    """
 
     def __init__(self, timeout_seconds: float) -> None:
         self._timeout_seconds = timeout_seconds
@@ -14,14 +17,14 @@ class Pace:
         self._total = 0
 
     def moved_at(self, total: int) -> float:
-        """When the client, which has sent or taken `total` bytes by now, has moved the last one."""
+        """When the client moved its last byte. By now it has sent or taken `total` bytes."""
         if total > self._total:
             self._total = total
             self._moved = time.monotonic()
         return self._moved
 
     def is_too_slow(self, total: int, *, has_minimum: bool = True) -> bool:
-        """Whether the client, which has sent or taken `total` bytes by now, is too slow."""
+        """Whether the client is too slow. By now it has sent or taken `total` bytes."""
         moved = self.moved_at(total)
         now = time.monotonic()
         expected = self._began + total / MIN_BYTES_PER_SECOND if has_minimum else now

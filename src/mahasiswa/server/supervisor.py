@@ -34,7 +34,8 @@ from mahasiswa.system.parent import end_with
 SHUTDOWN_SECONDS = 4.5
 # Minimum time between two starts of a worker, so that a failing one keeps no processor busy.
 RESTART_SECONDS = 0.5
-# The same after forks that failed. multiprocessing leaves four files open at each of them.
+# Maximum of that time after failed forks. multiprocessing leaves four files open at each failed
+# fork.
 RESTART_MAX_SECONDS = 30.0
 CHECK_SECONDS = 1.0  # time between two checks of the workers
 SILENT_SECONDS = 30.0  # a worker whose event loop does not run for so long is killed and replaced
@@ -42,10 +43,12 @@ SILENT_SECONDS = 30.0  # a worker whose event loop does not run for so long is k
 BACKUP_CHECK_SECONDS = 3600.0
 BACKLOG = 4096  # maximum connections that wait to be accepted
 
-# The kernel's buffer of each connection, which Linux doubles. By itself it grows to 4 MB for a client that does not read.
-# A list of 3 MB is sent 20% faster with this buffer, because it stays in the processor's cache.
+# The kernel's send buffer of each connection. Linux doubles this number. Without it, the buffer
+# grows to 4 MB for a client that does not read. A list of 3 MB is sent 20% faster with this buffer,
+# because the buffer stays in the processor's cache.
 SEND_BUFFER_BYTES = 512 * 1024
-# That the kernel takes before it can send them, so a worker sees how fast a client reads.
+# Maximum bytes that the kernel takes before it can send them. The limit lets a worker see how fast
+# a client reads.
 UNSENT_MAX_BYTES = 64 * 1024
 
 SOCKET_MODE = 0o660  # a client of the socket can give any name, so only the proxy may open it
@@ -57,7 +60,8 @@ log = logging.getLogger(__name__)
 forking = multiprocessing.get_context("fork")  # a forked worker need not import everything again
 
 
-# Exit codes of a start: for a fault that may pass, so systemd tries again, and for one that no restart heals.
+# Exit codes of a start. After FAILED systemd tries again, because the fault may pass. After IN_VAIN
+# it does not, because no restart heals the fault.
 FAILED = 1
 IN_VAIN = 2
 
@@ -78,7 +82,7 @@ def serve(settings: Settings) -> None:
     for notice in Settings.misspelt(os.environ):
         log.warning("%s", notice)
     listener = bind(settings)
-    # Until the workers start, it ends both processes without a traceback.
+    # Until the workers start, Ctrl-C ends both processes without a traceback.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     making_ready = forking.Process(target=_make_ready, args=(settings, os.getpid()))
     making_ready.start()
@@ -98,8 +102,8 @@ def serve(settings: Settings) -> None:
 class _Supervisor:
     """Replaces workers that end, and starts back-ups, until a signal comes.
 
-    It is starting until all workers accept requests, then serving, and ending after the signal. Nothing that it prints,
-    forks or notifies ends or blocks it.
+    It is starting until all workers accept requests, then serving, and ending after the signal. A
+    print, a fork or a notification that fails neither ends nor blocks it.
     """
 
     def __init__(self, settings: Settings, listener: socket.socket) -> None:
@@ -155,7 +159,7 @@ class _Worker:
         self.process: BaseProcess | None = None
         self.accepts = False
         self._start_at = self._beat_at = 0.0
-        self._pause = RESTART_SECONDS  # after a start
+        self._pause = RESTART_SECONDS  # minimum time from the next start to the one after it
 
     def check(self, now: float, *, was_stopped: bool) -> None:
         """Start the process if it is absent, and kill it if its event loop has not run for long."""
@@ -312,7 +316,8 @@ def bind(settings: Settings) -> socket.socket:
 
 def _bind_file(path: Path) -> socket.socket:
     """Make a Unix socket, and remove the socket that a killed service has left; raise OSError."""
-    # Another instance may have made its socket, and not listen yet. The lock ends with this process.
+    # Another instance may have made its socket without listening yet, so a lock is needed. The lock
+    # ends with this process.
     lock = os.open(f"{path}.lock", os.O_WRONLY | os.O_CREAT, 0o600)
     taken = OSError(errno.EADDRINUSE, os.strerror(errno.EADDRINUSE))
     try:
@@ -346,7 +351,8 @@ def _make_ready(settings: Settings, parent: int) -> None:
     end_with(parent)
     try:
         engine_of(settings.database_url).migrate(settings.history_days, backups=settings.backup_dir)
-        # Without the folder of the back-ups: the start does not wait for it, and the first back-up reports it.
+        # The start must not wait for the folder of the back-ups, so it is not examined here. The
+        # first back-up reports its faults.
         for finding in engine_of(settings.database_url).examine(None, quick=True):
             if not finding.is_good:
                 log.error("%s", finding.text)

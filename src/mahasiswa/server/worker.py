@@ -33,17 +33,19 @@ if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
 GRACEFUL_SHUTDOWN_SECONDS = 3  # maximum time for the requests that run when SIGTERM comes
-# Those of stalled clients included; requests on further ones are answered 503.
+# Connections of stalled clients count too. A request on a further connection gets 503.
 MAX_CONNECTIONS = 16_384
 BEAT_SECONDS = 1.0  # time between two signs to the main process that the event loop runs
 # Disables uvicorn's timer of idle connections, because HttpProtocol has its own deadlines.
 NO_TIMEOUT_SECONDS = 10**6
 # The parent of helpers imports for half a second, and the first pages must not wait for it.
 HELPERS_DELAY_SECONDS = 5.0
-# A thread that computes keeps the GIL no longer; the event loop waits for it at each read.
+# Maximum time for which a computing thread keeps the GIL. The event loop waits for the GIL at each
+# read.
 SWITCH_SECONDS = 0.0005
-# Between two garbage collections of new objects, and their number before one of older objects. With fewer, additions are
-# slower; with 10,000 and 10, one of them stops the event loop for too long.
+# Number of new objects before a garbage collection of new objects, and number of these collections
+# before one of older objects. Lower numbers make additions slower. With 10,000 and 10, one
+# collection stops the event loop for too long.
 GARBAGE_OBJECTS = 2_000
 GARBAGE_ROUNDS = 5
 # Parameters of mallopt(3).
@@ -59,8 +61,8 @@ def run(
 ) -> None:
     """Answer requests that come in on `listener`; end when the process `parent` ends.
 
-    Send a byte to `beats` when requests are accepted, and then each second while the event loop runs. SIGTERM is blocked
-    by the caller until the first one.
+    Send a byte to `beats` when requests are accepted, and then each second while the event loop
+    runs. The caller has blocked SIGTERM; it is unblocked just before the first byte.
     """
     end_with(parent)
     _give_memory_back()
@@ -124,7 +126,7 @@ class _Server(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
-        # From here on uvicorn handles it.
+        # From here on uvicorn handles SIGTERM.
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
         self._beat()
 
@@ -143,7 +145,10 @@ def _give_memory_back() -> None:
 
 
 async def purge_history(store: Store) -> None:
-    """Remove expired entries also if nothing is changed. Of all workers on one database the first one purges."""
+    """Remove expired entries even if no record is changed.
+
+    If several workers use one database, the first one that asks does it.
+    """
     while True:
         await asyncio.sleep(PURGE_SECONDS)
         try:

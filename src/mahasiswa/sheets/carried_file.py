@@ -29,7 +29,8 @@ class CarriedFile(NamedTuple):
 
     name: str  # of the file; blank for pasted cells
     read_sheets: Sequence[str]  # the names of the sheets that are read; one blank name for CSV
-    # Those that are read come first; without all cells, one of all NIMs, names and addresses.
+    # The sheets that are read come first. If not all cells are carried, there is one sheet with the
+    # NIM, name and address of each row.
     sheets: Sequence[Sheet]
     other_sheets: Sequence[str]  # the names of the sheets whose cells are not here
     tables: Sequence[Columns]  # those that are read
@@ -41,11 +42,12 @@ class CarriedFile(NamedTuple):
     changed: Sequence[int] = ()
     fills_alamat: bool = False  # new records get "-", because the file has no such column
     chosen_columns: Mapping[str, Roles] = {}  # by the keys of the tables
-    # One of all additions that the preview has shown or counted, and one of all updates.
+    # A digest of all additions that the preview has shown or counted, and a digest of all updates.
     shown_digests: Sequence[str] = ()
     repairs: Sequence[str] = ()  # the names of the questions whose repair was pressed, ascending
-    asked: Sequence[Question] = ()  # by the reader of the file, which sees more than the cells here
-    # In the preview. A confirmation of the same rows looks for them again only if there were any.
+    asked: Sequence[Question] = ()  # questions of the reader, which has seen the whole file
+    # Whether the preview had questions. Without any, a confirmation of the same rows looks for
+    # none.
     has_questions: bool = True
 
     def has_column(self, field: Field, number: int) -> bool:
@@ -60,7 +62,7 @@ class CarriedFile(NamedTuple):
 
 def dump(file: CarriedFile, signer: Signer) -> str:
     """The form field of a file. Raises SheetError if it is too large."""
-    # By columns, a tenth shorter than by rows.
+    # The cells are stored by columns, because that is a tenth shorter than by rows.
     sheets = [
         (name, ranges_of(number for number, _ in rows), _columns_of(rows), *others)
         for name, rows, *others in file.sheets
@@ -117,7 +119,7 @@ def _by_number(values: Mapping[Any, T]) -> dict[int, T]:
 
 
 def ranges_of(numbers: Iterable[int]) -> list[tuple[int, int]]:
-    """Ascending numbers as ranges, which bz2 packs in half the time of steps of one."""
+    """Ascending numbers as ranges. bz2 packs them in half the time of single numbers."""
     runs = (list(run) for _, run in groupby(enumerate(numbers), lambda pair: pair[1] - pair[0]))
     return [(run[0][1], run[-1][1] + 1) for run in runs]
 

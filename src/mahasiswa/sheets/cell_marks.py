@@ -24,7 +24,8 @@ Marks: TypeAlias = dict[int, dict[int, Mark]]  # by row and column, both counted
 ERROR_MAX_CHARACTERS = 20
 ZERO_FORMAT_MAX_DIGITS = 64  # of .ods
 FORMAT_MAX_CHARACTERS = 64  # of .xlsx
-# Of one cell of .ods, in each direction; more are a column that is filled to its end.
+# Maximum repetitions of one cell of .ods in each direction. More mean that a column is filled to
+# its end.
 REPEATED_MAX_CELLS = 1000
 
 _TABLE = "{urn:oasis:names:tc:opendocument:xmlns:table:1.0}"
@@ -35,7 +36,7 @@ _XLSX_ERROR_OR_FORMULA = (rb"""t=["']e["']""", rb"<f[\s>/]", rb":f[\s>/]")
 _ODS_ERROR_OR_FORMULA_OR_ZERO = (rb"""value-type=["']error["']""", rb":formula=", rb":p>0[0-9]")
 
 
-# The places of a format: a digit, or a text that is quoted, or else escaped.
+# The places of a format: a digit, or a text in quotes, or an escaped character.
 _places = re.compile(r"""0|-|"[^"]*"|\\.""").findall
 _start_tags = re.compile(rb"<(?:\w+:)?(row|col)\b([^<>]{0,2000})").finditer
 _is_hidden = re.compile(rb"""\bhidden=["'](?:1|true)["']""").search
@@ -102,7 +103,10 @@ def _xlsx_mark(cell: ET.Element, formats: dict[str, Sequence[str]]) -> Mark | No
 
 
 def _shown(number: str, places: Sequence[str]) -> str:
-    """A number as its format shows it. Each place 0 has a digit, the first one all that are left."""
+    """A number as its format shows it.
+
+    Each place 0 takes a digit; the first takes all that are left.
+    """
     left = places.count("0")
     digits = list(number.zfill(left))
     shown: list[str] = []

@@ -50,7 +50,7 @@ is_date = re.compile(
 
 
 def is_like_a_nim(text: str) -> bool:
-    """Whether a text is a number and nothing else, as far as a person would say, and no date."""
+    """Whether a person would say that a text is a number and nothing else, and no date."""
     is_number = has_nim(text) and len(text) <= 2 * digits_in(text)
     return is_number and not is_date(text)
 
@@ -64,7 +64,7 @@ _entity = re.compile(r"&(?:#\d{2,6}|#[xX][\da-fA-F]{2,5}|[A-Za-z]{2,8});").sub
 
 is_name = re.compile(r"\s*[^\W\d_][^\d_@:;/]{1,60}").fullmatch
 
-# Of a text that stands for nothing, such as `belum ada`.
+# Maximum length of a text that stands for nothing, such as `belum ada`.
 NOTHING_MAX_CHARACTERS = 20
 _is_nothing = re.compile(
     r"\W*(?:0+|null|none|nan|\\n|n\W?a\W*|#[a-z0-9/]+[!?]|idem|s\W?d\W?a\W*|(?:belum|tidak|tdk|blm) (?:ada|diketahui)"
@@ -194,7 +194,7 @@ def _is_written_with_letters(nim: str) -> bool:
 
 
 def unescaped(text: str) -> str:
-    """A text with the letters that stand in it as in the source of a program, such as `&amp;`."""
+    """A text in which escapes of HTML and of programs, such as `&amp;`, become their letters."""
     plain = _entity(lambda found: html.unescape(found[0]).replace("\xa0", " "), text)
     return plain.replace("\\'", "'")
 
@@ -229,7 +229,7 @@ def _text_of(field: Field, cell: Cell) -> tuple[str, str]:
         problem = wording.BOOLEAN
     elif abs(cell) < FIRST_INEXACT and not cell % 1 and (cell >= 0 or field != "nim"):
         return str(int(cell)), ""
-    elif field != "nim":  # the number does not tell whether it was written `10,5` or `10.50`
+    elif field != "nim":  # a number does not tell if it was written as `10,5` or `10.50`
         problem = wording.NOT_TEXT
     else:
         problem = (
@@ -240,7 +240,7 @@ def _text_of(field: Field, cell: Cell) -> tuple[str, str]:
 
 
 def _problem_of_nim(nim: str) -> str:
-    """The reason why no record can have this NIM, or to believe that a spreadsheet has damaged it."""
+    """The reason why no record can have this NIM, or why a spreadsheet has probably damaged it."""
     # Test the length first: for a NIM of 100,000 characters the other tests would only cost time.
     if len(nim) > NIM_MAX_CHARACTERS:
         return wording.NIM_TOO_LONG.format(limit=NIM_MAX_CHARACTERS)

@@ -9,17 +9,21 @@ from mahasiswa.sheets.questions import Question
 from mahasiswa.sheets.sheet_errors import TooBig
 
 ROW_MAX_CELLS = 16_384  # as in Excel
-NIM_MIN_DIGITS = 5  # that show that a text has a NIM
-EXACT_DIGITS = 15  # that a spreadsheet keeps of a number; a longer number has lost its last ones
+NIM_MIN_DIGITS = 5  # minimum digits of a text that may have a NIM
+EXACT_DIGITS = 15  # digits of a number that a spreadsheet keeps; a longer one loses its last digits
 FIRST_INEXACT = 10**EXACT_DIGITS
 # Four times what Excel holds, and the default limit of Python's CSV reader.
 CELL_MAX_CHARACTERS = 131_072
-# Added to the number of a row, at most 1,048,576, for each sheet that is read before its own.
+# Added to the number of a row (at most 1,048,576) once for each sheet that is read before its
+# sheet.
 SHEET_ROWS = 1 << 21
 
 
 class BadCell(NamedTuple):
-    """A cell that is neither text nor a number. A formula is without a result, a long one over CELL_MAX_CHARACTERS."""
+    """A cell that is neither text nor a number.
+
+    A "formula" has no result. A "long" cell has more than CELL_MAX_CHARACTERS.
+    """
 
     kind: Literal["date", "error", "formula", "long"]
     text: str

@@ -34,7 +34,7 @@ _is_only_total = re.compile(
     r"(?:sub\s?-?total|total|jumlah|rata-rata|laki-laki|perempuan)[\s:=0-9]*"
 ).fullmatch
 _column_number = re.compile(r"\(?[0-9]{1,2}\)?").fullmatch
-# Those of an address in several columns, such as `4, Kec. 5`.
+# The numbers of the columns of an address, such as `4, Kec. 5`.
 _column_numbers = re.compile(r"(?:(?:^|[/, ]+)(?:[A-Z][A-Za-z/]*\.? )*\(?[0-9]{1,2}\)?)+").fullmatch
 _is_signature = re.compile(
     r"(?:mengetahui|menyetujui|mengesahkan|kepala (?:sekolah|madrasah|program|jurusan|tata|bagian)|wali kelas|dekan"
@@ -42,7 +42,7 @@ _is_signature = re.compile(
 ).match
 
 
-# One NIM in so many may differ from all others; if more do, none of them is odd.
+# At most one NIM in so many may differ from the others. If more differ, none of them counts as odd.
 COMMON_PART = 10
 
 
@@ -96,10 +96,11 @@ class Cleaner:
                 yield self._result(row)
 
     def suspects(self) -> dict[int, str]:
-        """Warnings by row number about NIMs that may have lost or won digits. Call it after the last row.
+        """Warnings by row number about NIMs that may have lost or gained digits.
 
-        If most NIMs have the same length, a shorter one may have been a number in a spreadsheet. If nine tenths of them
-        have it, another length, or a letter among digits, may be a mistake.
+        Call it after the last row. If most NIMs have the same length, a shorter NIM may have been a
+        number in a spreadsheet. If nine tenths have the same length, a NIM of another length, or
+        with a letter among its digits, may be a mistake.
         """
         seen = self._seen
         usual, count = max(Counter(map(len, seen)).items(), key=itemgetter(1), default=(0, 0))
@@ -281,7 +282,7 @@ def _of_no_student(results: Iterable[RowResult]) -> set[int]:
 
 
 def _about_odd_nims(results: Iterable[RowResult]) -> list[Question]:
-    """The questions about NIMs that nine tenths of the others do not resemble, or that may have lost their zeros."""
+    """The questions about NIMs that differ from nine tenths of all, or may have lost zeros."""
     rows = [row for row in results if isinstance(row, CleanedRow)]
     odd = [row.number for row in rows if row.is_odd]
     is_few = 0 < len(odd) * COMMON_PART <= len(rows)
@@ -305,7 +306,10 @@ def repaired(
     *,
     fills_alamat: bool,
 ) -> CarriedFile:
-    """The file with a person's texts and ticks, by the number of the row. A text as in the preview is no change."""
+    """The file with a person's texts and ticks, by the number of the row.
+
+    A text that equals that of the preview is no change.
+    """
     file = cleaned.file
     numbers = {number for number, _ in cleaned.rows}
     file = file._replace(
@@ -338,7 +342,10 @@ def _with_choice(file: CarriedFile, choice: Choice) -> CarriedFile:
 
 
 def _typed_anew(cleaned: CleanedFile, typed: Mapping[int, Typed]) -> Mapping[int, Typed]:
-    """The texts that were typed so far, with those of now. A text as in the preview changes nothing."""
+    """The texts that were typed before, with the new ones.
+
+    A text as in the preview changes nothing.
+    """
     changes = dict(cleaned.file.typed)
 
     for number, cells in cleaned.rows:
@@ -368,7 +375,10 @@ def _with_typed(rows: Iterable[SheetRow], typed: Mapping[int, Typed]) -> Iterato
 
 
 def _are_titles(cells: Sequence[Cell]) -> bool:
-    """Whether a row names the columns, or numbers them, as `(2)`, `(3)`, `(4)`: the name of a student is no number."""
+    """Whether a row names the columns, or numbers them as `(2)`, `(3)`, `(4)`.
+
+    The name of a student is no number.
+    """
     if is_header(cells[:1], nim_only=True) and is_header(cells):
         return True
     texts = [cell_text(cell) for cell in cells if not is_blank((cell,))]

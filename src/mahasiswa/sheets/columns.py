@@ -56,10 +56,10 @@ Texts: TypeAlias = Sequence[Sequence[str]]
 
 
 class Columns(NamedTuple):
-    """The columns of a table: their titles, some of their texts, and the field of each one that is read.
+    """The columns of a table: their titles, some of their texts, and the fields that are read.
 
-    `first` is the number of the first row. All tables with the same titles have the same `key`. A table with a `problem`
-    may be read wrongly, and one that is not readable gives no rows.
+    `first` is the number of the first row. All tables with the same titles have the same `key`. A
+    table with a `problem` may be read wrongly. A table that is not readable gives no rows.
     """
 
     first: int
@@ -76,7 +76,9 @@ class Columns(NamedTuple):
 
 
 class Table(NamedTuple):
-    """The rows of one or several sheets, read one by one, and their tables, each of which is there before its rows.
+    """The rows of one or several sheets, read one by one, and their tables.
+
+    A table is appended to `tables` before its first row is read.
 
     A row of the place `places[n]`, a sheet or a part of one, has the number that Excel shows, plus n times SHEET_ROWS.
     `kept_sheets` has all cells of a small file; the sheets that are read come first. `other_sheets` are the names of the
@@ -146,7 +148,7 @@ class TableReader:
             columns = self._add(table, offset + top[0][0], place)
             for number, cells in _selected(chain(own_top, own), columns, table):
                 yield offset + number, cells
-            # The titles of another table are its first two rows, at most.
+            # The titles of the next table take at most its first two rows.
             top = following + list(islice(filled, len(following)))
 
     def _add(self, table: Titled, first: int, sheet: str) -> Columns:
@@ -316,7 +318,7 @@ def _by_titles(named: Sequence[Heading], texts: Texts) -> _Found:
 
 
 def _without_title(header: Sequence[Cell], found: _Found, texts: Texts) -> str:
-    """The problem of a name or an address that goes on in a column without a title, below a merged cell."""
+    """The problem of a name or address that goes on in a column without a title (merged cells)."""
     for column, field in found.roles.items():
         beside = column + 1
         is_inside = not is_blank(header[beside:]) and is_blank(header[beside : beside + 1])
@@ -326,7 +328,7 @@ def _without_title(header: Sequence[Cell], found: _Found, texts: Texts) -> str:
 
 
 def _said_twice(roles: Roles, texts: Texts) -> str:
-    """The problem of an address that has the texts of a column of its parts already."""
+    """The problem of an address that already contains the texts of one of its parts."""
     columns = [column for column, field in roles.items() if field == "alamat"]
     for column in columns[1:]:
         whole = " ".join(texts[columns[0]]).casefold()
@@ -359,14 +361,14 @@ def _with_nim(roles: dict[int, Field], texts: Texts) -> str:
 
 def _of_field(field: Field, named: Sequence[Heading], texts: Texts) -> tuple[list[int], str]:
     """The columns of a field by its titles, and the problem if they are not sure."""
-    # A column without texts stands back.
+    # A column without texts comes last.
     ranked = sorted(named, key=lambda heading: (not texts[heading.column], heading.rank))
     whole = [heading.column for heading in ranked if heading.kind == "sure"]
     parts = [heading.column for heading in named if heading.kind == "part"]
     if not whole and not parts:
         return _by_words(field, named, texts)
 
-    # Parts stand behind it; a whole name needs none.
+    # The parts of an address, or of a name, stand to the right. A whole name needs no parts.
     begin = [*whole, *parts][0]
     columns = [begin]
     if field == "alamat" or not whole:
@@ -441,7 +443,10 @@ def _are_names(texts: Sequence[str]) -> bool:
 
 
 def _are_places(texts: Sequence[str]) -> bool:
-    """Whether texts may be addresses: L/P, phone numbers, e-mail addresses and programmes of study are not."""
+    """Whether texts may be addresses.
+
+    L/P, phone numbers, e-mail addresses and programmes of study are none.
+    """
     return _vary(texts) and _most(_is_place, texts)
 
 
@@ -506,7 +511,10 @@ def _from_other_column(row: Sequence[Cell], nim: Cell) -> Cell:
 def _about_more_cells(
     row: Sequence[Cell], width: int, length: int, *, ends_with_alamat: bool
 ) -> str:
-    """The notice about the cells of a row beyond the `width` of its titles, whose row has this length, or a blank text."""
+    """The notice about the cells of a row beyond the `width` of its titles, or a blank text.
+
+    `length` is that of the row of titles.
+    """
     beyond = row[width:] if width else ()
     if is_blank(beyond):
         is_longer = bool(beyond) and len(row) > length and not ends_with_alamat

@@ -1,9 +1,10 @@
 """Writes records as CSV, and guards texts that a spreadsheet takes for formulas: an import of CSV takes the guards away.
 
-`;` separates the cells. A spreadsheet with other settings splits the same line at commas or tabs, and it ignores a quote
-that does not follow its separator. So an apostrophe, the guard, stands before each character that could begin a formula
-for any of them. The rule inverts itself: a guard is added or taken away wherever apostrophes and quotes lead to such a
-character, so that a guard differs from an apostrophe of the text.
+`;` separates the cells. A spreadsheet with other settings splits the same line at commas or tabs,
+and it ignores a quote that does not follow its separator. So an apostrophe, the guard, stands
+before each character that could begin a formula for any of them. A guard also stands before
+apostrophes and quotes that stand before such a character. So reading takes away exactly one
+apostrophe at each of these places, and keeps the apostrophes of the text.
 """
 
 import codecs

@@ -77,7 +77,10 @@ def read_pasted(data: bytes, *, nim_only: bool) -> Sheet:
 
 
 def _has_columns(rows: Iterator[SheetRow]) -> bool:
-    """Whether the first rows have titles, or a column of cells that are numbers: a NIM in a text of other words is none."""
+    """Whether the first rows have titles, or a column of numbers.
+
+    A NIM among other words is no number.
+    """
     try:
         top = [row for _, row in islice(rows, SAMPLE_ROWS) if not is_blank(row)]
     except SheetError:
@@ -100,7 +103,11 @@ def _in_lines(rows: Iterator[SheetRow], text: Callable[[], str]) -> Sheet | None
 
 
 def rejoined(rows: Iterable[SheetRow]) -> tuple[Iterator[SheetRow], Sequence[Question]]:
-    """The rows, and a question if they are a text in the first column, or CSV that a program has split at commas."""
+    """The rows, and a question if they had to be split again.
+
+    They are split again if they are a text in the first column, or CSV that a program has split at
+    commas.
+    """
     rows = iter(rows)
     top = list(islice(rows, HEADER_WITHIN_ROWS))
     if 2 * sum(bool(_line_of(row)) for _, row in top) <= len(top):
@@ -137,7 +144,7 @@ _text_formula = re.compile(r'(^|[;,\t|])="(?=[^";,\t|\r\n])').sub
 
 
 def _splittable(line: str) -> str:
-    """A line whose formulas and letters of HTML are texts, before it is split into cells."""
+    """A line, to be split into cells, in which formulas and escapes of HTML are now texts."""
     line = _text_formula(r'\1"', line) if '="' in line else line
     # A program that writes quotes, as we do, may mean the text itself.
     return line if '"' in line else unescaped(line)

@@ -10,7 +10,9 @@ from mahasiswa.sheets.sheet_errors import SheetError
 
 SAMPLE_BYTES = 1 << 16
 DECODED_BYTES = 1 << 20
-BLANKS_MIN = 0.4  # of the bytes of a UTF-16 file without a mark are NUL, on one side of each pair
+# A UTF-16 file without a byte order mark has more NULs, as a part of its bytes. All of them are on
+# the same side of each pair.
+BLANKS_MIN = 0.4
 
 _MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 # Parts of a package that is no workbook.
@@ -97,7 +99,10 @@ def encoding_of(file: BinaryIO) -> str:
 
 
 def _utf16_of(start: bytes) -> str:
-    """The name of the encoding if a file is UTF-16, or a blank text. Programs leave out the mark."""
+    """The name of the encoding if a file is UTF-16, or a blank text.
+
+    Some programs write no mark.
+    """
     if start.startswith(_MARKS):
         return "utf-16"
     for encoding, blank in (("utf-16-le", 1), ("utf-16-be", 0)):

@@ -6,9 +6,9 @@ from typing import NamedTuple, TypeAlias
 from mahasiswa.record import Field
 
 UPLOAD_MAX_BYTES = 16 << 20
-UPLOAD_MAX_ROWS = 10_000  # that are not blank, of a file or of pasted cells that a person previews
-UPLOAD_MAX_LINES = 1_048_576  # of CSV or of pasted cells, also blank ones; as in Excel
-MAX_TITLES = 100  # columns of a table among which a person can choose
+UPLOAD_MAX_ROWS = 10_000  # maximum rows of a previewed file, or of pasted cells, without blank rows
+UPLOAD_MAX_LINES = 1_048_576  # the same with blank rows, for CSV too; as in Excel
+MAX_TITLES = 100  # maximum columns of a table among which a person can choose
 MAX_TABLES = 400  # of a file
 KEY_CHARACTERS = 8  # of the digest of the titles of a table
 MAX_SHEETS = 200  # of a file, because a preview offers all of them

@@ -13,7 +13,8 @@ from mahasiswa.sheets.sheet_errors import SheetError
 from mahasiswa.sheets.titles import fields_in
 from mahasiswa.work import slices
 
-# Digits that a NIM may have less or more than the others: one that was typed wrong stays the NIM of its line.
+# A NIM may have so many digits more or less than most others. So a mistyped NIM is found in its
+# line.
 NIM_MAX_DIFFERENCE = 2
 TEXT_MAX_CHARACTERS, LINE_MAX_CHARACTERS = 4 << 20, 2000
 
@@ -81,7 +82,10 @@ def rows_in_lines(text: str) -> list[SheetRow] | None:
 
 
 def _with_nims(lines: Sequence[Line]) -> dict[int, Found]:
-    """The lines with a number that most of them have in common, by the number of digits; by the number of the line."""
+    """The lines that have a number like most other lines, by the number of the line.
+
+    Numbers are alike if they have about as many digits.
+    """
     candidates = {
         number: [nim for nim in _numbers(text) if _may_be_nim(nim[0])] for number, text in lines
     }
@@ -168,7 +172,10 @@ def _cells_by_gaps(lines: Sequence[Line], found: dict[int, Found]) -> list[Sheet
 
 
 def _stacked(lines: Sequence[Line], found: dict[int, Found]) -> list[SheetRow]:
-    """The rows of a text with one cell on each line, because the NIMs stand alone at the same distance."""
+    """The rows of a text with one cell on each line.
+
+    In such a text the NIMs stand at equal distances.
+    """
     at = [index for index, (number, _) in enumerate(lines) if number in found]
     alone = sum(not (line.before or line.after) for line in found.values())
     distances = {second - first for first, second in pairwise(at)}

@@ -28,7 +28,8 @@ class PlannedRow(NamedTuple):
     near: Mahasiswa | None = None  # the stored record whose NIM is probably meant
 
 
-# Changed rows with another name, and one in so many, that are a question.
+# A file gets a question if at least so many of its changed rows, and one in so many, have another
+# name.
 OTHER_NAMES_MIN, OTHER_NAMES_PART = 3, 10
 
 
@@ -38,13 +39,13 @@ class ImportPlan(NamedTuple):
     new: list[PlannedRow]
     changed: list[PlannedRow]
     same: list[PlannedRow]
-    # Also new records whose NIM is hardly one, until a person says that it is right.
+    # It also has new records with a doubtful NIM, until a person says that it is right.
     wrong: list[RejectedRow]
     skipped: list[RejectedRow]
 
     @property
     def questions(self) -> list[Question]:
-        """The questions that only the stored records raise: so many names belong to others."""
+        """The question about many rows that have another name than their stored record."""
         rows = [row.number for row in self.changed if wording.OTHER_NAME in row.notices]
         if len(rows) < OTHER_NAMES_MIN or len(rows) * OTHER_NAMES_PART < len(self.changed):
             return []
@@ -129,9 +130,10 @@ def with_shown_changes(file: CarriedFile, plan: ImportPlan, *, has_questions: bo
 
 
 def confirmed_writes(file: CarriedFile, plan: ImportPlan, *, update: bool) -> list[Write] | None:
-    """The changes that a button makes by a new comparison; None if they are not those that the preview of `file` showed.
+    """The changes that a button makes, by a new comparison.
 
-    If all that it showed is stored already, there is nothing to write: the button was pressed twice.
+    The result is None if they are not those that the preview of `file` showed. If all that it
+    showed is stored already, there is nothing to write: the button was pressed twice.
     """
     parts = [_writes(plan.new)]
     shown = {*file.new}
@@ -173,7 +175,10 @@ def _replaced(
 def _replacement(
     cell: str | None, stored: str, separator: str, line_breaks: str
 ) -> tuple[str, Sequence[str]]:
-    """The text that replaces a stored one, which stays if the cell is blank or differs only in spaces, and a notice."""
+    """The text to store, and a notice.
+
+    The stored text stays if the cell is blank or differs in spaces only.
+    """
     if cell is None:
         return stored, ()
     tidied = _tidied(cell, separator)

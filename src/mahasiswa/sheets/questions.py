@@ -27,7 +27,10 @@ class Question(NamedTuple):
 def unanswered(
     questions: Iterable[Question], written: Collection[int], ticks: Collection[str]
 ) -> list[Question]:
-    """The questions that forbid to write these rows, because they concern one of them or the whole file."""
+    """The questions that must be answered before these rows are written.
+
+    Each is about one of the rows, or about the whole file.
+    """
     return [
         question
         for question in questions

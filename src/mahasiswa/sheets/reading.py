@@ -72,11 +72,14 @@ def table_of(
 def _rows_of(
     sheets: Iterable[Sheet], reader: TableReader, questions: list[Question], *, nim_only: bool
 ) -> Iterator[SheetRow]:
-    """The rows of all sheets, one after another. `questions` gets those about how they are read."""
+    """The rows of all sheets, one after another.
+
+    Questions about how they are read go into `questions`.
+    """
     hidden: set[int] = set()
     for sheet in sheets:
         first = len(reader.tables)
-        # A list of NIMs has lines, too, but no address that would need a boundary.
+        # Do not split a list of NIMs again: it has no names and addresses to separate.
         whole, resplit = (sheet.rows, ()) if nim_only else rejoined(sheet.rows)
         questions += [*sheet.questions, *resplit]
         if sheet.hidden_rows and reader.is_strict:
@@ -140,7 +143,10 @@ def _kept_sheets(sheets: Iterable[Sheet]) -> tuple[list[Sheet], list[Sheet]]:
 
 
 def _upright(sheet: Sheet) -> Sheet:
-    """The sheet; if its titles stand in the first column of a few rows, with its columns as rows, and a question."""
+    """The sheet. If its titles stand in the first column of a few rows, turn columns into rows.
+
+    Then the sheet also gets a question.
+    """
     lines = _at_most(UPLOAD_MAX_LINES, sheet.rows)
     filled = (row for row in lines if not is_blank(row[1]))
     top = list(islice(filled, TRANSPOSED_MAX_ROWS + 1))
@@ -149,7 +155,8 @@ def _upright(sheet: Sheet) -> Sheet:
     is_few = len(top) <= TRANSPOSED_MAX_ROWS and len(columns) > 2
     if not is_few or not is_header(columns[0]) or any(is_header(cells) for _, cells in top):
         return sheet._replace(rows=rows)
-    # A pasted text has no titles at its top then, and its lines were looked at for that reason.
+    # A pasted text of this kind was read by its lines only because it has no titles at its top, so
+    # the question about its lines is dropped.
     asked = [question for question in sheet.questions if question.name != "baris"]
     asked.append(Question("terbalik", wording.TRANSPOSED))
     return Sheet(sheet.name, enumerate(columns, 1), asked)

@@ -1,7 +1,7 @@
 """Questions about the rows of a file: cells that another program has damaged. A button repairs all rows of one question.
 
-Until its button is pressed, a repair is a question about the rows that it would change. So there is a question if and only if
-there is something to repair, and after the repair there is none.
+A question is about exactly the rows that its repair would change. So there is a question as long as
+there is something to repair, and none after the repair.
 """
 
 import re
@@ -14,7 +14,7 @@ from mahasiswa.sheets.cell_rules import bare_nim, is_name, stands_for_nothing, u
 from mahasiswa.sheets.cells import Cell, SheetRow, cell_text, has_digit, is_blank
 from mahasiswa.sheets.questions import Question
 
-TOWNS_MIN_NAMES = 4  # that stand under Alamat, beside at most half as many towns
+TOWNS_MIN_NAMES = 4  # minimum names under Alamat, beside at most half as many towns
 EXAMPLE_MAX_CHARACTERS = 60  # of a text in a question
 
 # The cells of each row that a repair changes, by its number. A row of blank cells is left out.
@@ -45,7 +45,8 @@ _lost = re.compile("\ufffd").search  # a letter that another program could not w
 _decoded_twice = re.compile(
     r"[\u00c2-\u00f4][\u0080-\u00bf\u0152-\u0192\u02c6\u02dc\u2013-\u2122]+"
 ).sub
-# A row in which no check of a single row finds anything. Most rows are such rows, and it takes less time than the checks.
+# Matches a row in which no check of a single row finds anything. Most rows match, and this takes
+# less time than the checks.
 _is_plain = re.compile(
     rf"[0-9]{{5,{NIM_MAX_CHARACTERS}}}\0[A-Za-z][A-Za-z .,']*\0[A-Za-z0-9 .,/']*"
 ).fullmatch
@@ -149,7 +150,7 @@ def _continued(rows: Iterable[SheetRow]) -> Changes:
         if field is not None:
             rest = "".join(map(cell_text, cells[:3])).strip()
             whole[field] = f"{cell_text(whole[field]).rstrip()} {rest}".strip()
-            # The first one is the example of the question, so the rest comes first.
+            # The first change is the example in the question. It shows the row with the rest.
             changes[number] = (None, None, None)
             changes[student] = whole
         else:
@@ -161,7 +162,10 @@ def _continued(rows: Iterable[SheetRow]) -> Changes:
 
 
 def _field_of_rest(cells: Sequence[Cell]) -> int | None:
-    """The place of the text that a row goes on with, if it has one text only. One in the place of the NIM is an address."""
+    """The field that a row continues, if the row has one text only.
+
+    A text under NIM continues the address.
+    """
     filled = [field for field, cell in enumerate(cells[:3]) if not is_blank((cell,))]
     if len(filled) != 1:
         return None

@@ -49,7 +49,10 @@ class NimRow(NamedTuple):
     nama: str = ""  # blank if the file has no names
 
     def parts(self) -> Iterator[tuple[str, str]]:
-        """The parts of a line such as `1. 2300018101 Siti` that may be the NIM: as written, and without what is attached."""
+        """The parts of a line that may be the NIM, such as the number in `1. 2300018101 Siti`.
+
+        Each part comes as it is written, and without the texts that are attached to it.
+        """
         words = list(chain.from_iterable(self._words()))[:FORMS_MAX]
         for at, word in enumerate(words):
             others = words[:at] + words[at + 1 :]
@@ -89,7 +92,8 @@ def _is_of_name(word: str) -> bool:
 class Selection(NamedTuple):
     """The rows of a list of NIMs that were found among the stored records, and the others with the likely reason."""
 
-    # A row has the beginning of its name only if the record has another one.
+    # If the name in a row differs from that of its record, the row has its beginning, otherwise
+    # none.
     found: list[tuple[NimRow, Mahasiswa]]
     missing: list[tuple[NimRow, str]]
 
@@ -101,7 +105,7 @@ def questions_of(found: Iterable[NimRow]) -> list[Question]:
 
 
 def nims_of(nims: Iterable[str]) -> list[NimRow]:
-    """A list of NIMs that are stored, which are taken as they are."""
+    """The rows of a list of stored NIMs. The NIMs are taken as they are."""
     return [NimRow(number, nim) for number, nim in enumerate(nims, 1)]
 
 
@@ -202,7 +206,7 @@ def _with_stored_nim(row: NimRow, existing: Collection[str]) -> NimRow:
 
 
 def _with_other_name(row: NimRow, record: Mahasiswa) -> NimRow:
-    """The row with its name if that is not the name of the record, or a part of it."""
+    """The row with its name. The name is blank if it is that of the record, or a part of it."""
     words, stored = (
         {*filter(None, map(_letters, name.split()))} for name in (row.nama, record.nama)
     )

@@ -10,8 +10,9 @@ from mahasiswa.record import Field
 from mahasiswa.sheets.cells import Cell, cell_text, has_digit, has_digits, has_nim
 from mahasiswa.sheets.limits import MAX_TITLES
 
-HEADER_WITHIN_ROWS = 25  # that are not blank: school files often begin with titles and a date
-# Of a cell that can be a header; looking for names in a huge cell would only cost time.
+HEADER_WITHIN_ROWS = 25  # the header is among the first rows that are not blank: often below a date
+# Maximum length of a cell that can be a header. To look for names in a huge cell would only cost
+# time.
 HEADER_MAX_CHARACTERS = 100
 
 # Titles that say their field and nothing else. Only letters count: `No. Mahasiswa *` is `nomahasiswa`.
@@ -96,13 +97,14 @@ is_total = re.compile(
 
 
 class Heading(NamedTuple):
-    """A cell that names a field: surely, surely a part of it, or perhaps, by one of its words."""
+    """A cell that names a field: surely, surely a part of it, or perhaps (by one of its words)."""
 
     field: Field
     kind: Literal["sure", "part", "word"]
     column: int
     label: str = ""  # of a part of an address
-    # Of several sure titles the lowest one wins, until a person decides. The parts of a name ascend.
+    # Of several sure titles that with the lowest rank wins, until a person decides. The ranks of
+    # the parts of a name ascend from the first name to the last one.
     rank: int = 0
 
 

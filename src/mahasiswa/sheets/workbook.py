@@ -1,4 +1,4 @@
-"""Reads a workbook or a web page with a parser that a hostile file may exhaust: a helper process has limits for it."""
+"""Reads a workbook or a web page. A hostile file may exhaust its parser, so it needs a limited process."""
 
 import datetime as dt
 import math

@@ -20,12 +20,12 @@ from mahasiswa.sheets.sheet_errors import NotCarried
 # As in Excel, which counts a character outside the basic plane as two.
 CELL_MAX_UTF16_UNITS = 32_767
 SHEET_MAX_RECORDS = 1_048_575  # 1,048,576 rows of an Excel sheet without the header
-# A column is otherwise wider than its longest text by two.
+# Between these limits a column is wider than its longest text by two characters.
 COLUMN_MIN_CHARACTERS, COLUMN_MAX_CHARACTERS = 16, 62
 TEMPLATE_COLUMN_CHARACTERS = (20, 36, 60)
 
 _is_not_carried = re.compile("[\ud800-\udfff\ufffe\uffff]").search  # no XML holds these
-# Also what XlsxWriter takes for XML.
+# Control characters, and texts that XlsxWriter takes for XML.
 _has_control = re.compile("[\x00-\x08\x0b-\x1f]|_x[0-9a-fA-F]{4}|^<r>").search
 
 

@@ -51,7 +51,7 @@ T = TypeVar("T")
 def change(
     steps: Callable[Concatenate["Store", P], Steps[None]],
 ) -> Callable[Concatenate["Store", P], Coroutine[Any, Any, ItemKey | None]]:
-    """Make a method of its steps: a change of one record, made by Store.make."""
+    """Turn a method that yields steps into one that makes them as a change, by Store.make."""
 
     @wraps(steps)
     async def make(store: "Store", /, *args: P.args, **kwargs: P.kwargs) -> ItemKey | None:
@@ -73,7 +73,7 @@ class Store(ABC):
     def __init__(self, sql: SharedSQL, readers: Mapping[Kind, Reader]) -> None:
         self._readers = readers
         self.sql = sql
-        self._leapt: object = None  # the leap of the clock that the log has
+        self._leapt: object = None  # the leap of the clock that the log already reports
 
     def reader(self, kind: Kind) -> Reader:
         return self._readers[kind]
@@ -174,7 +174,7 @@ class Store(ABC):
     ) -> ItemKey | None:
         """Make all of these changes or none, as one batch of that kind.
 
-        `removals` are the nims of records to remove. A record that is already as it is to be is left alone.
+        `removals` are the nims of records to remove. A record that needs no change is left alone.
 
         Raise Changed if a stored record does not match its digest, or if a nim would be changed twice.
         """
@@ -237,10 +237,11 @@ class Store(ABC):
     ) -> ItemKey | None:
         """Restore the record of an entry, or all records of a batch, as a batch of kind "undo".
 
-        All records are restored, or none. A record that is already as it was before the change counts as restored. Raise
-        UndoConflict if a record has changed since. Raise NotInHistory if there is no such item, if it has another key
-        than `key`, if the batch is silent, or if some of its entries have expired. Raise BatchTooLong if it has more
-        than UNDO_ROWS_MAX rows. Raise Refused if a record breaks a rule of the table.
+        All records are restored, or none. A record counts as restored if it already is as it was
+        before the change. Raise UndoConflict if a record has changed since. Raise NotInHistory if
+        there is no such item, if it has another key than `key`, if the batch is silent, or if some
+        of its entries have expired. Raise BatchTooLong if it has more than UNDO_ROWS_MAX rows.
+        Raise Refused if a record breaks a rule of the table.
 
         With `only_unchanged`, the records of a batch that have changed since are left alone. A batch of kind "nim" is
         restored as a whole only, as a batch of the same kind; its entries alone are not in the history.
@@ -322,7 +323,10 @@ def _undoable(
 
 
 def _refuse_conflicts(sql: SharedSQL, item: int, kind: str, expected: str | None) -> Steps[bool]:
-    """Raise UndoConflict, unless the person has seen the only conflict. Return whether there is that one to overwrite."""
+    """Raise UndoConflict for conflicts, except a single one that the person has seen.
+
+    Return whether there is such a seen conflict, whose record is overwritten.
+    """
     # Both records of a changed nim must be as the change left them. Otherwise two records would remain, or none.
     is_divisible = kind != "nim"
     statement = sql.batch_conflicts if kind else sql.entry_conflicts

@@ -22,14 +22,15 @@ KEPT_MONTHS = 12  # newest months that have a back-up and keep their last one
 # Newest back-ups that are kept because they hold more than twice as many records as the newest one.
 LARGER_KEPT = 3
 MISSING_MIN = 20  # minimum number of missing records that is an alarm
-# A back-up whose name is newer than now by more was made with a wrong clock: it does not count.
+# A back-up whose name lies further in the future was made with a wrong clock, so it does not count.
 CLOCK_TOLERANCE_SECONDS = 360
 # Minimum free space for a back-up, a restore or an upgrade, as a multiple of the database.
 FREE_SPACE_FACTOR = 3
 
 MOMENT = "%Y%m%dT%H%M%SZ"  # in UTC, in the name of a back-up; these texts sort as their moments do
 
-# The id of the list, which names of an older version lack, the moment, and the counter of `free_name`.
+# The id of the list, the moment, and the counter of `free_name`. Names of an older version have no
+# id.
 ID_AND_MOMENT = r"(?:([0-9a-f]{8})-)?(\d{8}T\d{6}Z)(?:-(\d+))?"
 
 OUTCOME_BYTES = 4096
@@ -62,10 +63,12 @@ Count: TypeAlias = Callable[[Path], int | None]
 class Outcome(NamedTuple):
     """How the service's last attempts to make a back-up and to restore one ended. Times are in seconds since the epoch.
 
-    `problem` is empty if it succeeded. `succeeded` is the time of the last attempt that did, or 0. `failures` counts the
-    others since the first start. At the time `newest` the newest back-up was found unchanged. `tested` and `test_problem`
-    are those of the last restore into a temporary file. `missing` is the number of records that the list lacks. At the
-    time `accepted` an administrator has accepted the number `accepted_records`.
+    `moment` and `problem` are those of the last attempt; `problem` is empty if it succeeded.
+    `succeeded` is the time of the last successful attempt, or 0. `failures` counts the failed
+    attempts since the first start. `newest` is the time at which the newest back-up was made or
+    found unchanged. `tested` and `test_problem` are those of the last restore into a temporary
+    file. `missing` is the number of records that the list lacks. At the time `accepted` an
+    administrator has accepted that the list holds only `accepted_records` records.
     """
 
     moment: float = 0.0
@@ -81,7 +84,7 @@ class Outcome(NamedTuple):
 
 
 def id_of_list(signing_key: str) -> str:
-    """Return the id that stands in the names of a list's back-ups: 8 letters of the SHA-256 of its key."""
+    """Return the id in the names of a list's back-ups: 8 hex digits of the SHA-256 of its key."""
     return sha256(signing_key.encode()).hexdigest()[:8]
 
 
@@ -105,7 +108,8 @@ def find_backups(
 ) -> Backups:
     """The back-ups with such names as `mahasiswa-1f0e9a7b-20261120T101700Z.db`, newest first; raise OSError.
 
-    The database itself never has such a name. Those from the future are left out, or are the only ones.
+    The database itself never has such a name. With `from_future` only back-ups with a time in the
+    future are returned. Otherwise they are left out.
     """
     pattern = re.compile(re.escape(prefix) + ID_AND_MOMENT + re.escape(suffix))
     latest = moment_of(time.time() + CLOCK_TOLERANCE_SECONDS)
@@ -118,20 +122,24 @@ def find_backups(
 def own_backups(
     found: Backups, list_id: str | None, id_in: Callable[[Path], str | None]
 ) -> Backups:
-    """Those of one list, or all if its id is unknown. `id_in` reads the id in a file whose name has none."""
+    """The back-ups of one list, or all if its id is unknown.
+
+    `id_in` reads the id in a file whose name has none.
+    """
     if list_id is None:
         return found
     return [one for one in found if (one.list_id or id_in(one.file)) == list_id]
 
 
 def expired(newest_first: Backups, records: Count) -> Sequence[Path]:
-    """The back-ups that can be removed, because no day, no month and no larger number keeps them.
+    """The back-ups that can be removed: no rule about days, months or larger lists keeps them.
 
-    Days and months without a back-up do not count, so a list that is not used loses none. A newest back-up that is much
-    smaller than others may be of a lost list, so the last larger ones stay for ever. `records` counts the records of a
-    file. It returns None if it cannot read the file, which then stays and keeps no other file from its removal.
+    Days and months without a back-up do not count, so a list that is not used loses no back-up. If
+    the newest back-up is much smaller than others, its list may have lost records, so the last
+    larger back-ups stay. `records` counts the records of a file, and returns None if it cannot read
+    the file. Such a file stays, and does not count as the back-up of its day or month.
     """
-    if len(_kept(newest_first)) == len(newest_first):  # then no file must be read
+    if len(_kept(newest_first)) == len(newest_first):  # then no file needs to be read
         return []
     counts = {one: number for one in newest_first if (number := records(one.file)) is not None}
     newest = next(iter(counts.values()), 0)
@@ -142,7 +150,7 @@ def expired(newest_first: Backups, records: Count) -> Sequence[Path]:
 
 def _kept(newest_first: Backups) -> set[Backup]:
     oldest_first = newest_first[::-1]
-    # The last one of each, in the order of the days and months.
+    # The last back-up of each day and of each month, from the oldest to the newest.
     days = {one.moment[:8]: one for one in oldest_first}
     months = {one.moment[:6]: one for one in oldest_first}
     whole_days = [*days][-ALL_KEPT_DAYS:]
@@ -153,9 +161,10 @@ def _kept(newest_first: Backups) -> set[Backup]:
 
 
 def missing_records(now: int, own: Backups, records: Count, last: Outcome) -> int:
-    """How many records a list lacks that a back-up of the last 30 days has; 0 if they are too few for an alarm.
+    """How many records a list lacks, compared with its back-ups of the last 30 days.
 
-    A back-up from before `accepted` counts as having at most the accepted number.
+    The result is 0 if they are too few for an alarm. If an administrator has accepted a number of
+    records, an earlier back-up counts as if it held no more than that number.
     """
     most = 0
     for one in _recent(own):
@@ -174,14 +183,15 @@ def _recent(newest_first: Backups) -> Iterator[Backup]:
     replaced = moment_of(time.time())
     for one in newest_first:
         with suppress(OSError):  # another program has just removed it
-            # The file's time may be that of a copy of the folder.
+            # In a copy of the folder all files have new times. But after the next back-up was made,
+            # this one cannot have been found unchanged.
             if min(moment_of(one.found_at()), replaced) > since:
                 yield one
         replaced = one.moment
 
 
 def beside_dumps(folder: Path, list_id: str) -> Path:
-    """Where `read_outcome` finds what was noted about the dumps of a list in PostgreSQL."""
+    """The path to give to `read_outcome` for the outcome of the dumps of a list in PostgreSQL."""
     return folder / f"mahasiswa-{list_id}"
 
 
@@ -209,9 +219,10 @@ def read_outcome(database: Path) -> Outcome:
 
 def write_outcome(database: Path, outcome: Outcome) -> None:
     """Note the outcome beside the database; raise OSError."""
-    # JSON can escape what UTF-8 lacks: a byte of a path that is no UTF-8.
+    # A path may hold a byte that is not UTF-8, which JSON can escape.
     text = json.dumps(outcome._asdict(), ensure_ascii=False).encode("utf-8", "backslashreplace")
-    # The same bytes are written in place, so it works on a full disk too, and a reader sees the old or the new text.
+    # The new text has the length of the old one and is written over it. So a full disk does not
+    # matter, and a reader sees the old or the new text.
     descriptor = os.open(_outcome_file(database), os.O_WRONLY | os.O_CREAT, 0o600)
     try:
         os.pwrite(descriptor, text.ljust(OUTCOME_BYTES), 0)

@@ -40,7 +40,10 @@ def merge(sql: SharedSQL, *, update: bool, dry_run: bool) -> Steps[Merged]:
 
 
 def forget(sql: SharedSQL, nim: str) -> Steps[bool]:
-    """Remove the record with that nim and its history; return False if there was neither. A silent batch names who."""
+    """Remove the record with that nim and its history; return False if there was neither.
+
+    A silent batch in the history notes who has removed it, without its texts.
+    """
     nims = sql.of(nim)
     ((was_known,),) = yield sql.is_known, nims
     records = yield sql.find_raw, nims
@@ -57,7 +60,10 @@ def recorded(
     parameters: Parameters,
     silent_rows: int | None,
 ) -> Steps[None]:
-    """Make these changes one batch. With `silent_rows` it has no entries, whose writing would double the time."""
+    """Make these changes one batch.
+
+    With `silent_rows` it has no entries: they would double the time.
+    """
     ((days,),) = yield DAYS, {}
     is_silent = days and silent_rows is not None
     head = {"kind": kind, "rows": silent_rows}

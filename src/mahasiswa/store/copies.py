@@ -20,8 +20,8 @@ from mahasiswa.store.sqlite.backup import id_in, open_to_read
 from mahasiswa.system.lookout import listed
 from mahasiswa.system.unfinished import leftovers
 
-# The names of copies in the program and its documents. A restore leaves `mahasiswa.db.before-20261120T101700Z`, for example,
-# and the log of a file that was missing.
+# The names that the program and its documents give to copies. A restore leaves, for example,
+# `mahasiswa.db.before-20261120T101700Z`, and the log of a file that was missing.
 NAME = re.compile(r".+\.((db|dump)(\.kept)?|csv(\.gz)?|xlsx|[a-z]+-\d{8}T\d{6}Z(-\d+)?(-wal)?)")
 
 # As `backup_folder.find_backups` reads it.
@@ -32,7 +32,10 @@ COPIED = str.maketrans({"\\": r"\\", "\t": r"\t", "\n": r"\n", "\r": r"\r"})
 
 
 def is_of_another(copy: Path, own_id: str | None) -> bool:
-    """Whether a copy is not of the list with that id, or perhaps not. An export says nothing about its list."""
+    """Whether a copy is, or may be, of another list than the one with that id.
+
+    An export does not tell its list, so it counts as one of this list.
+    """
     if copy.is_dir() or copy.suffix in (".csv", ".gz", ".xlsx"):
         return False
     named = LIST_ID.search(copy.name)
@@ -40,7 +43,9 @@ def is_of_another(copy: Path, own_id: str | None) -> bool:
 
 
 def copies_that_hold(places: Iterable[Path], own: Path | None, nim: str) -> Sequence[Path]:
-    """The files with that nim, or unreadable, and what killed programs have left, in these folders; raise OSError.
+    """The files in these folders that hold that nim or cannot be read; raise OSError.
+
+    The folders that killed programs have left there are among them, because they may hold copies.
 
     `own` is the file of the database that is in use.
     """
@@ -84,7 +89,10 @@ def _may_hold(file: Path, nim: str) -> bool:
 
 
 def _cell(nim: str) -> re.Pattern[bytes]:
-    """A nim as it is in CSV, where a quote is doubled, in the XML of a workbook, or in a dump."""
+    """A pattern that finds a nim as a whole cell of CSV, of the XML of a workbook, or of a dump.
+
+    CSV doubles a quote, XML escapes it, and a dump writes some characters with a backslash.
+    """
     forms = (nim.replace('"', '""'), escape(nim), nim.translate(COPIED))
     written = b"|".join(re.escape(text.encode()) for text in forms)
     return re.compile(rb"(?<![^;,\t\r\n\"'>])(%b)(?![^;,\t\r\n\"<])" % written)
@@ -105,7 +113,11 @@ def _texts(file: Path) -> Iterator[bytes]:
 
 
 def _is_in_use(file: Path) -> bool:
-    """Whether another program has an SQLite file open. Only the last one can end the use of a write-ahead log."""
+    """Whether another program has an SQLite file open.
+
+    SQLite lets a connection end the use of the write-ahead log only if no other one has the file
+    open.
+    """
     try:
         with closing(apsw.Connection(str(file), flags=apsw.SQLITE_OPEN_READWRITE)) as db:
             return bool(db.pragma("journal_mode", "delete") == "wal")

@@ -27,10 +27,12 @@ class Engine(ABC):
     ) -> None:
         """Create the tables, or upgrade those of an earlier version of this program; raise Unusable.
 
-        `history_days` is the setting HISTORY_DAYS, which is written into the database: 0 removes the triggers and the
-        history. None, as for a command, keeps the value of the database; a new database gets DEFAULT_HISTORY_DAYS.
-        With `create=False`, an SQLite file that does not exist is an error. Otherwise it is only created if no copy of it,
-        beside it or in the folder `backups`, has records. NeedsRepair says how to restore that, or to `begin`.
+        `history_days` is the setting HISTORY_DAYS, which is written into the database: 0 removes
+        the triggers and the history. None, as for a command, keeps the value of the database; a new
+        database gets DEFAULT_HISTORY_DAYS. With `create=False`, an SQLite file that does not exist
+        is an error. Otherwise it is created, but only if no copy of it has records, beside it or in
+        the folder `backups`. If a copy has records, NeedsRepair says how to restore it, or how to
+        `begin`.
 
         All handles are closed when it returns. The service calls it in a process of its own, because no handle of SQLite
         may be open when the workers are forked.
@@ -38,7 +40,7 @@ class Engine(ABC):
 
     @contextmanager
     def readable(self) -> Iterator["Engine"]:
-        """A database for a command that only reads: this one, or a copy if it is on a read-only disk."""
+        """A database for a command that only reads: this one, or a copy if its disk is read-only."""
         yield self
 
     def begin(self) -> None:
@@ -98,14 +100,20 @@ class Engine(ABC):
 
     @abstractmethod
     def missing(self, folder: Path) -> int:
-        """How many records the list lacks that a back-up of the last 30 days has, see `missing_records`; raise OSError."""
+        """How many records the list lacks, compared with its back-ups of the last 30 days.
+
+        See `missing_records`. Raise OSError.
+        """
 
     @abstractmethod
     def outcome_of(self, folder: Path | None) -> Path:
-        """The database, or the place in the folder, beside which `read_outcome` finds its outcome; raise Unusable."""
+        """The path for `read_outcome`: the database, or a name in the folder; raise Unusable."""
 
     def accept(self, folder: Path | None) -> int:
-        """Note the number of records and return it: that it was larger is no alarm any more; raise Unusable or OSError."""
+        """Accept the present number of records, so that an earlier loss is no alarm any more.
+
+        Return the number. Raise Unusable or OSError.
+        """
         place = self.outcome_of(folder)
         count = self.count()
         last = read_outcome(place)
@@ -130,9 +138,10 @@ class Engine(ABC):
 
     @abstractmethod
     def backup_files(self, folder: Path, *, from_future: bool = False) -> Backups:
-        """The back-ups of this list in a folder, newest first; raise OSError. Those of a wrong clock come from the future.
+        """The back-ups of this list in a folder, newest first; raise OSError.
 
-        If the database cannot tell which list it is, they are those of all lists with its name.
+        With `from_future` they are only those that a wrong clock has dated in the future. If the
+        database cannot tell which list it is, they are those of all lists with its name.
         """
 
     @abstractmethod

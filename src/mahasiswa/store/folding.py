@@ -8,11 +8,11 @@ from typing import NamedTuple
 
 from mahasiswa.record import INVISIBLE, Mahasiswa
 
-# Words of a search, because each word costs a pass over every text; further words are ignored.
+# Maximum words of a search. Each word costs a pass over every text, so further words are ignored.
 MAX_WORDS = 10
 
 SEARCHED_CHARACTERS = 1000
-"""Characters of each text that the search looks at. Without this limit, few long texts would make it slow."""
+"""Characters of each text that the search looks at. Otherwise a few long texts would make it slow."""
 
 REMOVED_ASCII = "'`.,-"
 # Other ways to write a word of an address. A text is found by each of them.
@@ -28,7 +28,8 @@ ABBREVIATIONS = (
     ("perum", "perumahan"),
 )
 _SAME = {word: words for words in ABBREVIATIONS for word in words}
-# In a folded text, so that each RT and RW stands as in `rt 3 rw 7`, or as in `rt 3 7` if the text has `RT/RW 03/07`.
+# Replacements in a folded text. Then each RT and RW is written as in `rt 3 rw 7`. A text such as
+# `RT/RW 03/07` becomes `rt 3 7`.
 _RT_RW_STEPS = (
     (":", " "),
     (" /", "/"),
@@ -43,7 +44,7 @@ _RT_RW_STEPS = (
     (" 00", " "),
     (" 0", " "),
 )
-# The patterns of a number in it.
+# The patterns of the number of an RT, and of an RW, in the text after these replacements.
 RT = ("[^a-z]rt {}[^0-9]",)
 RW = (
     "[^a-z]rw {}[^0-9]",
@@ -112,7 +113,10 @@ def fold(text: str) -> str:
 
 
 def key(record: Mahasiswa) -> str:
-    """The name and the address of a record, so that texts differ only if more than spaces and folded letters do."""
+    """The name and the address of a record as one text for comparison.
+
+    Two records with the same key differ at most in spaces, letter case, accents and punctuation.
+    """
     texts = (text[:SEARCHED_CHARACTERS] for text in record[1:])
     return fold("|".join(texts)).replace(" ", "")
 
@@ -164,7 +168,8 @@ def words(cari: str) -> Sequence[str]:
 def terms(cari: str, *, is_prefix: bool = False) -> Sequence[Term]:
     """The terms of a search. A text in quotes has one spelling.
 
-    A prefix is one word without spaces, after a line feed: the text of a nim begins with one.
+    With `is_prefix`, the search is one word without its spaces. A line feed stands before the word,
+    because the searched text of a nim begins with a line feed.
     """
     if "\0" in cari:
         return []
@@ -177,7 +182,7 @@ def terms(cari: str, *, is_prefix: bool = False) -> Sequence[Term]:
     found: list[Term] = [[Spelling(phrase)] for phrase in phrases if phrase]
     others = rt_rw.sub(" ", folded).split()
     found += map(_of_word, dict.fromkeys(others))
-    # Last, because each takes as long as a dozen words.
+    # RT and RW come last, because the search for one takes as long as that for a dozen words.
     for match in rt_rw.finditer(folded):
         found += _of_rt_rw(*match.groups())
     return found[:MAX_WORDS]
@@ -198,7 +203,8 @@ def _of_rt_rw(
     for number, patterns in ((first or rt, RT), (second or rw, RW)):
         if number:
             plain = number.lstrip("0")
-            # All spellings match this pattern, which finds most other records in a fifth of the time.
+            # Every spelling matches this pattern. It rejects most other records in a fifth of the
+            # time.
             yield [Spelling(plain, [f"r*[^1-9]{plain}[^0-9]"]), *alone]
             spelled = [pattern.format(plain) for pattern in patterns]
             yield [Spelling(plain, spelled, is_rt_rw=True), *alone]

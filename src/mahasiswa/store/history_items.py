@@ -35,9 +35,9 @@ ID_MAX_DIGITS = 18  # both engines count entries and batches with 64 bits
 
 
 class ItemKey(NamedTuple):
-    """What names an item of the history in addresses: its id, and its moment in microseconds since 1970.
+    """The key of an item of the history in addresses: its id, and its moment in us since 1970.
 
-    The id alone is not enough, because a database that was restored or copied gives ids again.
+    The id alone is not enough, because a restored or copied database gives the same ids again.
     """
 
     id: int
@@ -45,7 +45,7 @@ class ItemKey(NamedTuple):
 
     @classmethod
     def of(cls, text: str) -> Self:
-        """The key that str() has written. No item has the key of any other text."""
+        """The key that str() has written. For any other text, the result is the key of no item."""
         number, _, moment = text.partition("-")
         return cls(
             whole_number(number, ID_MAX_DIGITS) or 0, whole_number(moment, ID_MAX_DIGITS) or 0
@@ -61,17 +61,18 @@ def key_of(number: int, moment: datetime | str) -> ItemKey:
     return ItemKey(number, round(at.timestamp() * 1_000_000))
 
 
-# Why an added record may be wrong, besides those that are like it. See Suspicion.
+# A reason why an added record may be wrong, although no other record is like it. See Suspicion.
 Doubt = Literal["letters", "length", "digits", "swapped"]
 
 
 class Entry(NamedTuple):
     """The change of one record. `before` is None for an addition, `after` is None for a deletion. `moment` is in UTC.
 
-    Only the newest item has `near` or `twin`, if it is an addition. `near` is another record with the same `near_key`, or
-    with the same name and one slip in the nim. `twin` is one with the same name and address. Only a person's own
-    addition has a `doubt`. `oleh` is the name of the person, or None if it is not known. An own change no longer `stands`
-    if its record is not as after it.
+    `near` and `twin` are set for an addition that is the newest item or the person's own change.
+    `near` is another record with the same `near_key`, or with the same name and one slip in the
+    nim. `twin` is a record with the same name and address. Only a person's own addition has a
+    `doubt`. `oleh` is the name of the person, or None if it is not known. `stands` is False for an
+    own change whose record has changed since.
     """
 
     id: int
@@ -113,9 +114,10 @@ class Entry(NamedTuple):
 class Batch(NamedTuple):
     """A batch: changes that were made together, and can be undone together. `moment` is in UTC.
 
-    `rows` is the number of changed records. `only` is the one entry to show: of a batch of one record, or of the nim that
-    is searched; for the kind "nim", the record before and after. A silent batch keeps no entries, so it cannot be undone.
-    `left` is the number of its records that are as after the change; without any there is nothing to undo.
+    `rows` is the number of changed records. `only` is the one entry to show: that of a batch of one
+    record, or that of the searched nim. For the kind "nim" it has the record before and after. A
+    silent batch keeps no entries, so it cannot be undone. `left` is the number of records that have
+    not changed since; if it is 0, there is nothing to undo.
     """
 
     id: int
@@ -187,7 +189,7 @@ def entry_of(columns: Sequence[Any]) -> Entry:
 
 
 def conflict_of(row: Sequence[Any]) -> Conflict:
-    """A conflict from the columns of an entry, and those of its record, which are NULL if there is none."""
+    """A conflict from the columns of an entry and of its record. Without a record they are NULL."""
     return Conflict(entry_of(row[:-3]), record_of(*row[-3:]))
 
 

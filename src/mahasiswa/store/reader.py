@@ -40,18 +40,19 @@ from mahasiswa.work import PAGE_MAX_BYTES, slices
 Version = Hashable
 """A value that changes with every commit of any program. It means nothing outside the store that returned it."""
 
-# Of all texts of a snapshot, because a page of longer texts is not kept.
+# Maximum bytes of all texts of a snapshot, because a page of longer texts is not kept.
 SNAPSHOT_MAX_BYTES = PAGE_MAX_BYTES
 AFTER_MAX_BYTES = 64 * 1024  # bytes of texts after which `after` reads no further record
-# Of the rows that one read returns, because 10,000 records could take 2.4 GB.
+# Maximum memory of the rows that one read returns, because 10,000 records could take 2.4 GB.
 READ_MAX_BYTES = 32 * 1024 * 1024
-# Nims whose records one statement reads, because psycopg holds its whole answer: up to 32 MB.
+# Maximum nims whose records one statement reads, because psycopg holds the whole answer in memory:
+# up to 32 MB.
 FIND_NIMS = 500
 # Names and addresses whose words correct a search that has found nothing, half of them from each end of the list.
 CORRECTING_TEXTS = {"names": 100_000, "addresses": 20_000}
-# The same to look for other spellings of words that were found.
+# The same, for other spellings of words that the search has found.
 SOUNDING_TEXTS = {"names": 5000, "addresses": 5000}
-READ_ROWS = 20  # rows of a read whose memory is counted at a time
+READ_ROWS = 20  # rows that are read and counted at a time
 
 
 class Snapshot(NamedTuple):
@@ -112,7 +113,7 @@ Counted: TypeAlias = Sequence[tuple[str, int]]
 def in_transaction(
     steps: Callable[Concatenate["Reader", P], Steps[T]],
 ) -> Callable[Concatenate["Reader", P], Coroutine[Any, Any, T]]:
-    """Make a method of its steps: a read by Reader.run."""
+    """Turn a method that yields the steps of a read into one that does them by Reader.run."""
 
     @wraps(steps)
     async def read(reader: "Reader", /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -149,7 +150,10 @@ class Reader(ABC):
         return next(map(Mahasiswa._make, rows), None)
 
     async def after(self, nim: str | None, limit: int) -> Sequence[Mahasiswa]:
-        """At most `limit` records after `nim` in the order of a snapshot, but no further one after AFTER_MAX_BYTES."""
+        """At most `limit` records after `nim`, in the order of a snapshot.
+
+        After AFTER_MAX_BYTES of texts no further record is read.
+        """
         parameters = {"after": nim, "limit": limit, "bytes": AFTER_MAX_BYTES}
         rows = await self._rows(self.sql.within_bytes, parameters)
         return list(map(Mahasiswa._make, rows))
@@ -167,7 +171,7 @@ class Reader(ABC):
     ) -> Steps[Hits]:
         """At most `limit` of the records that a query finds, from `offset` on; none if `offset` is past the end.
 
-        With `limit` 0, which takes a few milliseconds if there is no `cari`, the result is the number of all of them.
+        With `limit` 0 the records are only counted. That is quick if there is no `cari`.
         Texts are ordered without regard to the case of ASCII letters; equal texts are ordered by nim.
         With `change`, `last` is that item (see `shown_item`).
         """
@@ -200,7 +204,10 @@ class Reader(ABC):
     async def _alike(
         self, query: Query, compare: Callable[..., Sequence[str]], texts: Parameters
     ) -> Counted:
-        """The searches that `compare` makes of a search and the words of so many names and addresses, counted."""
+        """The searches that `compare` returns, each with the number of records that it finds.
+
+        It compares the words of the search with those of so many names and addresses of the list.
+        """
         if query.di == "nim":
             return []
         rows = await self._rows(self.sql.words, texts)
@@ -333,7 +340,7 @@ class Reader(ABC):
 def shown_item(sql: SharedSQL, change: ItemKey | None) -> Steps[Item | None]:
     """The newest item of the history, or with `change` that one, unless it is unknown, expired or undone.
 
-    An entry whose record is not as after the change has no warning.
+    An entry whose record has changed since gets no warning: `stands` is False.
     """
     if change is None:
         return (yield from last_item(sql))
@@ -360,7 +367,10 @@ def last_item(sql: SharedSQL) -> Steps[Item | None]:
 
 
 def _with_similar(sql: SharedSQL, entry: Entry) -> Steps[Entry]:
-    """The entry; if it added a record, with another one that is `near` or its `twin`."""
+    """The entry.
+
+    If it added a record, find a similar one, which becomes its `near` or its `twin`.
+    """
     record = entry.added
     if not record:
         return entry
@@ -380,7 +390,10 @@ def one(sql: SharedSQL, statement: str, nim: str) -> Steps[Mahasiswa | None]:
 
 
 def _with_doubt(sql: SharedSQL, entry: Entry) -> Steps[Entry]:
-    """The entry; if it added a record that nothing else warns of, with a `twin` that is written otherwise, or its `doubt`."""
+    """The entry. If it added a record, and has no `near` and no `twin`, look for other warnings.
+
+    These are a `twin` whose texts are written in another way, or a `doubt`.
+    """
     record = entry.added
     if not record or entry.near or entry.twin:
         return entry
@@ -406,7 +419,7 @@ def by_nim(sql: SharedSQL, statement: str, nims: Sequence[str]) -> Steps[Mapping
 
 
 def size_with(size: int, rows: Sequence[Sequence[Any]]) -> int:
-    """The memory of rows that a read has so far, with further ones. Raise Unavailable beyond READ_MAX_BYTES."""
+    """Add the memory of further rows to `size`; raise Unavailable beyond READ_MAX_BYTES."""
     size += sum(map(getsizeof, chain.from_iterable(rows)))
     if size > READ_MAX_BYTES:
         raise Unavailable(f"the texts of these records take more than {READ_MAX_BYTES >> 20} MB")

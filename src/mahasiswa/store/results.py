@@ -38,7 +38,7 @@ class Merged(NamedTuple):
     changed: int
     same: int
     incomplete: Sequence[int]
-    # For which other programs could not write, without the time of reading the rows.
+    # Time for which other programs could not write. It does not include the reading of the rows.
     seconds: float = 0.0
 
 
@@ -55,4 +55,4 @@ class Restored(NamedTuple):
     removed: int
     backup: Path | None = None
     must_start: bool = False
-    seconds: float = 0.0  # for which other programs could not write
+    seconds: float = 0.0  # time for which other programs could not write

@@ -31,7 +31,10 @@ CONSTANTS: Mapping[str, str | int] = {
 
 
 def moment_text(moment: datetime) -> str:
-    """A moment as a parameter: its second in UTC. In the texts of SQLite only earlier moments sort before it."""
+    """A moment as a parameter: its second in UTC, as text.
+
+    Among the moments that SQLite stores as texts, exactly the earlier ones sort before it.
+    """
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S")
 
 
@@ -57,8 +60,9 @@ def _literal(name: re.Match[str]) -> str:
 class SharedSQL:
     """The statements that both engines have, as attributes, and the parts of a statement that depend on a query.
 
-    `finds` is the condition that `folded_text` has a text, which is the parameter of a name. `matches` is the condition
-    that a pattern of a `Spelling` matches it, with a space around it.
+    `finds` is the condition that `folded_text` contains a text. `matches` is the condition that a
+    pattern of a `Spelling` matches `folded_text` with a space around it. Both hold `{}` in place of
+    the name of their parameter.
     """
 
     def __init__(
@@ -93,7 +97,7 @@ class SharedSQL:
             return condition.format(name)
 
         def finds(spelling: folding.Spelling) -> str:
-            # The search for a text is the faster one.
+            # Look for the text first, because that is faster than to match a pattern.
             found = named(self._finds, spelling.text)
             match = self._matches_rt_rw if spelling.is_rt_rw else self._matches
             matches = [named(match, pattern) for pattern in spelling.patterns]

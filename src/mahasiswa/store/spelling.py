@@ -16,7 +16,7 @@ from mahasiswa.work import slices
 # Similarities are ratios of difflib. With a minimum of 0.6, `bandung` would become `endang`.
 MIN_SIMILARITY = 0.7
 UNKNOWN_SIMILARITY = 0.5  # the similarity that an uncorrected word has if the list has no such word
-# Spellings of one sound, in this order. A sound is no word: it is only compared.
+# Spellings of one sound, in the order of their replacement. A sound is only compared, never shown.
 SOUNDS = re.findall("([a-z]+)=([a-z])", "dj=j tj=c sy=s kh=h ph=f th=t oe=u z=s y=i j=i v=f o=u")
 Similar: TypeAlias = Sequence[tuple[float, str]]
 """Words, each with its similarity to the word of a search."""
@@ -25,9 +25,9 @@ letters_or_digits = re.compile("[0-9]+|[^0-9]+").findall
 doubled = re.compile(r"(.)\1+")
 # The similarity of two words of the list to the word of a search that joins them.
 JOINED_SIMILARITY = 0.95
-MIN_SOUND_CHARACTERS = 3  # of a sound that other words may have; shorter ones say too little
+MIN_SOUND_CHARACTERS = 3  # minimum length of a compared sound; shorter ones say too little
 MAX_WORD_CHARACTERS = 32  # maximum length of a word that is compared, because difflib is quadratic
-# Minimum length of a word, so that the sound of another one may go on.
+# Minimum length of a word that is also like longer words, whose sound only begins with its sound.
 GOES_ON_FROM_CHARACTERS = 4
 # Maximum words of a search that are corrected; the others are left out, to find more.
 MAX_CORRECTED_WORDS = 4
@@ -40,9 +40,9 @@ COMPARED_WORDS = 100  # words of the list that are compared between two looks at
 def corrections(words: Sequence[str], spellings: Iterable[str]) -> Sequence[str]:
     """Searches that resemble the folded words of a search, the most similar first. They need not find anything.
 
-    `spellings` are the words of the list, the most frequent first. The searches have letters and digits
-    apart and no titles of columns, or similar words, or one word less. A search that contains every word
-    of the given one is left out, because it finds no other records.
+    `spellings` are the words of the list, the most frequent first. A search has a space between
+    letters and digits and no titles of columns, or it has similar words, or one word less. A search
+    that contains every word of the given one is left out, because it finds no other records.
     """
     vocabulary = _Vocabulary(spellings)
     meant = [word for word in words if word not in Mahasiswa._fields] or words
@@ -60,7 +60,9 @@ def corrections(words: Sequence[str], spellings: Iterable[str]) -> Sequence[str]
 def same_sound(words: Sequence[str], spellings: Iterable[str]) -> Sequence[str]:
     """Searches that have another word of the same sound in place of one word, the most frequent first.
 
-    The sound of a longer word may go on. A word that contains the one of the search is left out, because it is found.
+    A word of at least GOES_ON_FROM_CHARACTERS is also like longer words, whose sound begins with
+    its sound. A word that contains the word of the search is left out, because the search finds it
+    already.
     """
     vocabulary = _Vocabulary(spellings)
     searches = []
@@ -109,7 +111,11 @@ class _Vocabulary:
         return self._spellings.get(word, word)
 
     def alternatives(self, word: str) -> Similar:
-        """The word, the words that it joins, and at most three similar words, each with its similarity."""
+        """The word, and words that a person may have meant, each with its similarity.
+
+        These are at most three words of the same sound, two pairs of words that the word joins, and
+        three words with similar letters.
+        """
         is_known = any(word in other for other in self._spellings)
         itself = (1.0 if is_known else UNKNOWN_SIMILARITY, word)
         key = sound(word)
@@ -122,7 +128,10 @@ class _Vocabulary:
         return [itself, *alike[:3], *self._joined(word)[:2], *nearest[:3]]
 
     def going_on(self, word: str) -> Iterator[str]:
-        """Other words that have the sound of this word. If it has four letters, their sound may go on."""
+        """Other words with the sound of this word.
+
+        If this word has GOES_ON_FROM_CHARACTERS, their sound may also be longer.
+        """
         key = sound(word)
         if len(key) < MIN_SOUND_CHARACTERS:
             return

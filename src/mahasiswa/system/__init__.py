@@ -1,1 +1,1 @@
-"""What the program asks of the operating system: signals, slow folders, the parent process, the administrator."""
+"""Uses the operating system: signals, folders, the parent process, the name of the administrator."""

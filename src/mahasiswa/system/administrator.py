@@ -1,4 +1,4 @@
-"""The administrator who runs a command: the name for the history, how to type a command, and its line in the journal."""
+"""Finds the administrator's name for the history and the journal, and says how to type a command."""
 
 import os
 import pwd
@@ -18,7 +18,10 @@ def user_name(uid: int) -> str:
 
 
 def typed(arguments: str) -> str:
-    """A command as the administrator types it here: the unit and the image set the variable."""
+    """A command as the administrator types it on this machine.
+
+    The systemd unit and the container image set the variable for it.
+    """
     return f"{os.environ.get('MAHASISWA_COMMAND', 'mahasiswa')} {arguments}"
 
 

@@ -33,7 +33,7 @@ def at_once() -> Iterator[None]:
 
 
 def check() -> bool:
-    """Raise Interrupted if Ctrl-C was pressed. SQLite's progress handler goes on if it gets False."""
+    """Raise Interrupted if Ctrl-C was pressed. Otherwise return False, so that SQLite goes on."""
     if _pressed.is_set():
         raise Interrupted
     return False

@@ -23,7 +23,8 @@ def listed(folder: Path) -> Sequence[Path]:
 def looked(place: Path, read: Callable[[Path], T]) -> T:
     """Return what `read` returns for a file or a folder; raise OSError, also if it does not answer in time.
 
-    While a thread hangs, there is no second one for the place: all callers wait for the first.
+    While a thread hangs, no second thread starts for that place. All callers wait for the first
+    one.
     """
     with _lock:
         look = _looks.get(place)

@@ -15,7 +15,7 @@ from mahasiswa.system.lookout import listed
 
 NAME = re.compile(r"\.mahasiswa-[0-9a-f]{32}")  # so long that no folder of a person has such a name
 LOCK = "lock"  # the file in the folder that is locked while the folder is in use
-# Minimum age of a folder without a lock that is removed: a younger one may not have it yet.
+# A folder without a lock is removed if it is older. A younger one may not have its lock yet.
 LEFT_SECONDS = 3600
 
 
@@ -53,7 +53,7 @@ def _is_left(entry: Path, min_age_seconds: float) -> bool:
         status = entry.lstat()
         if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():
             return False
-        # Killed early, it has made no lock.
+        # A program that was killed early has made no lock.
         with suppress(FileNotFoundError), Path(entry, LOCK).open("rb") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except (BlockingIOError, FileNotFoundError):  # its program runs, or has just ended

@@ -138,7 +138,7 @@ ROUTES: tuple[Route, ...] = (
 
 def create_app(settings: Settings, store: Store, limits: Limits, helpers: Helpers) -> ASGIApp:
     """The service as an ASGI application on an open store. The caller closes the store and the helpers."""
-    # Looks for a folder that is not full, so it must not look for the first time when all are.
+    # The first call looks for a folder with room. Make it now: later all folders may be full.
     tempfile.gettempdir()
     pages = Pages(settings)
     cache = ListCache(store, pages, limits.slots)

@@ -24,7 +24,7 @@ TIDIED_MAX = 1000  # records that are tidied at once, so that long texts cannot 
 async def recap(request: Request, store: Store, pages: Pages) -> Response:
     """GET /mahasiswa/rekap: the number of records by the first characters of the NIM."""
     reader = store.reader(SEARCH)
-    # The shortest lengths that give several groups: the first differing character, and one more.
+    # The shortest beginning that differs between nims, and the next longer one.
     shortest = await reader.common_length() + 1
     groups = {}
     for length in (shortest, shortest + 1):

@@ -1,4 +1,4 @@
-"""Arranges the columns of a file for its preview: the line that says how they are read, and their selects."""
+"""Arranges the columns of a file for its preview: the line about how they are read, and the selects."""
 
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
@@ -7,8 +7,8 @@ from mahasiswa import wording
 from mahasiswa.record import FIELDS, Field
 from mahasiswa.sheets import public as sheets
 
-MAX_SELECTS = 400  # of a page; the columns of further tables are only named
-MAX_UNREAD_TITLES = 12  # in the line
+MAX_SELECTS = 400  # maximum selects of a page; the columns of further tables are only named
+MAX_UNREAD_TITLES = 12  # maximum titles in the line about columns that are not read
 
 
 class Choice(NamedTuple):

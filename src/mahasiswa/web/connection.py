@@ -1,4 +1,4 @@
-"""The connection of a request, as the web needs it beyond ASGI. HttpProtocol is one; no other ASGI server has it."""
+"""The interface of a request's connection beyond ASGI. Of all ASGI servers, only HttpProtocol has it."""
 
 from typing import Protocol, cast
 

@@ -23,9 +23,9 @@ from mahasiswa.web.service import Request
 async def export_records(
     request: Request, pages: Pages, records: AsyncGenerator[Sequence[Mahasiswa]]
 ) -> Response:
-    """Answer with a file of these records, of the kind that the end of the path names.
+    """Answer with a file of these records. The end of the path names the kind of the file.
 
-    The records, or the caller, hold a slot of EXPORT.
+    The read of the records, or the caller, holds a slot of EXPORT.
     """
     suffix = request.path[request.path.rindex(".") :]
     kind = sheets.EXPORTS[suffix]
@@ -52,7 +52,7 @@ async def _workbook(
     request: Request, file: BinaryIO, chunks: AsyncGenerator[Sequence[Mahasiswa]]
 ) -> Outcome:
     """Let a helper write a workbook to the file. If it cannot, the outcome is the page that says so; raise TooBig."""
-    # This waits for a slot, so no helper is started before.
+    # This read waits for a slot, so the helper is started only when there is a slot.
     first: Sequence[Mahasiswa] = await anext(chunks, [])
 
     async def next_records(*_: object) -> Iterator[bytes]:
@@ -60,7 +60,8 @@ async def _workbook(
         found, first = first, []
         return in_messages(found or await anext(chunks, []))
 
-    # XlsxWriter's files stay if the helper is killed, and if this worker is, until a later export.
+    # If the helper is killed, XlsxWriter's files stay. They are removed with this folder. If this
+    # worker is killed too, a later export removes them.
     private = unfinished(Path(tempfile.gettempdir()))
     folder = await asyncio.to_thread(private.__enter__)
     try:

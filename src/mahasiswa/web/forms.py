@@ -25,13 +25,14 @@ from mahasiswa.work import RECORD, Count, slices
 FORM_MAX_BYTES = 64 * 1024
 INLINE_FORM_MAX_BYTES = 8 * 1024  # a longer form is decoded in a thread
 MAX_FIELDS = 20  # of a form for one record
-# Fields of the form of a preview, or of ticks; a preview has 100 rows to repair with six fields
-# each, as many ticks, and 400 columns.
+# Maximum fields of the form of a preview, or of ticked rows. A preview has at most 100 rows to
+# repair with six fields each, as many ticks, and 400 columns.
 MAX_REPAIRS = 1500
 DECODE_BYTES = 64 * 1024  # a longer text would hold the GIL for too long
 
 CONTENT_TYPE_MAX_BYTES = 1024  # of an upload; a longer header would hold the event loop
-# In an upload: the sheets and the columns (400 at most) that a person has chosen, and the pasted text.
+# Maximum texts in an upload: the sheets and the columns (400 at most) that a person has chosen, and
+# the pasted text.
 MAX_TEXTS = MAX_SHEETS + 500
 
 # RFC 2046, section 5.1.1.
@@ -47,18 +48,19 @@ class BodyRefused(Exception):
 
 
 async def read_before(request: BareRequest, body: str | Sequence[str]) -> None:
-    """Read a form to its end before the handler runs, so that no handler writes what the rest of a body refuses.
+    """Read a whole form before the handler runs. The end of a body may be the reason to refuse it.
 
-    The body for a helper is read by its handler, before it does anything else. Raise BodyRefused, Busy.
+    A body for a helper is read by its handler, before anything else. Raise BodyRefused, Busy.
     """
     if not isinstance(body, str):
         request.fields = await _read_form(request, body)
 
 
 async def _read_form(request: BareRequest, fields: Sequence[str]) -> Form:
-    """Read an application/x-www-form-urlencoded body; raise BodyRefused, Busy. Other fields than `fields` are ignored.
+    """Read an application/x-www-form-urlencoded body; raise BodyRefused, Busy.
 
-    Without fields it is ignored, and needs no content type (specification 4.6).
+    Other fields than `fields` are ignored. If `fields` is empty, the whole body is ignored, and
+    needs no content type (specification 4.6).
     """
     form = Form({}, {})
     with request.limits.bodies.hold() as count:
@@ -83,7 +85,8 @@ async def _read_form(request: BareRequest, fields: Sequence[str]) -> Form:
             await request.limits.slots.run(RECORD, parse)
         else:
             parse()
-    # They wait with the change. A text with an emoji takes four bytes for each character.
+    # The texts stay in memory while the change waits. A text with an emoji takes four bytes for
+    # each character.
     request.count_texts(sum(map(getsizeof, form.values.values())))
     return form
 
@@ -163,7 +166,11 @@ def _sent(body: bytes, max_fields: int) -> Mapping[str, Sequence[bytes]]:
 
 
 def _decode(text: bytes) -> bytes:
-    """The text without its percent-encoding. Only the field of a preview is longer than DECODE_BYTES; only its `=` is encoded."""
+    """The text without its percent-encoding.
+
+    Only the field of a preview is longer than DECODE_BYTES. It is base64, in which only `=` is
+    encoded.
+    """
     if len(text) > DECODE_BYTES:
         return text.replace(b"%3D", b"=")
     return unquote_to_bytes(text.replace(b"+", b" "))
@@ -171,9 +178,11 @@ def _decode(text: bytes) -> bytes:
 
 @asynccontextmanager
 async def read_large_body(request: BareRequest) -> AsyncIterator[tuple[bytearray, str]]:
-    """Read an upload, or the form of a preview or of ticks; yield it and its boundary, or a blank text. Raise BodyRefused, Busy.
+    """Read an upload, or the form of a preview or of ticked rows; raise BodyRefused, Busy.
 
-    If many of them arrive, or long ones, the slowest one ends. The body counts in the budget until the end of the block.
+    Yield the body, and the boundary of an upload or a blank text. If too many such bodies arrive,
+    or too many bytes, the slowest one is given up. The body counts in the budget until the end of
+    the block.
     """
     is_upload = request.route is not None and request.route.body == "upload"
     boundary = _boundary(request) if is_upload else ""

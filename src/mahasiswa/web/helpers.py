@@ -1,14 +1,16 @@
 """Helper processes: they read the files and the forms of strangers for a worker, which only talks with them.
 
-Who starts, ends and replaces whom: some seconds after its start, or for its first task, each worker starts a parent of
-helpers (`python -m mahasiswa.server.helper`), which forks one helper for each task. The worker ends a conversation by an order
-to its parent of helpers, which kills the helper and waits for it. If a fork fails, the parent of helpers closes the
-connection and sends the errno as one byte. The parent of helpers ends, with all helpers, when the
-worker has closed their socket, and the kernel kills it when the worker is killed, and the helpers when their parent is.
-The next task then starts another parent.
+Each worker starts a parent of helpers (`python -m mahasiswa.server.helper`) some seconds after its
+own start, or for its first task. The parent forks one helper for each task. If a fork fails, the
+parent closes the connection, and sends the errno to the worker as one byte.
 
-A conversation is a task with its input, then questions of the helper and answers of the worker, then the outcome. A
-message has a head: its kind and its length.
+To end a conversation, the worker orders the parent to kill the helper and to wait for its end. When
+the worker closes its socket to the parent, the parent ends with all its helpers. If the worker is
+killed, the kernel kills the parent. If the parent is killed, the kernel kills its helpers, and the
+next task starts another parent.
+
+A conversation is a task with its input, then questions of the helper and answers of the worker,
+then the outcome. Before each message stands a head with its kind and its length.
 """
 
 import asyncio
@@ -41,10 +43,10 @@ from mahasiswa.web.request import BareRequest
 from mahasiswa.web.responses import takes_gzip
 from mahasiswa.work import groups
 
-PIECE_BYTES = 64 * 1024  # of a body or of a page that one message holds
-PIECE_CHARACTERS = 16 * 1024  # of the texts of several records that one message holds
-MESSAGE_MAX_BYTES = 1 << 20  # from a helper
-END_SECONDS = 5.0  # until a helper that was killed has ended
+PIECE_BYTES = 64 * 1024  # maximum bytes of a body or of a page in one message
+PIECE_CHARACTERS = 16 * 1024  # a message with several records ends after so many characters
+MESSAGE_MAX_BYTES = 1 << 20  # maximum length of a message from a helper
+END_SECONDS = 5.0  # maximum time until a killed helper has ended
 
 HEAD = struct.Struct("!cI")
 INPUT = b"I"
@@ -59,7 +61,8 @@ ORDER = struct.Struct("!cQ")
 PREVIEW = b"p"
 EXPORT = b"x"
 KILL = b"-"
-# Without a message of the helper. A workbook is packed at its end.
+# Maximum time without a message of the helper. An export has more, because a workbook is packed at
+# its end.
 PREVIEW_SILENT_SECONDS = 20.0
 EXPORT_SILENT_SECONDS = 300.0
 
@@ -76,7 +79,10 @@ log = logging.getLogger(__name__)
 
 
 class Outcome(NamedTuple):
-    """What a task has led to: a complete answer, rows of texts for the handler (`in_messages`), or a file that it has written."""
+    """The result of a task: a complete answer, rows of texts for the handler, or a file.
+
+    The rows are those of `in_messages`. The helper has written the file.
+    """
 
     kind: Literal["page", "rows", "file"]
     status: int = 200
@@ -89,7 +95,10 @@ class Outcome(NamedTuple):
 
 
 class Helpers:
-    """The helper processes of one worker. Its main thread must start them, because they end with their thread."""
+    """The helper processes of one worker.
+
+    The main thread must start them, because the kernel ends them with the thread that started them.
+    """
 
     def __init__(self) -> None:
         self._numbers = count()
@@ -97,7 +106,10 @@ class Helpers:
         self._control: socket.socket
 
     def start(self) -> None:
-        """Start the parent of helpers, if there is none. The first task would wait for it."""
+        """Start the parent of helpers, if there is none.
+
+        Otherwise the first task would wait for its start.
+        """
         parent = self._parent
         if parent and parent.poll() is None:
             return
@@ -133,7 +145,7 @@ class Helpers:
             log.warning("a helper process did not finish its task: %s", type(error).__name__)
             raise TooBig(wording.TOO_HEAVY) from None
         finally:
-            with suppress(OSError):  # its parent was killed, and so was the helper
+            with suppress(OSError):  # the parent of helpers was killed, and the helper with it
                 self._control.send(ORDER.pack(KILL, number))
             # Its memory and its files are free when it has ended.
             with suppress(OSError, TimeoutError):
@@ -145,7 +157,7 @@ class Helpers:
     def _raise_failed_fork(self) -> None:
         """Raise the error of a fork, if the parent of helpers has reported one."""
         reported = b""
-        with suppress(OSError):  # there is none, or the parent of helpers was killed
+        with suppress(OSError):  # it has reported none, or it was killed
             reported = self._control.recv(1)
         if reported:
             raise OSError(reported[0], os.strerror(reported[0])) from None
@@ -230,7 +242,7 @@ class _Conversation(NamedTuple):
 
 
 def _raise_failure(head: Mapping[str, Any]) -> None:
-    """Raise what a helper has failed with."""
+    """Raise the error of a failed task, which the head of its outcome describes."""
     if "errno" in head:
         raise OSError(head["errno"], os.strerror(head["errno"]))
     if "error" in head:
@@ -240,7 +252,10 @@ def _raise_failure(head: Mapping[str, Any]) -> None:
 
 
 def helper_task(request: BareRequest, name: str, **head: object) -> Mapping[str, object]:
-    """A task with what its page needs of the request. `boundary` is that of an upload."""
+    """A task, with the facts about the request that its page needs.
+
+    `boundary` is that of an upload.
+    """
     assert request.route  # noqa: S101 - a handler calls this
     return {
         "task": name,

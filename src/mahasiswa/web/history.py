@@ -46,7 +46,7 @@ class HistoryQuery(NamedTuple):
             tanggal = date.fromisoformat(parameters.get("tanggal", ""))
         except ValueError:
             tanggal = None
-        # It must end within the years of datetime, in every time zone.
+        # The day must end within the years of datetime in every time zone.
         if tanggal and not 1970 <= tanggal.year < 9999:
             tanggal = None
         jenis = jenis if jenis in wording.CHANGES else None
@@ -90,7 +90,9 @@ async def show(request: Request, store: Store, pages: Pages) -> Response:
 
 
 async def undo(request: Request, store: Store, pages: Pages) -> Response:
-    """POST /mahasiswa/riwayat/perubahan/:id: restore a record as it was before that change; `kelompok`: those of a batch.
+    """POST /mahasiswa/riwayat/perubahan/:id: restore a record as it was before that change.
+
+    With `kelompok` in the path, restore the records of a batch.
 
     `versi` and `sebagian` come from the page of a conflict. `versi` is the digest of the record that the page showed and
     that is to be overwritten, "-" if there was none. With `sebagian`, only the records of a batch that have not changed
@@ -144,7 +146,7 @@ def _page_with_button(parameters: QueryParams) -> HistoryQuery | None:
 def _refusal(pages: Pages, change: ItemKey, error: StoreError) -> Response:
     """The page that says why a change was not undone."""
     if isinstance(error, Refused):
-        # Another program had stored the record without the rules of the table.
+        # Another program had stored the old record in spite of the rules of the table.
         label = wording.LABELS.get(error.field, error.field)
         text = wording.UNDO_REFUSED.format(field=label)
         return pages.error("undo refused", text=text)

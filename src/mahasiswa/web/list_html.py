@@ -1,4 +1,4 @@
-"""Formats what each change renders again: rows (specification 4.1.4, 4.1.5), and the latest change."""
+"""Formats what each change alters on a page: rows (specification 4.1.4, 4.1.5) and the latest change."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -13,7 +13,7 @@ from mahasiswa.web.list_query import Printout
 from mahasiswa.work import groups, slices
 
 CONFIRM = f"return confirm('{wording.CONFIRM_DELETION}')"  # specification 4.1.5
-# On our own pages, which name the student in `data-tanya`.
+# For our own pages, on which the question names the student and stands in `data-tanya`.
 CONFIRM_NAMED = "return confirm(this.dataset.tanya)"
 TRIM = "this.value=this.value.trim()"
 """Removes outer spaces in the browser, because the service stores what it gets (specification 4.4.1)."""
@@ -25,7 +25,7 @@ HANDLERS = (CONFIRM, CONFIRM_NAMED, TRIM, TICK_ALL)  # all inline code of the pa
 BODY_ROWS = 100  # rows in one body of the table
 # Maximum length of texts that one call escapes, because it holds the interpreter's lock.
 FORMATTED_MAX_BYTES = 1 << 20
-# Of the latest change.
+# In the line about the latest change.
 SHOWN_NAMA_MAX_CHARACTERS = 60
 SHOWN_NIM_MAX_CHARACTERS = 40
 
@@ -54,18 +54,19 @@ The texts of 1,000 usual records are about as long."""
 INLINE_MAX_ROWS = 1000
 
 PAGE_MAX_RECORDS = 12_000
-"""Maximum records of a page that is kept. A longer list is streamed by the route, because after a change a stream sends its
-first byte sooner than a page that is rendered as a whole."""
+"""Maximum records of a page that is kept. The route streams a longer list. After a change, a stream
+sends its first byte sooner than a page that is rendered as a whole."""
 
 # A browser without style sheets, such as w3m, breaks a word only at <wbr>, so one long word would make the table wider
 # than any screen. Letters beyond ASCII are left alone, because <wbr> between two of them could change how they look.
-# Without & and ; so it cannot end in an entity.
+# The pattern has no & and no ; so a word never ends within an entity.
 long_word = re.compile(rb"[!-%'-:<-~]{20}(?=[!-%'-:<-~])")
 place = re.compile(r"\{(\w+)\}")
 UNRESERVED = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.~-"  # RFC 3986, 2.3
-# Each byte as it stands in a path segment, where `%` is encoded already.
+# Each byte as it is written in a path segment. `%` is already encoded before.
 ENCODED = [bytes([byte]) if byte in UNRESERVED + b"%" else b"%%%02X" % byte for byte in range(256)]
-# A page of 10,000 rows would take a tenth longer if it made the texts of its numbers.
+# The texts of the row numbers. A page of 10,000 rows would take a tenth longer if it made them
+# itself.
 NUMBERS = [b"%d" % number for number in range(PAGE_MAX_RECORDS + 1)]
 
 
@@ -75,11 +76,12 @@ def escaped(value: object) -> Markup:
 
 
 def row_format(prefix: str, list_query: str = "", *, is_ticked: bool = False) -> RowFormat:
-    """The row of the list of specification 4.1, or of a page with this URL query, to which its links lead back.
+    """The row of the list of specification 4.1, or with `list_query` that of our own page.
 
-    On a page its nim has an id, and names its controls, and the question before a deletion names the student. With
-    `is_ticked` it has a tick for the form of the page. `{path}` is the nim as a path segment; in an attribute, texts
-    are `{said_…}`.
+    The links of our own page lead back to it by its URL query. On such a page the nim has an id,
+    which describes the controls of the row, and the question before a deletion names the student.
+    With `is_ticked` the row has a tick for the form of the page. `{path}` is the nim as a path
+    segment. Texts in an attribute are `{said_…}`.
     """
     query = escape(list_query)
     named = ""
@@ -135,8 +137,7 @@ def format_bodies(
 ) -> Iterator[bytes]:
     """The rows of packed records, numbered from `first`, in bodies of at most BODY_ROWS, each with this end.
 
-    The page has several bodies, because a browser does not lay out those that are not on its screen
-    (style.css).
+    A browser lays out only the bodies that are on its screen (style.css).
     """
     for piece in _pieces(packed):
         columns = _columns(row, piece, first)
@@ -214,7 +215,7 @@ def _path_segments(nims: Sequence[bytes]) -> Sequence[bytes]:
     segments = quoted.split(NUL)
     if _is_of(UNRESERVED + b"%", quoted):
         return segments
-    # One call for each nim: they take 33 ns a byte, and one call for all would hold the interpreter's lock.
+    # One call for each nim, because one call for all of them would hold the interpreter's lock.
     return [b"".join(map(ENCODED.__getitem__, segment)) for segment in segments]
 
 
@@ -251,7 +252,7 @@ def latest_change(item: Item, when: Markup, history_url: str, *, is_own: bool) -
 
 
 def _sentence(item: Item) -> str:
-    """What a change has done, as HTML."""
+    """The sentence about a change, as HTML."""
     done = wording.LATEST_LINES.get(item.kind) or f"{{who}} {verb(item).lower()}"
     values = {}
     if isinstance(item, Batch):

@@ -18,7 +18,7 @@ DEFAULT_ROWS_PER_PAGE = 50
 MIN_ROWS_PER_PAGE = 10
 MAX_ROWS_PER_PAGE = 10_000
 OFFERED_ROWS_PER_PAGE = (50, 100, 500)  # besides all records, if they are at most MAX_ROWS_PER_PAGE
-# Of a page that is rendered in memory; a thread writes a longer one to a file.
+# Maximum rows of a page that is rendered in memory. A thread writes a longer page to a file.
 INLINE_ROWS = OFFERED_ROWS_PER_PAGE[-1]
 SEARCH_MAX_CHARACTERS = 255
 TITLE_MAX_CHARACTERS = 200
@@ -26,8 +26,9 @@ LETTERHEAD_MAX_LINES = 3  # of a printout
 EMPTY_COLUMNS_MAX = 31  # of a printout: one for each day of a month
 PORTRAIT_COLUMNS_MAX = 10  # empty columns that fit beside names and addresses on upright paper
 
-# What a redirect names after a deletion that the history does not have: there is none, or it was a second click. So the
-# page of a search gives no advice about spelling.
+# The redirect of a deletion names this item if the history has no entry for it, because no history
+# is kept or because it was a second click. Then the page of a search without hits offers no
+# spellings.
 UNKNOWN_DELETION = ItemKey(0, 1)
 
 FIELDS: Mapping[str, Field] = {field: field for field in get_args(Field)}
@@ -35,9 +36,10 @@ DEFAULTS = {**Query()._asdict(), "halaman": 1, "per": DEFAULT_ROWS_PER_PAGE}
 
 
 class ListQuery(NamedTuple):
-    """One page of a query, counted from 1, of `total` records. `spellings` are other searches with their numbers.
+    """One page of the `total` records of a query. `halaman` is its number, counted from 1.
 
-    `change` is the item of the history that a redirect to this page names (`changed`). No link of the page has it.
+    `spellings` are other searches with the number of their records. `change` is the item of the
+    history that a redirect to this page names (`changed`). No link of the page has it.
     """
 
     query: Query
@@ -64,7 +66,7 @@ class ListQuery(NamedTuple):
 
     @property
     def has_no_letter(self) -> bool:
-        """Whether a person searches for digits, which have no spelling."""
+        """Whether the search has no letter. Digits have no other spelling."""
         return not any(map(str.isalpha, self.query.cari))
 
     @property
@@ -79,11 +81,14 @@ class ListQuery(NamedTuple):
 
     @property
     def has_ticks(self) -> bool:
-        """Whether rows can be ticked: not on a page to print, whose form would be too long."""
+        """Whether rows can be ticked. On a page with more rows the form would be too long."""
         return self.total > 0 and self.per <= INLINE_ROWS
 
     def at(self, halaman: int = 1, **changes: str) -> str:
-        """The URL query of another page or search, rebuilt from parsed values. Never empty: `/` is the whole list."""
+        """The URL query of another page or search, rebuilt from parsed values.
+
+        It is never empty, because `/` alone is the whole list.
+        """
         query: Mapping[str, Any] = {**self.query._asdict(), **changes}
         return _url_query({**query, "halaman": halaman, "per": self.per}) or HOME_QUERY
 
@@ -93,7 +98,7 @@ class ListQuery(NamedTuple):
         return self.at(self.halaman)
 
     def with_rows(self, per: int) -> str:
-        """The URL query of the page with that many rows that has this page's first row."""
+        """The URL query of the page of `per` rows that contains the first row of this page."""
         return self._replace(per=per).at(self.offset // per + 1)
 
     @property
@@ -140,7 +145,7 @@ class Printout(NamedTuple):
 
     @property
     def titles(self) -> Sequence[str]:
-        """The titles of the empty columns; a number stands for so many columns."""
+        """The titles of the empty columns. A number that was typed makes so many columns."""
         if is_digits(self.kolom):
             columns = min(_number(self.kolom, 0), EMPTY_COLUMNS_MAX)
             return list(map(str, range(1, columns + 1)))
@@ -201,6 +206,6 @@ def _line(text: str, maximum: int = TITLE_MAX_CHARACTERS) -> str:
 
 
 def _number(text: str, default: int) -> int:
-    # A number of that length is past the last page.
+    # A number of NUMBER_MAX_DIGITS is past the last page anyway.
     number = whole_number(text[:NUMBER_MAX_DIGITS])
     return default if number is None else number

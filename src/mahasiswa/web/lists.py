@@ -82,7 +82,7 @@ async def _page(request: Request, page: ListQuery, store: Store, pages: Pages) -
     if at_end.halaman != page.halaman:  # past the end: show the last page
         return await _page(request, at_end, store, pages)
     request.count_answer(list_html.size_of(found.records))
-    # To count other spellings takes as long as the search itself.
+    # The count of other spellings takes as long as the search itself.
     is_quick = time.monotonic() - began < SAME_SOUND_TIMEOUT_SECONDS
     shown = await _with_spellings(at_end, store, is_quick=is_quick)
     render = partial(pages.list_page, shown, found)
@@ -92,9 +92,10 @@ async def _page(request: Request, page: ListQuery, store: Store, pages: Pages) -
 
 
 async def _with_spellings(page: ListQuery, store: Store, *, is_quick: bool = False) -> ListQuery:
-    """A search with other searches to offer: if it finds nothing, or those that a quick one does not find.
+    """A search, with other searches to offer if there is a slot and time to find them.
 
-    If there is no slot or time for them, it has none.
+    A search without a hit gets similar searches. A quick search with hits gets searches for words
+    of the same sound.
     """
     query = page.query
     reader = store.reader(SEARCH)
@@ -154,7 +155,10 @@ def _write_rows(
 async def _stream(
     request: Request, reader: Reader, pages: Pages, records: Sequence[Mahasiswa], frame: Frame
 ) -> AsyncIterator[bytes]:
-    """The page in chunks with one read each, so no transaction waits for a slow client."""
+    """The page in chunks.
+
+    Each chunk is a read of its own, so no transaction waits for a slow client.
+    """
     before, after = frame
     yield before
     first = 1

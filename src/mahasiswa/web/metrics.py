@@ -38,7 +38,7 @@ Gauge = tuple[str, str, float]  # the name and the meaning of a metric of one se
 
 
 class Metrics:
-    """The counters of one worker. Its process id is a label, because each worker counts for itself."""
+    """The counters of one worker. Each worker counts for itself, so its process id is a label."""
 
     def __init__(self, settings: Settings, cache: ListCache) -> None:
         self._settings = settings
@@ -56,7 +56,7 @@ class Metrics:
         self._seconds[route] += seconds
 
     def last_backup(self, list_id: str) -> Outcome | None:
-        """What the service, or the unit of the dumps, has noted about back-ups; None if there are none."""
+        """The noted outcome of the last back-up or dump; None if there are no back-ups."""
         url = self._settings.database_url
         folder = self._settings.backup_dir
         if folder is None:
@@ -98,7 +98,7 @@ class Metrics:
             "Durations of requests by route. A list page from memory counts as 0 s.",
             self._histogram(),
         )
-        # The number that runs and that waits, and the maximum of each.
+        # How much runs and waits, and the maximum of each.
         load = [
             (kind.name, (running, kind.running, waiting, kind.waiting))
             for kind, running, waiting in limits.slots.load()
@@ -127,7 +127,7 @@ class Metrics:
             yield "_sum", seconds, {"route": route}
 
     def _state(self, limits: Limits, is_up: int) -> Iterator[Gauge]:
-        """The memory that counts in budgets, and the database with its files."""
+        """The memory of the budgets, and the database with its files."""
         url = self._settings.database_url
         yield "mahasiswa_request_bodies_bytes", "Request bodies in memory.", limits.bodies.in_memory
         yield (

@@ -80,7 +80,10 @@ class Pages(PageRenderer):
         return datetime.now(self.timezone).date()
 
     def print_frame(self, page: ListQuery, count: int, printout: Printout, data: str = "") -> Frame:
-        """The page to print around its `count` rows. `data` is the field of a selection; a search has an address."""
+        """The page to print around its `count` rows.
+
+        `data` is the field of a selection, or blank.
+        """
         today = wording.date(self.today())
         context = {"count": count, "page": page, "printout": printout, "today": today}
         html = self.render("print.html", rows=PLACEHOLDERS["rows"], data=data, **context)
@@ -108,7 +111,8 @@ class Pages(PageRenderer):
     def latest(self, item: Item | None, page: ListQuery | None) -> Markup:
         """The person's own change, or the latest one. It stays in the window if the URL's fragment leads to a row.
 
-        Only an own change has its warning, and the latest one on the list of specification 4.1, to which an addition leads.
+        The warning of a change is shown with an own change. With the latest change it is shown only
+        on the list of specification 4.1, because the redirect of an addition leads there.
         """
         if item is None:
             return Markup()
@@ -147,7 +151,8 @@ class Pages(PageRenderer):
     ) -> Response:
         """The form of specification 4.2. If `again` is true, Enter saves and leads to another empty form.
 
-        Then `reply` may have the record that was saved before, and `addition` its entry, which may need a warning.
+        In that case `reply` may have the record that was saved before. `addition` is its entry in
+        the history, which may need a warning.
         """
         # A second click on the button repeats an addition.
         if reply.wrong and reply.stored and reply.stored == tuple(values.values()):
@@ -176,9 +181,10 @@ class Pages(PageRenderer):
         return self._form("nim", {**record._asdict(), **values}, reply, record=record)
 
     def saved(self, change: ItemKey | None, nim: str | None = None) -> Response:
-        """302 to the page of the list that the form stood on, which shows the change, and to the row of the nim.
+        """302 to the list page from which the form was opened, and there to the row of the nim.
 
-        Without such a page it leads to `/`, exactly (specification 4.4.2).
+        The page shows the change. If there is no such page, the redirect leads to exactly `/`
+        (specification 4.4.2).
         """
         if not self.list_query:
             return self.redirect
@@ -187,7 +193,10 @@ class Pages(PageRenderer):
         return self.redirect_to(f"/{self.list_query}{changed(change)}{fragment}")
 
     def shown(self, change: ItemKey | None) -> Response:
-        """The same after a form of our own: without such a page it leads to the first one, which shows the change."""
+        """The same after a form of our own.
+
+        If there is no such page, it leads to the first page of the list.
+        """
         return self.at(self.list_query or HOME_QUERY).saved(change)
 
     def add_another(self, change: ItemKey | None, nim: str) -> Response:
@@ -211,7 +220,10 @@ class Pages(PageRenderer):
         return self.page("upload.html", status if message else 200, headers, **context)
 
     def preview(self, preview: PreviewPage) -> Response:
-        """The preview of an import; without its columns the page of its file, which asks for them."""
+        """The preview of an import.
+
+        If its columns are not known, the page of the file asks for them.
+        """
         if problem := preview.cleaned.columns_problem:
             return self.upload_form("impor", problem, preview=preview)
         status = 409 if preview.alert == "changed" else 200

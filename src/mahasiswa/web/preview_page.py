@@ -24,7 +24,7 @@ MAX_GROUPS = 100  # messages in one part of the page
 EXAMPLES = 10  # rows without inputs that a group shows
 MAX_REPAIRED_ROWS = 100  # with inputs, each up to six
 REPAIRED_MAX_BYTES = 20_000  # of texts to repair; as a form they are at most three times as long
-# Numbers and ranges of rows before a message, which says how many other rows have it.
+# Maximum numbers and ranges of rows before a message. The message says how many other rows have it.
 MAX_SPANS = 20
 
 
@@ -73,7 +73,7 @@ class PreviewPage:
     def questions(self) -> list[sheets.Question]:
         """The questions about the whole file, and then those about rows that are not stored already.
 
-        The answer of one may be what lets a row be saved.
+        Some rows can be saved only after a question is answered.
         """
         stored = {row.number for row in self.plan.same}
         questions = [*self.file_questions, *self.plan.questions]

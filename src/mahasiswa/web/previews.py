@@ -46,9 +46,9 @@ async def choose_import(request: Request, _store: Store, pages: Pages) -> Respon
 async def confirm(request: Request, store: Store, pages: Pages) -> Response:
     """POST …/simpan: write the previewed changes, all or none. New repairs are first previewed again.
 
-    A record to remove that was changed since the preview is removed too, because its NIM was confirmed. One that was
-    removed since is left out, so a second click changes nothing. The preview of an import leads to the removal of the
-    records that its file lacks.
+    A deletion also removes a record that was changed since the preview, because its NIM was
+    confirmed. A record that was removed since is left out, so a second click changes nothing. A
+    button of the preview of an import leads to the removal of the records that its file lacks.
     """
     async with read_large_body(request) as (body, _):
         talk = partial(_converse, request, store, "confirm", body)
@@ -84,7 +84,8 @@ async def export_selected(request: Request, store: Store, pages: Pages) -> Respo
         outcome = await _converse(request, store, "selected", body)
     if outcome.kind == "page":
         return outcome.page()
-    # Each read has a slot of its own, so these slots are those of the helpers and threads that write.
+    # Each read takes a slot of its own. This slot is for the helper or the thread that writes the
+    # file.
     async with request.limits.slots.slot(EXPORT):
         records = _selected(store.reader(IMPORT), outcome.parts)
         return await export_records(request, pages, records)
@@ -101,14 +102,17 @@ async def _selected(reader: Reader, parts: Sequence[bytes]) -> AsyncGenerator[Se
 
 
 async def _write_all(store: Store, parts: Sequence[bytes]) -> ItemKey | None:
-    """Write the records of an import, each with the digest that it expects, or remove records: their rows have a NIM only."""
+    """Write the records of an import, or remove records.
+
+    A row to write has the digest of the record that it expects. A row to remove has only a NIM.
+    """
     removals: list[str] = []
     writes: list[Write] = []
     for part in parts:
         rows = json.loads(part)
         removals += [row[0] for row in rows if len(row) == 1]
         writes += [Write(Mahasiswa(*row[:3]), row[3]) for row in rows if len(row) > 1]
-        # Others are answered between the steps.
+        # Other requests are answered between the steps.
         await asyncio.sleep(0)
     return await store.write_all("delete" if removals else "import", writes, removals)
 

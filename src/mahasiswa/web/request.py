@@ -57,7 +57,7 @@ class BareRequest(StarletteRequest):
         self.count_texts: Count  # bytes of the texts of a form, in the budget of bodies
         self.number = ""  # short, and in the log, so that a person can say which request failed
         self.fields: Form  # of a POST, unless a helper reads its body
-        # For the log; other changes than an addition have it in their path.
+        # The nim of an addition, for the log. Other changes have the nim in their path.
         self.added_nim: str | None = None
 
     @cached_property

@@ -55,7 +55,7 @@ class RequestGuard:
             or not (host or scope["http_version"] == "1.0")
             or not path
             or malformed_escape.search(path)
-            or len(query) > QUERY_MAX_BYTES  # `&%` is dear to parse
+            or len(query) > QUERY_MAX_BYTES  # many `&%` take long to parse
             or query.count(b"&") >= QUERY_MAX_PARAMETERS
             or malformed_escape.search(query)
             or (
@@ -64,7 +64,8 @@ class RequestGuard:
             )
         ):
             return "bad request"
-        # A load balancer and Prometheus ask by an address. No record and no Host is in their answers.
+        # A load balancer and Prometheus send an address as Host. Their answers hold no record and
+        # no Host.
         if self.hosts and not (
             (host.lower() in self.hosts or path in self.monitor_urls)
             and self._is_same_origin(scope["method"], host, scope["headers"])

@@ -28,7 +28,7 @@ except ImportError:  # isal has no wheel for this machine
 
     GZIP_LEVEL = 4
 
-# Of a stream. The next piece is written when the client has taken this one.
+# A stream is sent in such pieces. The next piece is written when the client has taken this one.
 STREAM_PIECE_BYTES = 64 * 1024
 GZIP_MIN_BYTES = 1024  # a shorter page fits into one packet as it is
 
@@ -142,7 +142,7 @@ class CachedPage:
 
     def __init__(self, body: bytes, headers: Mapping[str, str]) -> None:
         packed = gzipped(body)
-        tag = hashlib.sha256(packed).hexdigest()[:32]  # of fewer bytes than the page has
+        tag = hashlib.sha256(packed).hexdigest()[:32]  # fewer bytes to hash than those of the page
         self._plain = (f'"{tag}"'.encode(), body)
         self._gzipped = (f'"{tag}-gzip"'.encode(), packed)
         self._headers = {**headers, "vary": "Accept-Encoding"}
@@ -195,7 +195,10 @@ def gzipped(body: bytes) -> bytes:
 
 
 def compressed(response: Response, number: str, *, takes_gzip: bool) -> Response:
-    """Compress a page unless the client refuses; an error page gets its number first. With Vary it is done already."""
+    """Compress a page if the client accepts it. An error page gets its number first.
+
+    A response with a Vary header is left alone, because it was compressed before.
+    """
     if response.media_type != "text/html" or "vary" in response.headers:
         return response
     response.headers.add_vary_header("Accept-Encoding")

@@ -16,10 +16,12 @@ class Route(NamedTuple):
 
     Its handler is asynchronous, and gets the request, the store and the pages.
 
-    `body` says what forms.py reads before the handler runs: the fields of a form. An upload or the form of a preview is
-    read by its handler, for a helper. `abandons` says which work ends if the client sends no more: of `parts`, the handler says it itself. `purpose`
-    is the form that a refused file leads back to. A page of a record `keeps_query`, the query of the list page that led
-    to it. `needs` is the setting without which the route does not exist.
+    `body` names the fields of the form that forms.py reads before the handler runs. An upload or
+    the form of a preview is read by its handler, for a helper. `abandons` says which work is
+    cancelled if the client sends no more. With `parts` the handler itself decides that. `purpose`
+    is the form that a refused file leads back to. The page of a record `keeps_query`: it keeps the
+    URL query of the list page that led to it. `needs` is the setting without which the route does
+    not exist.
     """
 
     method: Literal["GET", "POST"]

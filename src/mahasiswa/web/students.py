@@ -18,7 +18,10 @@ from mahasiswa.work import RECORD, Busy
 
 
 async def new(request: Request, store: Store, pages: Pages) -> Response:
-    """GET /mahasiswa/add (specification 4.2). With `lagi=1`, after the record `nim` was added, for the next one."""
+    """GET /mahasiswa/add (specification 4.2).
+
+    With `lagi=1` it is the next form after the addition of `nim`.
+    """
     again = request.adds_again
     if not (again or pages.list_query):
         return pages.empty_form("add").respond(request.scope)
@@ -124,7 +127,10 @@ async def _save(
     show: Callable[..., Response],
     saved: Callable[[ItemKey | None], Response],
 ) -> Response:
-    """Attempt the write; return `saved` of it. The database is the only validator; its refusal becomes the form's message."""
+    """Attempt the write; return the answer that `saved` makes of it.
+
+    The database is the only validator. Its refusal becomes the message of the form.
+    """
     values, wrong = form
     if wrong:
         return show(values, Reply(wrong))

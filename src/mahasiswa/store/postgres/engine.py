@@ -88,7 +88,11 @@ class PostgresEngine(Engine):
             return do_steps(db, undo(sql.SHARED, number, only_unchanged=only_unchanged))
 
     def forget(self, nim: str) -> bool:
-        """See Engine. For an unknown nim too, rewrite the tables, because the command is repeated if that failed."""
+        """See Engine. The tables are rewritten for an unknown nim too.
+
+        After a failed rewriting the nim is unknown, but the files still hold its texts. So the
+        command can be repeated.
+        """
         if "\0" in nim:  # no text of PostgreSQL holds one
             return False
         with _transaction(self._conninfo) as db:
@@ -99,7 +103,7 @@ class PostgresEngine(Engine):
                 _rewrite(db, transaction)
         except (
             psycopg.Error
-        ) as error:  # such as a lock that another program holds, or a missing right
+        ) as error:  # for example another program holds a lock, or a right is missing
             raise TextsRemain(
                 f"{REMAIN}: {first_line(error)}; the owner of the table must run: {sql.VACUUM}"
             ) from error
@@ -123,7 +127,7 @@ class PostgresEngine(Engine):
         raise Unusable(f"this is PostgreSQL: stop the service, then run {command}")
 
     def missing(self, folder: Path) -> int:
-        """See Engine. The comparison is that of the last dump, because it takes long to read dumps."""
+        """See Engine. It is the noted result of the last dump, because reading dumps takes long."""
         return read_outcome(self.outcome_of(folder)).missing
 
     def outcome_of(self, folder: Path | None) -> Path:
@@ -154,7 +158,7 @@ class PostgresEngine(Engine):
         return id_of_list(key)
 
     def lack_of_room(self, folder: Path) -> str:
-        """See Engine. The next dump is taken to be as large as the newest one."""
+        """See Engine. It assumes that the next dump will be as large as the newest one."""
         newest = self.backup_files(folder)[:1]
         return lack_of_room(folder, sum(one.file.stat().st_size for one in newest))
 

@@ -32,15 +32,16 @@ REQUEST_TIMEOUT_SECONDS = STEP_TIMEOUT_SECONDS - 0.5
 
 # Time after a deadline for the server to report that it has interrupted the statement.
 SERVER_DELAY_SECONDS = 0.1
-# Time in which a lock timeout is a short one, after which a transaction is made again.
+# A lock timeout within this time was a short one, so the transaction is made once more.
 LOCK_RETRY_SECONDS = 1.0
 # Maximum attempts to make a transaction that fails with a serialization failure or a deadlock.
 MAX_ATTEMPTS = 5
 
-# Defaults for parameters that the address does not set. They detect a host that disappeared, so that the next one is tried.
+# Defaults for parameters that the address does not set. With them libpq notices that a host has
+# disappeared, and tries the next host of the address.
 DEFAULTS = "connect_timeout=2 keepalives_idle=30 keepalives_interval=5 keepalives_count=3 tcp_user_timeout=5000"
 
-# Of the service, on its event loop, and of a command.
+# The connection of the service, on its event loop, and that of a command.
 AsyncConnection = psycopg.AsyncConnection[tuple[Any, ...]]
 SyncConnection = psycopg.Connection[tuple[Any, ...]]
 T = TypeVar("T")
@@ -60,7 +61,10 @@ def connection_parameters(conninfo: str) -> Mapping[str, Any]:
 
 
 def connect(conninfo: str) -> SyncConnection:
-    """Open a connection for a command, whose transactions can write whatever the defaults of the role are."""
+    """Open a connection for a command.
+
+    Its transactions can write even if the role defaults to read only.
+    """
     db = psycopg.connect(**connection_parameters(conninfo))
     db.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
     db.read_only = False
@@ -89,8 +93,9 @@ class _PooledConnection(AsyncConnection):
 class Pool:
     """A connection pool that replaces broken connections.
 
-    Work of each kind has its share of the connections, and each statement has a deadline. `read` and `write` raise Busy, TookTooLong and
-    Unavailable; `write` also raises Uncertain, and Refused if a constraint refuses a record. A deadline is in seconds of time.monotonic().
+    Work of each kind has its share of the connections, and each statement has a deadline, in
+    seconds of time.monotonic(). `read` and `write` raise Busy, TookTooLong and Unavailable. `write`
+    also raises Uncertain, and Refused if a constraint refuses a record.
     """
 
     def __init__(self, conninfo: str, slots: Slots) -> None:
@@ -133,7 +138,7 @@ class Pool:
                     with time_limit(db, deadline):
                         result = await work(db)
                     with time_limit(db, deadline), commit_checked(db):
-                        await db.commit()  # of nothing, if there was nothing to do
+                        await db.commit()  # does nothing without a transaction
                     return result
             except (errors.SerializationFailure, errors.DeadlockDetected) as error:
                 if attempts == MAX_ATTEMPTS:
@@ -145,7 +150,7 @@ class Pool:
                     and attempts == 1
                     and time.monotonic() < soon
                 ):
-                    continue  # a short lock timeout has let the others pass
+                    continue  # the short lock timeout was only there to let other requests pass
                 await _pause_or_raise(error, deadline)
 
     @asynccontextmanager
@@ -180,7 +185,7 @@ class Pool:
     async def _give_back(self, db: "_PooledConnection") -> None:
         try:
             with time_limit(db, new_deadline()), suppress(psycopg.Error):
-                await db.rollback()  # of nothing, if no transaction is open
+                await db.rollback()  # does nothing if no transaction is open
         finally:
             await self._pool.putconn(db)  # closes a connection that is not idle
 
@@ -205,7 +210,8 @@ async def execute(
     db: AsyncConnection, statements: str, parameters: Parameters | None = None
 ) -> Rows:
     """Run several statements in one round trip; return the rows of the last one that has rows. Raise Unavailable."""
-    # On the server's side, parameters are possible in a single statement only.
+    # The server accepts parameters for a single statement only, so the client puts them into the
+    # text.
     cursor = psycopg.AsyncClientCursor(db)
     await cursor.execute(statements, parameters)
     rows: list[Any] = []
@@ -238,7 +244,7 @@ def do_steps(db: SyncConnection, steps: Steps[T]) -> T:
 
 @contextmanager
 def commit_checked(db: AsyncConnection | SyncConnection) -> Iterator[None]:
-    """Raise Uncertain if the answer to the COMMIT of the block is lost, or does not mean that the commit will last."""
+    """Raise Uncertain if the answer to COMMIT is lost, or does not promise a lasting commit."""
     warnings = []
 
     # A notice can only be read during the call.
@@ -255,13 +261,14 @@ def commit_checked(db: AsyncConnection | SyncConnection) -> Iterator[None]:
         raise
     finally:
         db.remove_notice_handler(keep_warning)
-    # Someone cancelled the wait for the standby: the commit is on this server, and lost if the server is lost now.
+    # Someone cancelled the wait for the standby. The commit is on this server only, and would be
+    # lost with it.
     if warnings:
         raise Uncertain(warnings[0])
 
 
 def is_lost(error: psycopg.Error) -> bool:
-    """Return whether the connection is useless: it broke, or it leads to a standby, which begins no READ WRITE."""
+    """Return whether the connection is useless: it broke, or leads to a standby, which cannot write."""
     if isinstance(error, errors.FeatureNotSupported):
         return True
     if error.diag.severity_nonlocalized:
@@ -270,7 +277,10 @@ def is_lost(error: psycopg.Error) -> bool:
 
 
 def translate(error: psycopg.Error) -> StoreError:
-    """Refused if a constraint, named by field and reason, refuses a record; otherwise TookTooLong or Unavailable."""
+    """Return Refused if a constraint refuses a record; otherwise TookTooLong or Unavailable.
+
+    The name of the constraint gives the field and the reason.
+    """
     if isinstance(error, errors.NotNullViolation):
         return Refused(error.diag.column_name or "nim", "missing")
     if isinstance(error, errors.QueryCanceled):
@@ -288,13 +298,13 @@ async def _pause_or_raise(error: psycopg.Error, deadline: float) -> None:
 
 
 def _seconds_left(deadline: float) -> float:
-    """Return the seconds until the deadline, and at least 0.2: a late statement may still succeed at once."""
+    """Return the seconds until the deadline, but at least 0.2: a late statement may still be quick."""
     return max(deadline - time.monotonic(), 0.2)
 
 
 @contextmanager
 def time_limit(db: AsyncConnection, deadline: float) -> Iterator[None]:
-    """Break the connection if the block is not over soon after the deadline, because the server does not answer."""
+    """Break the connection if the block still runs soon after the deadline, as with a dead server."""
     timer = asyncio.get_running_loop().call_later(
         _seconds_left(deadline) + SERVER_DELAY_SECONDS, _break, db
     )
@@ -305,7 +315,10 @@ def time_limit(db: AsyncConnection, deadline: float) -> Iterator[None]:
 
 
 def _break(db: AsyncConnection) -> None:
-    """Shut the socket down, so that the waiting call fails, without asking a server that may not answer."""
+    """Shut the socket down, so that the waiting call fails.
+
+    It sends nothing, because the server may hang.
+    """
     if not db.closed:
         with suppress(OSError), socket.socket(fileno=socket.dup(db.fileno())) as shared:
             shared.shutdown(socket.SHUT_RDWR)

@@ -1,8 +1,8 @@
 """Creates, upgrades and checks the table mahasiswa in PostgreSQL, with its history.
 
 The schema's version stands in a comment on the table. Each of UPGRADES is the SQL that raises it by
-one. All that a table lacks are made in one transaction, by us or by the table's owner. To change the
-schema, add one; never change one that was released.
+one. All upgrades that a table lacks run in one transaction, by this program or by the table's
+owner. To change the schema, add an upgrade; never change one that was released.
 
 The functions and triggers belong to no version. Their digest stands in a comment. If it is not that
 of this release, or if a trigger is missing or disabled, the start creates all of them again.
@@ -124,7 +124,10 @@ def _version(table: StoredTable) -> int:
 
 
 def _is_current(db: SyncConnection, table: StoredTable, wanted_days: int | None) -> bool:
-    """Return whether there is nothing to do. A standby cannot be changed, so its days may differ."""
+    """Return whether there is nothing to do.
+
+    On a standby the days may differ: it cannot be changed.
+    """
     if _version(table) != len(UPGRADES):
         return False
     stored = _history_days(db, table)
@@ -166,13 +169,16 @@ def _names(triggers: str) -> list[str]:
 
 
 def _is_complete(db: SyncConnection, history_days: int | None) -> bool:
-    """Return whether the functions and triggers are those that these days need."""
+    """Return whether the functions and triggers are those that this value of HISTORY_DAYS needs."""
     needed = _triggers(history_days)
     return {part for (part,) in db.execute(sql.PARTS)} == {_digest(needed), *_names(needed)}
 
 
 def _upgrade(db: SyncConnection, table: StoredTable, wanted_days: int | None) -> None:
-    """Upgrade the table and set HISTORY_DAYS. If someone else owns the table, give them the SQL."""
+    """Upgrade the table and set HISTORY_DAYS.
+
+    If another role owns the table, raise Unusable with the SQL for the owner.
+    """
     version = _version(table)
     stored = _history_days(db, table)
     if wanted_days is None:
@@ -216,7 +222,7 @@ def _script(*statements: str) -> str:
 
 
 def _new_triggers(history_days: int) -> list[str]:
-    """Return the statements that create the functions and triggers which these days need, and no others."""
+    """Return the SQL that makes exactly the functions and triggers that this HISTORY_DAYS needs."""
     triggers = _triggers(history_days)
     dropped = map(sql.DROP_TRIGGER.format, _names(_triggers(DEFAULT_HISTORY_DAYS)))
     created = [*dropped, triggers, sql.SET_DIGEST.format(digest=_digest(triggers))]
@@ -283,7 +289,10 @@ def _durability(db: SyncConnection) -> Iterator[Finding]:
 
 
 def _commits(db: SyncConnection) -> Iterator[Finding]:
-    """A commit waits for the synchronous standbys. Nothing reads the message that this one writes."""
+    """Check that a commit ends: it waits for the synchronous standbys.
+
+    The commit writes a message into the WAL that no program reads.
+    """
     if db.execute(sql.IS_STANDBY).fetchone():
         return
     db.execute(sql.BEGIN.format(milliseconds=0))

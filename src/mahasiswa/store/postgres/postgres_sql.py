@@ -14,8 +14,8 @@ LOCK_SCHEMA = "SELECT pg_advisory_xact_lock(5207110482153)"
 UNSAFE_SETTINGS = """
 SELECT name FROM unnest(ARRAY['fsync', 'full_page_writes']) AS name WHERE current_setting(name) = 'off'"""
 
-# Its schema, its comment, its owner, whether we may alter it, and whether a release made it. If it does not exist yet,
-# the table that we would make.
+# The schema, the comment and the owner of the table, whether we may alter it, and whether a release
+# made it. If there is no table yet, the query describes the table that we would make.
 FIND_TABLE = """
 SELECT quote_ident(n.nspname), coalesce(obj_description(c.oid, 'pg_class'), ''),
   quote_ident(pg_get_userbyid(c.relowner)), pg_has_role(c.relowner, 'USAGE'),
@@ -80,11 +80,12 @@ SET LOCAL idle_in_transaction_session_timeout = '60s';"""
 COMMIT = "COMMIT"
 SHORTEN_LOCK_TIMEOUT = "SET LOCAL lock_timeout = '200ms'"
 
-# Two equal answers prove that nothing was committed in between. Each transaction that writes has an id of 64 bits, which
-# is never used again. Until its commit, a snapshot lists the id as running, or ends below it. After its commit, no
-# snapshot does, so the text is another one. A server that loses the end of its log gives ids again. Such a server, or
-# another one, has another start time. If its processes alone were started again, its last checkpoint is another one.
-# On a standby the text does not list running transactions, so there is no version.
+# Two equal answers prove that nothing was committed in between. Each transaction that writes has an
+# id of 64 bits, which is never used again. Until its commit, a snapshot lists the id as running, or
+# ends below it. After its commit, no snapshot does, so the text is another one. A server that loses
+# the end of its log gives the same ids again, but then it has another start time, and so has any
+# other server. If only the processes of a server were started again, it has another last
+# checkpoint. On a standby the text does not list running transactions, so there is no version.
 VERSION = """
 SELECT CASE WHEN NOT pg_is_in_recovery() THEN concat_ws(
   ' ', pg_current_snapshot(), extract(epoch FROM pg_postmaster_start_time()), (pg_control_checkpoint()).checkpoint_lsn

@@ -89,7 +89,7 @@ class PostgresStore(Store):
             start = begin(sql.BEGIN_READING, deadline)
             last = await _do_steps(db, last_item(sql.SHARED), start)
             limits = {"records": at_most, "bytes": SNAPSHOT_MAX_BYTES}
-            # In binary form nothing is decoded, which would hold the event loop.
+            # The binary form needs no decoding, which would hold the event loop.
             cursor = await db.execute(sql.PACKED, limits, binary=True)
             total, packed = await cursor.fetchone() or (0, None)
             return Snapshot(version, total, packed, last)
@@ -98,7 +98,8 @@ class PostgresStore(Store):
 
     async def add(self, nim: str | None, nama: str | None, alamat: str | None) -> ItemKey | None:
         refuse_nul(nim, nama, alamat)
-        # One transaction for each, on ten connections, would store an eighth as many per second.
+        # Additions that wait share a transaction. With a transaction for each, ten connections
+        # would store an eighth as many per second.
         addition = Addition((nim, nama, alamat), OLEH.get(), NAMES_CHANGE.get())
         return await self._additions.write(addition, REQUEST_TIMEOUT_SECONDS)
 
@@ -179,7 +180,10 @@ async def _add_part(db: AsyncConnection, additions: Sequence[Addition]) -> Seque
 async def _add(
     db: AsyncConnection, additions: Sequence[Addition], *, first: str = ""
 ) -> Sequence[Outcome]:
-    """Add the records. Of several with the same nim, the first is added. `first` are statements for the same round trip."""
+    """Add the records. Of several with the same nim, only the first is added.
+
+    `first` are statements for the same round trip.
+    """
     names = {texts[0]: oleh for texts, oleh, _ in reversed(additions) if texts[0] is not None}
     records = as_json(addition.texts for addition in additions)
     statements = f"{first}{sql.NAME}; {sql.SHARED.add_all}"
@@ -209,7 +213,7 @@ class PostgresReader(Reader):
         return await self._pool.read(self._kind, work, deadline)
 
     async def _rows(self, statement: str, parameters: Parameters) -> Rows:
-        # With its COMMIT in the same round trip: the end of a read in steps takes another one.
+        # The COMMIT goes in the same round trip. A read in steps needs another round trip for it.
         return await super()._rows(f"{statement}; {sql.COMMIT}", parameters)
 
     async def chunks(self, query: Query) -> AsyncGenerator[Sequence[Mahasiswa]]:

@@ -86,7 +86,7 @@ def _value_in(file: Path, statement: str) -> Any:  # noqa: ANN401 - of a column
 
 
 def backup_into(source: Path, kept_in: Path | None, max_age_seconds: float = 0.0) -> Path | None:
-    """See Engine. With `max_age_seconds`, nothing is done if the newest back-up is younger, and the result is None."""
+    """See Engine. If the newest back-up is younger than `max_age_seconds`, only return None."""
     folder = kept_in or source.parent
     with closing(_open(source)) as origin, _reported(folder):
         with suppress(FileNotFoundError):
@@ -97,7 +97,8 @@ def backup_into(source: Path, kept_in: Path | None, max_age_seconds: float = 0.0
             list_id = id_in(source)
             newest = next(iter(backup_files(source, folder, list_id)), None)
             if newest and time.time() - newest.found_at() < max_age_seconds:
-                # Proves that the next one could be written. Under systemd the service may have a read-only view of the disk.
+                # Prove that the next back-up can be written. Under systemd the service may see the
+                # disk as read-only.
                 with unfinished(folder):
                     return None
             if problem := lack_of_room(folder, source.stat().st_size):
@@ -112,7 +113,7 @@ def backup_into(source: Path, kept_in: Path | None, max_age_seconds: float = 0.0
 def refuse_if_lost(path: Path, folder: Path | None) -> None:
     """Raise NeedsRepair if the database is missing or has no tables, and a copy of that name has records.
 
-    Only such a start waits for a folder that hangs, for LOOK_SECONDS.
+    Only in this case the start waits for a folder that hangs, at most LOOK_SECONDS.
     """
     if not _has_no_tables(path):
         return
@@ -127,7 +128,7 @@ def refuse_if_lost(path: Path, folder: Path | None) -> None:
 def _has_no_tables(path: Path) -> bool:
     if not path.exists():
         return True
-    if Path(f"{path}-wal").exists():  # an instance that was killed
+    if Path(f"{path}-wal").exists():  # a killed instance has left it; the tables may be in it
         return False
     with suppress(apsw.Error), closing(open_to_read(path)) as db:
         return not db.execute(sql.STORED_TABLES).get
@@ -145,7 +146,10 @@ def _all_copies(path: Path, folder: Path | None) -> Iterator[Path]:
 
 
 def lacking(path: Path, folder: Path, outcome: Outcome) -> int:
-    """How many records the list lacks that a back-up of the last 30 days has; raise OSError. See `missing_records`."""
+    """How many records the list lacks, compared with its back-ups of the last 30 days.
+
+    Raise OSError. See `missing_records`.
+    """
     own = backup_files(path, folder, id_in(path))
     return missing_records(count_records(path) or 0, own, count_records, outcome)
 
@@ -187,7 +191,7 @@ def _open(source: Path) -> apsw.Connection:
         if not source.exists():
             raise Unusable(f"{source} does not exist")
         origin = apsw.Connection(str(source.absolute()), flags=apsw.SQLITE_OPEN_READWRITE)
-        # The first read of the file: later errors are about the target.
+        # This reads the file for the first time, so later errors are about the target.
         origin.pragma("schema_version")
     return origin
 
@@ -210,7 +214,10 @@ def _write(origin: apsw.Connection, target: Path, newest: Path | None = None) ->
 
 
 def _is_renewed(newest: Path, copy: Path) -> bool:
-    """Give the newest back-up the time of now if it is the same as a copy. If it cannot be read, nobody knows."""
+    """Whether the newest back-up is the same as a copy; if it is, set its time to now.
+
+    A back-up that cannot be read counts as different.
+    """
     try:
         if filecmp.cmp(copy, newest, shallow=False):
             os.utime(newest)
@@ -223,9 +230,10 @@ def _is_renewed(newest: Path, copy: Path) -> bool:
 def copy_database(origin: apsw.Connection, target: Path) -> None:
     """Copy an open database to a file as it is at one moment; raise apsw.Error."""
     with closing(apsw.Connection(str(target.absolute()))) as copy:
-        # Needs no shared memory, which some file systems lack.
+        # With an exclusive lock SQLite needs no shared memory, which some file systems lack.
         copy.execute("PRAGMA locking_mode = EXCLUSIVE")
-        # In a single step the copy is of one moment. With a write-ahead log it blocks no writer.
+        # A single step copies the file as it is at one moment. With a write-ahead log it blocks no
+        # writer.
         with copy.backup("main", origin, "main") as work:
             work.step(-1)
         copy.execute("PRAGMA synchronous = FULL; PRAGMA journal_mode = DELETE")

@@ -20,7 +20,7 @@ LOCK_TIMEOUT_SECONDS = 10.0
 LOCK_INTERVAL_SECONDS = 0.005  # time between two attempts to get a lock that another program holds
 
 WAL_MAX_BYTES = 64 * 1024 * 1024
-"""Maximum size of the write-ahead log after a checkpoint. A long read of another program can let it grow beyond."""
+"""Maximum size of the write-ahead log after a checkpoint. A long read by another program lets it grow."""
 
 CHECK_STEPS = 100_000  # steps of SQLite between two checks for Ctrl-C: about a millisecond
 
@@ -39,7 +39,8 @@ def connect(path: Path) -> apsw.Connection:
         )
         raise Unavailable(reason) from error
     db.set_busy_timeout(int(LOCK_TIMEOUT_SECONDS * 1000))
-    # Plan a statement once, not again for each value of its LIMIT, which takes more time than to run it.
+    # Plan a statement once. To plan it again for each value of its LIMIT takes longer than to run
+    # it.
     db.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
     db.execute(
         f"PRAGMA synchronous = FULL; PRAGMA trusted_schema = OFF; PRAGMA journal_size_limit = {WAL_MAX_BYTES}"
@@ -50,7 +51,10 @@ def connect(path: Path) -> apsw.Connection:
 
 @contextmanager
 def savepoint(db: apsw.Connection) -> Iterator[None]:
-    """Make all changes of the block or none. After a full disk `with db` would raise an error that hides the reason."""
+    """Make all changes of the block or none.
+
+    `with db` does the same, but on a full disk it raises an error that hides the reason.
+    """
     db.execute("SAVEPOINT block")
     try:
         yield

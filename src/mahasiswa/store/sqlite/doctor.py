@@ -77,7 +77,10 @@ def _free_space(_db: apsw.Connection, path: Path) -> Iterator[Finding]:
 
 
 def _modes(_db: apsw.Connection, path: Path) -> Iterator[Finding]:
-    """A file is public if every user can read it. If only a group can read it, an operator has chosen that."""
+    """Report a file that every user can read.
+
+    If only a group can read it, the operator wants that.
+    """
     files = [file for suffix in ("", "-wal", "-shm") if (file := Path(f"{path}{suffix}")).exists()]
     public = [str(file) for file in files if file.stat().st_mode & 0o007]
     if public and all(folder.stat().st_mode & 0o001 for folder in path.parents):
@@ -89,7 +92,10 @@ def _modes(_db: apsw.Connection, path: Path) -> Iterator[Finding]:
 
 
 def _log_size(db: apsw.Connection, path: Path) -> Iterator[Finding]:
-    """The log also stays long after a large import, until the next change. Only a reader keeps it from being copied."""
+    """Report a long log that a reader keeps long.
+
+    After a large import the log is long too, but only until the next change.
+    """
     log = Path(f"{path}-wal")
     if log.exists() and (size := log.stat().st_size) > WAL_MAX_BYTES:
         large = f"{log} has {size >> 20} MB"

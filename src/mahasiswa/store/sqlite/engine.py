@@ -119,7 +119,7 @@ class SQLiteEngine(Engine):
         return backup.lacking(self._path, folder, read_outcome(self._path))
 
     def outcome_of(self, folder: Path | None) -> Path:
-        del folder  # it stands beside the database
+        del folder  # the outcome stands beside the database
         return self._path
 
     def backup_files(self, folder: Path, *, from_future: bool = False) -> Backups:

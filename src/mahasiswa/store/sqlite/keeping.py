@@ -1,4 +1,4 @@
-"""What the service does each hour for its back-ups: makes one, restores one each month as a test, and notes the outcome."""
+"""Makes a back-up of the service if it is due, tests one each month, and notes the outcome."""
 
 import logging
 import time
@@ -31,7 +31,10 @@ log = logging.getLogger(__name__)
 
 
 def keep_backups(path: Path, folder: Path, max_age_seconds: float) -> None:
-    """Do what is due. Each failure is logged, and noted for `mahasiswa doctor` and the metrics; raise OSError."""
+    """Make a back-up and test one, if they are due; raise OSError.
+
+    Each failure is logged, and noted for `mahasiswa doctor` and the metrics.
+    """
     last = _noted(path)
     now = time.time()
     problem = _problem_of(lambda: _make(path, folder, max_age_seconds))
@@ -40,14 +43,17 @@ def keep_backups(path: Path, folder: Path, max_age_seconds: float) -> None:
     if not problem:
         outcome = _examined(path, folder, outcome._replace(succeeded=now))
     now_noted = _noted(path)
-    if now_noted.accepted != last.accepted:  # meanwhile, by an administrator
+    if now_noted.accepted != last.accepted:  # an administrator has accepted a loss meanwhile
         records = now_noted.accepted_records
         outcome = outcome._replace(missing=0, accepted=now_noted.accepted, accepted_records=records)
     write_outcome(path, outcome)
 
 
 def _noted(path: Path) -> Outcome:
-    """The outcome until now. One that cannot be read counts as empty, because no back-up may wait for it."""
+    """The noted outcome.
+
+    If it cannot be read, it counts as empty, so that a back-up is still made.
+    """
     with suppress(OSError):
         return read_outcome(path)
     return Outcome()

@@ -42,7 +42,7 @@ def restore(path: Path, file: Path) -> Restored:
     try:
         if path.exists() and path.samefile(file):
             raise Unusable(f"{file} is the database itself")
-        # Not in the folder for temporary files: it may be small, and it is another disk.
+        # The folder for temporary files may be small, and may be on another disk, so do not use it.
         with unfinished(path.parent) as folder:
             copy = folder / "copy.db"
             _copy_verified(file, copy)
@@ -117,7 +117,7 @@ def _replace_records(path: Path, copy: Path) -> Restored:
             return restored._replace(seconds=time.monotonic() - began)
     except (
         apsw.IOError
-    ) as error:  # if only its sync failed, the transaction is in the write-ahead log
+    ) as error:  # the transaction may be in the write-ahead log, if only its sync failed
         kept = f"; the records before are in {saved[0]}" if saved else ""
         raise Unusable(
             f"{path} could not be written: {reason(error)}; look at the list{kept}"

@@ -46,7 +46,10 @@ def usable(path: Path) -> Iterator[None]:
 
 
 def access_problem(path: Path) -> str:
-    """Why this user cannot use a file, with the remedy, or nothing. Opening it here would drop SQLite's locks."""
+    """Why this user cannot use a file, with the remedy, or nothing.
+
+    It does not open the file, because that would drop SQLite's locks.
+    """
     path = path.absolute()
     folder = path.parent
     try:
@@ -88,7 +91,10 @@ def reason(error: apsw.Error | OSError) -> str:
 
 
 def refusal(error: apsw.ConstraintError) -> StoreError:
-    """Translate the error of a constraint, whose name or column gives the field and the reason."""
+    """Translate the error of a constraint.
+
+    Its name or its column gives the field and the reason.
+    """
     match str(error).partition(" constraint failed: "):
         case "CHECK", _, constraint:
             field, _, reason = constraint.partition("_")
@@ -97,4 +103,4 @@ def refusal(error: apsw.ConstraintError) -> StoreError:
             return Refused(column.removeprefix("mahasiswa."), "missing")
         case "UNIQUE", _, _:
             return Refused("nim", "duplicate")
-    return Unavailable(str(error))  # another program's trigger
+    return Unavailable(str(error))  # raised by another program's trigger

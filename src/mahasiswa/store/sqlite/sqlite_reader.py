@@ -30,7 +30,7 @@ from mahasiswa.work import STEP_TIMEOUT_SECONDS, Kind, Slots, ended, slices
 # Records of a long read that are handed on at a time: the texts of 2,000 could take 480 MB.
 CHUNK_RECORDS = 100
 
-CHECKED_BYTES = 1024 * 1024  # of a snapshot, whose UTF-8 is checked at a time
+CHECKED_BYTES = 1024 * 1024  # bytes of a snapshot whose UTF-8 is checked at a time
 
 INTERRUPT_INTERVAL_SECONDS = 0.05
 """Time between two interrupts of a query. SQLite forgets an interrupt that comes before the query has begun."""
@@ -184,7 +184,7 @@ def read_snapshot(db: apsw.Connection, version: Version | None, at_most: int) ->
         if total > at_most:
             return Snapshot(version, 0, None, last)
         try:
-            # The check of one piece holds the interpreter's lock, so it is short.
+            # The check of a piece holds the interpreter's lock, so each piece is short.
             for _ in iterdecode(slices(packed, CHECKED_BYTES), "utf-8"):
                 pass
         except UnicodeDecodeError as error:

@@ -64,7 +64,10 @@ def known_version(db: apsw.Connection, path: Path) -> int:
 
 
 def _dumped_version(stored: Sequence[object]) -> int:
-    """The version of tables that `.dump` of the sqlite3 shell made, which has no version; 0 if it is none."""
+    """The version of tables that come from `.dump` of the sqlite3 shell, which saves no version.
+
+    It is 0 if they are not those of any version.
+    """
     with closing(apsw.Connection(":memory:")) as made:
         for number, upgrade in enumerate(UPGRADES, 1):
             upgrade(made)
@@ -84,7 +87,7 @@ UPGRADES: Sequence[Callable[[apsw.Connection], object]] = (lambda db: db.execute
 
 
 def _set_history_days(db: apsw.Connection, path: Path, days: int | None) -> None:
-    """Store the days, and create or remove the triggers. Without a difference nothing is committed."""
+    """Store the days, and create or remove the triggers. Commit nothing if nothing differs."""
     stored = db.execute(shared_sql.DAYS).get
     if days is None:
         days = DEFAULT_HISTORY_DAYS if stored is None else stored

@@ -8,7 +8,7 @@ from mahasiswa.store.shared_sql import SharedSQL, read_statements
 
 # --- Schema
 
-# Our tables, and whatever else has one of their names.
+# Our tables, and any other object with one of their names.
 STORED_TABLES = """
 SELECT lower(name), type, sql FROM sqlite_schema
 WHERE lower(name) IN ('mahasiswa', 'mahasiswa_history', 'mahasiswa_history_state')
@@ -39,7 +39,7 @@ _STATEMENTS = read_statements(Path(__file__).with_name("sql"))
 SET_OLEH = _STATEMENTS.pop("set_oleh")
 IS_PURGE_DUE = _STATEMENTS.pop("is_purge_due")
 PURGE_SOME = _STATEMENTS.pop("purge_some")
-# The triggers of the history are away during a silent batch.
+# The triggers of the history, which a silent batch drops and creates again.
 HISTORY_TRIGGERS = [name for name in TRIGGERS if name.startswith("mahasiswa_history_")]
 _STATEMENTS["end_silent"] = "; ".join(
     [*map(TRIGGERS.__getitem__, HISTORY_TRIGGERS), _STATEMENTS["end_silent"]]
@@ -54,7 +54,7 @@ SHARED = SharedSQL(
 
 # --- Reading
 
-# The first records as one text, and their number. A row for each of them would take longer.
+# The first records as one text, and their number. One row for each record would take longer.
 PACKED = """
 SELECT CAST(coalesce(group_concat(nim || char(0) || nama || char(0) || alamat, char(0)), '') AS BLOB), count(*)
 FROM (SELECT nim, nama, alamat FROM mahasiswa ORDER BY nim LIMIT ?)"""

@@ -62,8 +62,9 @@ class SQLiteStore(Store):
         self._writer = connect(path)  # it is used on one thread
         self._thread = ThreadPoolExecutor(1, "writer")
         self._changes = GroupCommit(slots, self._commit)
-        # A connection that never writes, because data_version shows only the commits of other connections. It is used
-        # on the event loop: its queries take a few microseconds, a switch to another thread takes a hundred.
+        # This connection never writes, because data_version shows only the commits of other
+        # connections. It is used on the event loop: its queries take a few microseconds, and a
+        # switch to another thread takes a hundred.
         self._watch = connect(path)
         self._watch.execute(sql.PACKED, (1,)).get  # noqa: B018 - the first read creates the write-ahead log
         self._watch.set_busy_timeout(0)
@@ -71,7 +72,7 @@ class SQLiteStore(Store):
         # Connection.pragma compiles its statement each time.
         self._pragmas = self._watch.cursor()
         self._log_inodes = log_inodes(path)
-        # Of a file that was replaced, moved or removed.
+        # The task that gives up a file that was replaced, moved or removed.
         self._giving_up: asyncio.Task[None] | None = None
         self._is_damaged = self._is_gone = False
         self._loop = asyncio.get_running_loop()
@@ -83,7 +84,7 @@ class SQLiteStore(Store):
         return version
 
     def version_now(self) -> Version | None:
-        if (now := self._loop.time()) != self._asked_at:  # uvloop's time has steps of a millisecond
+        if (now := self._loop.time()) != self._asked_at:  # uvloop's time changes each ms
             self._is_gone = has_moved(self._watch)
             self._asked_at = now
         if self._is_gone or self._giving_up or self._is_damaged:
@@ -98,7 +99,8 @@ class SQLiteStore(Store):
     async def snapshot(self, at_most: int) -> Snapshot:
         # Read the version before the records: then the records are of that version or of a later one.
         version = await self.version()
-        # A thread waits for a lock, and reports everything else.
+        # After an error here, the read is repeated in a thread. It waits for a lock, and reports
+        # any other fault.
         with suppress(apsw.Error, Unavailable):
             if self._pragmas.execute("PRAGMA page_count").get <= self._short_list_pages:
                 return read_snapshot(self._watch, version, at_most)
@@ -140,7 +142,10 @@ class SQLiteStore(Store):
         self._is_damaged = True
 
     async def _give_up(self) -> None:
-        """Move the acknowledged changes into the file that was moved. The next start must not find them in the log."""
+        """Write the acknowledged changes from the log into the file that was moved.
+
+        The next start must not find them in the log.
+        """
         try:
             await asyncio.to_thread(remove_wal, self._path, self._log_inodes)
         except (OSError, Unavailable) as error:
@@ -150,7 +155,8 @@ class SQLiteStore(Store):
     async def _close_writer(self) -> None:
         await self._changes.close()
         await asyncio.to_thread(self._thread.shutdown)
-        # SQLite checkpoints at the last close, except for a file that was moved. A kill would lose a log that was removed.
+        # SQLite makes a checkpoint at the last close, but not if the file was moved. A kill would
+        # lose a log that was removed.
         if self._giving_up or has_moved(self._writer):
             with suppress(apsw.Error):
                 self._writer.set_busy_timeout(int(FINAL_CHECKPOINT_TIMEOUT_SECONDS * 1000))
@@ -175,7 +181,7 @@ class SQLiteStore(Store):
             changes_before = db.total_changes()
             outcomes = [self._attempt(queued.change) for queued in group]
             db.execute(sql.SET_OLEH, {"oleh": None})
-            # Only with a change, because each purge is a new version of the list.
+            # Purge only together with a change, because each purge is a new version of the list.
             if db.total_changes() != changes_before and db.execute(sql.IS_PURGE_DUE).get:
                 db.execute(sql.PURGE_SOME)
         return outcomes
