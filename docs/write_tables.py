@@ -48,7 +48,7 @@ LIMITS = [
         "408, and the connection is closed",
     ),
     (
-        "time in which a client takes no byte of an answer; Linux tells in steps of 32 KB",
+        "time in which a client takes no byte of an answer; Linux reports it in steps of 32 KB",
         "{WRITE_TIMEOUT_SECONDS}",
         "within {mahasiswa.server.http_protocol.CHECK_SECONDS} the connection is reset, and its memory is free",
     ),
@@ -91,9 +91,9 @@ LIMITS = [
     ),
     ("uploaded file", "{UPLOAD_MAX_BYTES}, {UPLOAD_MAX_ROWS} rows, {MAX_SHEETS} sheets", "413"),
     (
-        "form of a preview or of a selection, as it is sent and unpacked",
+        "form of a preview or of a selection, both as sent and as unpacked",
         "{MAX_CONFIRMED_BYTES}, {UPLOAD_MAX_ROWS} rows",
-        "413; 400 if it is unpacked, or for the rows",
+        "413; 400 if too much is unpacked, or for the rows",
     ),
     (
         "cells that a preview carries whole, so that columns and sheets can be changed",
@@ -142,27 +142,27 @@ LIMITS = [
     ),
     ("time in which the event loop of a worker does not run", "{SILENT_SECONDS}", "the worker is killed and replaced"),
     ("time from SIGTERM to the end of the workers", "{SHUTDOWN_SECONDS}", "requests in flight are cut off"),
-    ("request bodies in the memory of a worker; the part for forms alone", "{BODIES_MAX_BYTES}; {FORMS_RESERVED_BYTES}", "503"),
-    ("uploads and confirmations that arrive at the same time", "{MAX_LARGE_BODIES}; {LARGE_BODIES_MAX_BYTES}", "of the address that has most, the one that has stood for longest is refused"),
+    ("request bodies in the memory of a worker; the part that only forms may take", "{BODIES_MAX_BYTES}; {FORMS_RESERVED_BYTES}", "503"),
+    ("uploads and confirmations that arrive at the same time", "{MAX_LARGE_BODIES}; {LARGE_BODIES_MAX_BYTES}", "the slowest one of the address that has most is refused"),
     (
-        "answers in the memory of a worker that clients have not taken yet; the part for those of {SMALL_BYTES}",
+        "answers in the memory of a worker; the part that only those of at most {SMALL_BYTES} may take",
         "{ANSWERS_MAX_BYTES}; {SMALL_ANSWERS_RESERVED_BYTES}",
         "503",
     ),
     (
         "older versions of the list page that clients still take",
         "{SHARED_ANSWERS_MAX_BYTES}",
-        "the same: its clients are cut off",
+        "clients of the slowest one, from the address that has most, are cut off",
     ),
     (
         "files that are being sent",
         "{SENT_FILES_MAX}, {SENT_FILES_MAX_BYTES} together",
-        "the same: its client is cut off",
+        "the slowest client of the address that has most is cut off",
     ),
 ]  # fmt: skip
 
 
-# The tests of each module, in tests/, if there is none of its name or another one fits better.
+# The tests of a module, in tests/, if no test has its name or if other tests fit better.
 TESTS = {
     "__main__": "cli/test_cli",
     "digits": "cli/test_settings web/lists/test_find",

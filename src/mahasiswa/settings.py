@@ -201,7 +201,7 @@ class Settings:
     base_url: str = _setting(
         _base_url,
         "http://localhost:3000",
-        "address people open (PORT in it); its path, if any, stands before every link",
+        "address that people open (by default with PORT); its path, if any, stands before every link",
         "the address people open, such as http://localhost:3000 or https://kampus.example/mahasiswa-ti",
     )
     cdn_url: str = _setting(
@@ -250,7 +250,7 @@ class Settings:
     user_header: str = _setting(
         _matching(WITHOUT_PASSWORDS),
         "",
-        "header in which a proxy names the person, such as X-Remote-User; none that carries a password",
+        "header in which a proxy names the person, such as X-Remote-User; not one that carries a password",
         "the name of a header without passwords, such as X-Remote-User, or nothing",
     )
     trusted_proxies: tuple[Network, ...] = _setting(

@@ -208,7 +208,10 @@ class Budget:
             self.in_memory -= taken
 
     def keep(self, count: int, *, is_small: bool) -> None:
-        """Count bytes, or give them back if negative. Only small things may take `reserved_bytes`. Raise Busy."""
+        """Count bytes, or give them back if `count` is negative; raise Busy.
+
+        Only small bodies and answers may take `reserved_bytes`.
+        """
         if count > 0 and self.in_memory + count > self._max_bytes - (
             0 if is_small else self._reserved_bytes
         ):

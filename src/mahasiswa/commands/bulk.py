@@ -267,7 +267,7 @@ def _failures(file: Path) -> Iterator[None]:
             f"{file}: the database refuses a record ({error}); nothing was written"
         ) from error
     except sheets.SheetError as error:
-        # Ctrl-C also ends the child process that reads a workbook; that raises SheetError.
+        # After Ctrl-C, report the interrupt and not the fault of the file.
         interrupt.check()
         raise Failure(f"{file}: {error}") from error
     except BrokenPipeError:

@@ -2,7 +2,7 @@
 
 calamine reads an error (#N/A), or a formula that was never calculated, as empty text. It reads a number without its
 format, such as 00000000. All three would become a wrong NIM without a warning, so the XML is read once more.
-Only the child process that reads a workbook may do so, because the XML may be malicious.
+The XML of an upload may be malicious, so a helper process with limits reads it.
 """
 
 import io
@@ -197,7 +197,7 @@ def _ods_mark(cell: ET.Element) -> Mark | None:
 def _ended(part: IO[bytes], *names: str) -> Iterator[tuple[str, ET.Element]]:
     """The elements with these names, each when it has ended. The caller must not keep one, because it is cleared then."""
     with part:
-        for _, element in ET.iterparse(part):  # noqa: S314 - this process may use little memory and time, and dies alone
+        for _, element in ET.iterparse(part):  # noqa: S314 - a helper with limits reads an upload
             name = _name(element)
             if name in names:
                 yield name, element

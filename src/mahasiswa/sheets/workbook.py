@@ -1,4 +1,4 @@
-"""Reads a workbook or a web page. A hostile file may exhaust its parser, so it needs a limited process."""
+"""Reads a workbook or a web page. A hostile upload may exhaust the parser, so a helper reads it."""
 
 import datetime as dt
 import math

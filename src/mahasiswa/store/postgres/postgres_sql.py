@@ -133,8 +133,8 @@ FIND_OLDER_TRANSACTIONS = """
 SELECT pid FROM pg_stat_activity
 WHERE age(backend_xmin) >= age(%s::text::xid) AND pid <> pg_backend_pid() AND coalesce(datname, '') IN (current_database(), '')
 """
-# Writes both tables anew, because VACUUM alone marks the space as free and leaves the texts in it. VACUUM (FULL) does
-# the same, but it cannot be in a transaction with ALTER_LOCK_TIMEOUT.
+# Both statements write both tables anew. VACUUM alone marks the space as free, and leaves the texts
+# in it. An operator types VACUUM (FULL), but it cannot be in a transaction with ALTER_LOCK_TIMEOUT.
 VACUUM = "VACUUM (FULL) mahasiswa, mahasiswa_history"
 REWRITE = (
     "CLUSTER mahasiswa USING nim_duplicate; CLUSTER mahasiswa_history USING mahasiswa_history_pkey"
