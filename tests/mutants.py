@@ -258,8 +258,8 @@ def main() -> None:
             raise SystemExit(f"without a mutant, {broken} fails")
         left = []
         for mutant in sample:
-            name = mutant[0].relative_to("src/mahasiswa").with_suffix("").as_posix()
-            nearest = TESTS_OF_MODULES.get(name.replace("__init__", ""))
+            module = mutant[0].relative_to("src/mahasiswa").with_suffix("").as_posix()
+            nearest = TESTS_OF_MODULES.get(module.replace("__init__", ""))
             topic = TOPICS.get(mutant[0].parts[2], TOPICS[""])
             with changed_source(folder, [mutant]):
                 found = nearest and killer(folder, nearest)

@@ -4,7 +4,6 @@ import sys
 from collections.abc import Iterator
 from multiprocessing.connection import Connection, Listener
 from pathlib import Path
-from pathlib import Path
 
 import pytest
 from engines import ENGINES, empty_database
@@ -59,7 +58,7 @@ def counted(
 
 
 def garbage(counter: Connection) -> int:
-    counter.send(True)
+    counter.send("count")
     count: int = counter.recv()
     return count
 
