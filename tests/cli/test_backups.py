@@ -14,7 +14,7 @@ from pathlib import Path
 from threading import Event
 
 import pytest
-from harness import Service, free_port, run_to_the_end, visited
+from harness import Service, free_port, run_to_the_end
 from operators import COMMAND, TWO, Operator, aged, overwrite, records_of
 from processes import children, needs_namespaces, started, until, working
 from spreadsheets import numbered
@@ -287,8 +287,13 @@ def test_a_lost_database_is_not_begun_anew_beside_its_copies(kept: Operator) -> 
         assert ask(kept.database, KEY) == ask(kept_copy, KEY), "it is the same list"
         kept.database.unlink()
         assert kept.done("begin") == f"{kept.database} is ready\n"
-        with visited(kept.database, {"BACKUP_DIR": str(folder)}) as site:
-            assert site.list().records == []
+        with Service(kept.database, {"BACKUP_DIR": str(folder)}) as service:
+            with service.site() as site:
+                assert site.list().records == []
+                site.stores(*TWO[0])
+            service.kill()
+            service.restart()  # the log of a killed instance holds a list
+        assert kept.records() == TWO[:1]
         for path in (*kept.folder.glob("cadangan/*.db"), copy):
             path.unlink(missing_ok=True)
 

@@ -19,7 +19,7 @@ from typing import cast
 import pytest
 from harness import Service, StartError, free_port
 from operators import TWO, Operator, aged, overwrite, use_up
-from postgres import execute, own_schema
+from postgres import execute, locked, own_schema
 from processes import cannot, until
 from stores import ask, migrate, other_program, run_script
 
@@ -481,6 +481,13 @@ def test_disabled_triggers_are_created_again_by_the_start_of_the_owner(owner: Op
         )
         site.stores("1", "Siti", "Solo")
     assert execute(url, "SELECT count(*) FROM mahasiswa_history") == [(1,)]
+
+
+def test_a_table_that_another_program_has_locked_is_a_finding(owner: Operator) -> None:
+    with locked(owner.environment["DATABASE_URL"], "SHARE"):
+        assert "Another program has locked the table mahasiswa. Try again when it has ended." in (
+            problems(owner)
+        )
 
 
 def test_another_encoding_than_utf8_is_found_and_the_service_does_not_start(
