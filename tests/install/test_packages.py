@@ -27,7 +27,7 @@ from installed import (
     records,
 )
 from packaging.requirements import Requirement
-from processes import CANNOT, needs_namespaces, run, until
+from processes import CANNOT, finished, needs_namespaces, run, until
 
 pytestmark = pytest.mark.torture
 
@@ -197,6 +197,8 @@ def podman(image: Path) -> Iterator[Callable[..., str]]:
         podman("load", "--quiet", "--input", str(image))
         yield podman
         podman("rm", "--force", "--all")
+        # The processes that clean up after containers still write there.
+        until(lambda: finished("pgrep", "--full", folder).returncode == 1)
 
 
 def commands(port: int) -> tuple[list[str], list[str]]:
