@@ -10,7 +10,7 @@ import math
 import re
 import struct
 import weakref
-from collections import deque
+from collections import OrderedDict
 from socket import SO_LINGER, SOL_SOCKET
 from typing import TYPE_CHECKING, Any, Literal, cast
 
@@ -57,7 +57,7 @@ State = Literal["head", "body", "answer", "drain", "cut"]
 log = logging.getLogger(__name__)
 
 # May go on to parse; one of them does in each turn of the event loop.
-waiting: "deque[HttpProtocol]" = deque()
+waiting: "OrderedDict[HttpProtocol, None]" = OrderedDict()
 
 
 class HttpProtocol(HttpToolsProtocol):
@@ -87,7 +87,7 @@ class HttpProtocol(HttpToolsProtocol):
         self.body_left = 0.0
         self.body_bytes = 0
         self.body_pace = Pace(BODY_TIMEOUT_SECONDS)
-        self.body_is_late = self.wants_body = self.is_waiting = False
+        self.body_is_late = self.wants_body = False
         self.input_ended = asyncio.Event()
         self.state: State
         self.shared: bytes | None = None
@@ -115,7 +115,7 @@ class HttpProtocol(HttpToolsProtocol):
 
     def close_if_over(self) -> None:
         """Close the connection if its client sends no more and waits for no answer."""
-        may_go_on = self.is_waiting if self.state == "head" else self.kept
+        may_go_on = self in waiting if self.state == "head" else self.kept
         if self.input_ended.is_set() and self.state != "answer" and not may_go_on:
             self.transport.close()
 
@@ -199,15 +199,14 @@ class HttpProtocol(HttpToolsProtocol):
             self.loop.call_soon(self.transport.resume_reading)
             return
         self.kept += data
-        if not self.is_waiting:
+        if self not in waiting:
             self.parse_kept()
         self.count_held()
 
     def parse_soon(self) -> None:
         """Parse the kept bytes in a later turn of the event loop, or end if none will come."""
-        if self.kept and not self.is_waiting:
-            self.is_waiting = True
-            waiting.append(self)
+        if self.kept and self not in waiting:
+            waiting[self] = None
             if len(waiting) == 1:
                 self.loop.call_soon(parse_next)
         elif self.input_ended.is_set():
@@ -429,10 +428,9 @@ class HttpProtocol(HttpToolsProtocol):
 
 def parse_next() -> None:
     """Let the connection that has waited longest parse."""
-    connection = waiting.popleft()
+    connection, _ = waiting.popitem(last=False)
     if waiting:
         connection.loop.call_soon(parse_next)
-    connection.is_waiting = False
     connection.parse_kept()
     connection.count_held()
     connection.close_if_over()
