@@ -56,7 +56,7 @@ State = Literal["head", "body", "answer", "drain", "cut"]
 
 log = logging.getLogger(__name__)
 
-# May go on to parse; one of them does in each turn of the event loop.
+# Connections with bytes to parse. In each turn of the event loop, the one that has waited longest parses.
 waiting: "OrderedDict[HttpProtocol, None]" = OrderedDict()
 
 

@@ -147,7 +147,10 @@ def format_bodies(
         for number, column in enumerate(columns):
             html[2 * number + 1 :: len(row)] = column
         for body in slices(html, BODY_ROWS * len(row)):
-            yield b"<tbody>\n%b%b" % (b"".join(body), end)
+            # Joined with its tags at once, because a body is long to copy.
+            body[0] = b"<tbody>\n" + body[0]
+            body[-1] += end
+            yield b"".join(body)
 
 
 def _pieces(packed: bytes) -> Iterator[bytes]:

@@ -176,7 +176,8 @@ def read_snapshot(db: apsw.Connection, version: Version | None, at_most: int) ->
         last = take(db, last_item(sql.SHARED))
         longest = db.limit(apsw.SQLITE_LIMIT_LENGTH, SNAPSHOT_MAX_BYTES)
         try:
-            packed, total = next(db.execute(sql.PACKED, (at_most + 1,)))
+            limits = {"records": at_most + 1, "nul": "\0"}
+            packed, total = next(db.execute(sql.PACKED, limits))
         except apsw.TooBigError:
             total = at_most + 1
         finally:

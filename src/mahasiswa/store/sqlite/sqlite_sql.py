@@ -54,10 +54,11 @@ SHARED = SharedSQL(
 
 # --- Reading
 
-# The first records as one text, and their number. One row for each record would take longer.
+# The first records as one text, with NUL between the cells, and their number. One row for each
+# record would take longer, and so would a call of char(0) for each cell.
 PACKED = """
-SELECT CAST(coalesce(group_concat(nim || char(0) || nama || char(0) || alamat, char(0)), '') AS BLOB), count(*)
-FROM (SELECT nim, nama, alamat FROM mahasiswa ORDER BY nim LIMIT ?)"""
+SELECT CAST(coalesce(group_concat(nim || :nul || nama || :nul || alamat, :nul), '') AS BLOB), count(*)
+FROM (SELECT nim, nama, alamat FROM mahasiswa ORDER BY nim LIMIT :records)"""
 ALL_AS_BYTES = "SELECT CAST(nim AS BLOB), CAST(nama AS BLOB), CAST(alamat AS BLOB) FROM mahasiswa"
 
 # --- Importing

@@ -66,7 +66,7 @@ class SQLiteStore(Store):
         # connections. It is used on the event loop: its queries take a few microseconds, and a
         # switch to another thread takes a hundred.
         self._watch = connect(path)
-        self._watch.execute(sql.PACKED, (1,)).get  # noqa: B018 - the first read creates the write-ahead log
+        self._watch.execute(sql.PACKED, {"records": 1, "nul": "\0"}).get  # noqa: B018 - the first read creates the write-ahead log
         self._watch.set_busy_timeout(0)
         self._short_list_pages = SHORT_LIST_FILE_BYTES // self._watch.pragma("page_size")
         # Connection.pragma compiles its statement each time.
