@@ -8,6 +8,7 @@ from difflib import get_close_matches
 from pathlib import Path
 
 import pytest
+from engines import run_elsewhere
 from stores import fill, items, opened, run_script
 
 from mahasiswa.record import Mahasiswa
@@ -107,6 +108,18 @@ async def test_the_history_is_searched_in_the_same_way(people: Store) -> None:
                     batch,
                 )
             assert (await people.reader(SEARCH).history(cari, 0, 10)).total == 2 * bool(found), cari
+
+
+@pytest.mark.parametrize("emptied", ["mahasiswa", "mahasiswa_history"])
+async def test_the_nims_of_a_person_are_found_in_the_list_and_in_the_history(
+    people: Store, url: DatabaseURL, emptied: str
+) -> None:
+    """The command `show` asks for them."""
+    run_elsewhere(url, f"DELETE FROM {emptied}")
+    for found, caris in CASES.items():
+        for cari in caris.split("|"):
+            nims = await people.reader(SEARCH).nims(cari, 100)
+            assert sorted(nim[-1] for nim in nims) == sorted(found), cari
 
 
 # Addresses by nim. The others differ in one number, or only look like an RT or an RW.
