@@ -103,7 +103,12 @@ def rejoined(rows: Iterable[SheetRow]) -> tuple[Iterator[SheetRow], Sequence[Que
     """The rows, and a question if they are a text in the first column, or CSV that a program has split at commas."""
     rows = iter(rows)
     top = list(islice(rows, HEADER_WITHIN_ROWS))
-    if 2 * sum(bool(_line_of(row)) for _, row in top) <= len(top):
+    # A NIM of our own export may hold a separator.
+    is_export = any(tuple(row) == wording.HEADER for _, row in top[:1])
+    lines_in_top = [
+        row for _, row in top if _line_of(row) and not (is_export and not is_blank(row[1:]))
+    ]
+    if 2 * len(lines_in_top) <= len(top):
         return chain(top, rows), ()
     whole = [*top, *rows]
     # A line has the number of its row.
@@ -188,6 +193,11 @@ def _too_long(row: int) -> SheetError:
 
 def _separator(sample: str) -> str:
     """The separator that shows a header in the sample; otherwise the separator that gives most rows the same width."""
+    # A text of our own export may look like a header with another separator.
+    for separator in _SEPARATORS:
+        if sample.startswith(separator.join(wording.HEADER)):
+            return separator
+
     whole_lines = sample[: sample.rfind("\n") + 1] if len(sample) >= SAMPLE_CHARACTERS else sample
 
     def score(separator: str) -> tuple[bool, int]:
