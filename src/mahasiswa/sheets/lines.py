@@ -83,7 +83,8 @@ def rows_in_lines(text: str) -> list[SheetRow] | None:
 def _with_nims(lines: Sequence[Line]) -> dict[int, Found]:
     """The lines with a number that most of them have in common, by the number of digits; by the number of the line."""
     candidates = {
-        number: [nim for nim in _numbers(text) if _may_be_nim(nim[0])] for number, text in lines
+        number: [nim for nim in _numbers(text) if has_nim(nim[0]) and not is_no_nim(nim[0])]
+        for number, text in lines
     }
     lengths = Counter(
         digits for nims in candidates.values() for digits in {digits_in(nim[0]) for nim in nims}
@@ -98,10 +99,6 @@ def _with_nims(lines: Sequence[Line]) -> dict[int, Found]:
             after = text[nim.end() :]
             found[number] = Found(_bare(before), nim[0], _bare(after))
     return found
-
-
-def _may_be_nim(text: str) -> bool:
-    return has_nim(text) and not is_no_nim(text)
 
 
 def without_stamp(line: str) -> str:
