@@ -58,7 +58,7 @@ def has_nim(text: str) -> bool:
     return digits_in(text) >= NIM_MIN_DIGITS
 
 
-def row_name(number: int, sheets: Sequence[str] = ()) -> str:
+def row_name(number: int, sheets: Sequence[str]) -> str:
     """The name of a row in a sentence: `baris 4`, or `Kelas B, baris 4` if several sheets are read."""
     sheet, row = divmod(number, SHEET_ROWS)
     return f"{sheets[sheet]}, baris {row}" if len(sheets) > 1 else f"baris {row}"

@@ -251,10 +251,10 @@ def clean_again(file: CarriedFile) -> CleanedFile:
     if file.has_all_cells:
         choice = Choice(columns=file.chosen_columns)
         table = table_of((file.read_sheets, file.other_sheets, iter(())), file.sheets, choice)
+        rows = list(table.rows)
+        file = file._replace(tables=table.tables, places=table.places, asked=table.questions)
     else:
-        table = Table(iter(file.sheets[0].rows), file.tables, file.places, questions=file.asked)
-    rows = list(table.rows)
-    file = file._replace(tables=table.tables, places=table.places, asked=table.questions)
+        rows = list(file.sheets[0].rows)
     if file.repairs:
         rows = repaired_rows(rows, _of_no_student(clean_all(rows)), file.repairs)
     rows = list(_with_typed(rows, file.typed))
