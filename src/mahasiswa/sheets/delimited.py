@@ -201,18 +201,15 @@ def _too_long(row: int) -> SheetError:
 
 def _separator(sample: str) -> str:
     """The separator that shows a header in the sample; otherwise the separator that gives most rows the same width."""
-    # A text of our own export may look like a header with another separator.
-    for separator in _SEPARATORS:
-        if sample.startswith(separator.join(wording.HEADER)):
-            return separator
-
     whole_lines = sample[: sample.rfind("\n") + 1] if len(sample) >= SAMPLE_CHARACTERS else sample
 
-    def score(separator: str) -> tuple[bool, int]:
+    def score(separator: str) -> tuple[bool, bool, int]:
+        # A text of our own export may look like a header with another separator.
+        is_export = sample.startswith(separator.join(wording.HEADER))
         reader = csv.reader(io.StringIO(whole_lines, newline=""), delimiter=separator)
         rows = [row for row in islice(reader, SAMPLE_ROWS) if any(row)]
         widths = Counter(len(row) for row in rows if len(row) > 1)
-        return any(map(is_header, rows)), max(widths.values(), default=0)
+        return is_export, any(map(is_header, rows)), max(widths.values(), default=0)
 
     try:
         return max(_SEPARATORS, key=score)
