@@ -1,6 +1,7 @@
 """The cells of a sheet: their kinds, the text by which a person recognises one, and their form in JSON."""
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -51,6 +52,12 @@ has_digit = re.compile("[0-9]").search
 def digits_in(text: str) -> int:
     """The number of digits."""
     return sum(map(str.isdigit, text))
+
+
+def most_common(numbers: Iterable[int]) -> int:
+    """The number that comes most often, the greatest of several; 0 without numbers."""
+    counts = Counter(numbers)
+    return max(counts, key=lambda number: (counts[number], number), default=0)
 
 
 def has_nim(text: str) -> bool:
