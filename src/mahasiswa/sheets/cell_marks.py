@@ -10,12 +10,14 @@ import posixpath
 import re
 import zipfile
 from collections.abc import Iterator, Sequence
-from typing import IO, BinaryIO, TypeAlias
+from typing import IO, BinaryIO, TypeAlias, TypeVar
 from xml.etree import ElementTree as ET
 
 from xlsxwriter.utility import xl_cell_to_rowcol  # type: ignore[import-untyped]
 
 from mahasiswa.sheets.cells import EXACT_DIGITS, BadCell
+
+T = TypeVar("T")
 
 # A text is a number as its format shows it.
 Mark: TypeAlias = BadCell | str
@@ -163,11 +165,7 @@ def _ods_marks(package: zipfile.ZipFile, sheet: str) -> Marks:
                 return marks
             marks, number = {}, 0
             continue
-        repeated = int(element.get(_TABLE + "number-rows-repeated", "1"))
-        if row := _marks_of_ods_row(element):
-            end = number + min(repeated, REPEATED_MAX_CELLS)
-            marks |= dict.fromkeys(range(number, end), row)
-        number += repeated
+        number = _repeat(marks, number, element, "rows", _marks_of_ods_row(element))
     return {}
 
 
@@ -175,12 +173,16 @@ def _marks_of_ods_row(row: ET.Element) -> dict[int, Mark]:
     marks: dict[int, Mark] = {}
     column = 0
     for cell in row:
-        repeated = int(cell.get(_TABLE + "number-columns-repeated", "1"))
-        if (mark := _ods_mark(cell)) is not None:
-            end = column + min(repeated, REPEATED_MAX_CELLS)
-            marks |= dict.fromkeys(range(column, end), mark)
-        column += repeated
+        column = _repeat(marks, column, cell, "columns", _ods_mark(cell))
     return marks
+
+
+def _repeat(marks: dict[int, T], at: int, element: ET.Element, parts: str, mark: T | None) -> int:
+    """Put the mark of a row or of a cell into `marks`, as often as it is repeated. Return the place behind it."""
+    repeated = int(element.get(f"{_TABLE}number-{parts}-repeated", "1"))
+    if mark:
+        marks.update(dict.fromkeys(range(at, at + min(repeated, REPEATED_MAX_CELLS)), mark))
+    return at + repeated
 
 
 def _ods_mark(cell: ET.Element) -> Mark | None:

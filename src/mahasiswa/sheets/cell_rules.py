@@ -166,7 +166,7 @@ def bare_nim(cell: str) -> tuple[str, str]:
     digits = "".join(str(unicodedata.decimal(letter, letter)) for letter in text)
     if _has_thousands(digits):
         return re.sub("[.,]", "", digits), ""
-    if _is_written_with_letters(digits):
+    if has_nim(digits) and _has_letter_for_digit(digits):  # `I123` may be right
         return digits.translate(_AS_DIGITS), ""
 
     start = _word_nim(digits) or _running_number(digits)
@@ -186,11 +186,6 @@ def _bare(text: str) -> tuple[str, str]:
     (run,) = runs
     rest = text[: run.start()] + text[run.end() :]
     return re.sub("[ .]", "", run[0]), rest.strip(_AROUND_NIM)
-
-
-def _is_written_with_letters(nim: str) -> bool:
-    """Whether the letters O, o, l and I of a NIM are probably digits."""
-    return has_nim(nim) and bool(_has_letter_for_digit(nim))  # `I123` may be right
 
 
 def unescaped(text: str) -> str:

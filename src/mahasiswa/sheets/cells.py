@@ -1,6 +1,7 @@
 """The cells of a sheet: their kinds, the text by which a person recognises one, and their form in JSON."""
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -57,12 +58,18 @@ def digits_in(text: str) -> int:
     return sum(map(str.isdigit, text))
 
 
+def most_common(numbers: Iterable[int]) -> int:
+    """The number that comes most often, the greatest of several; 0 without numbers."""
+    counts = Counter(numbers)
+    return max(counts, key=lambda number: (counts[number], number), default=0)
+
+
 def has_nim(text: str) -> bool:
     """Whether a text has the digits of a NIM."""
     return digits_in(text) >= NIM_MIN_DIGITS
 
 
-def row_name(number: int, sheets: Sequence[str] = ()) -> str:
+def row_name(number: int, sheets: Sequence[str]) -> str:
     """The name of a row in a sentence: `baris 4`, or `Kelas B, baris 4` if several sheets are read."""
     sheet, row = divmod(number, SHEET_ROWS)
     return f"{sheets[sheet]}, baris {row}" if len(sheets) > 1 else f"baris {row}"

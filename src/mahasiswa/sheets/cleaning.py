@@ -21,6 +21,7 @@ from mahasiswa.sheets.cells import (
     has_digit,
     in_input,
     is_blank,
+    most_common,
     row_name,
 )
 from mahasiswa.sheets.columns import Table, problem_of, questions_about
@@ -252,10 +253,10 @@ def clean_again(file: CarriedFile) -> CleanedFile:
     if file.has_all_cells:
         choice = Choice(columns=file.chosen_columns)
         table = table_of((file.read_sheets, file.other_sheets, iter(())), file.sheets, choice)
+        rows = list(table.rows)
+        file = file._replace(tables=table.tables, places=table.places, asked=table.questions)
     else:
-        table = Table(iter(file.sheets[0].rows), file.tables, file.places, questions=file.asked)
-    rows = list(table.rows)
-    file = file._replace(tables=table.tables, places=table.places, asked=table.questions)
+        rows = list(file.sheets[0].rows)
     if file.repairs:
         rows = repaired_rows(rows, _of_no_student(clean_all(rows)), file.repairs)
     rows = list(_with_typed(rows, file.typed))
@@ -289,8 +290,7 @@ def _about_odd_nims(results: Iterable[RowResult]) -> list[Question]:
     questions = [Question("panjang", wording.ODD_NIMS, odd)] if is_few else []
 
     numbers = [row for row in rows if is_digits(row.nim) and len(row.nim) >= NIM_MIN_DIGITS]
-    lengths = Counter(len(row.nim) for row in numbers)
-    usual = max(lengths, key=lambda length: (lengths[length], length), default=0)
+    usual = most_common(len(row.nim) for row in numbers)
     shorter = [row.number for row in numbers if len(row.nim) == usual - 1 and row.nim[0] != "0"]
     if shorter and not is_few:
         questions.append(Question("nol", wording.SHORTER_NIMS, shorter))

@@ -86,12 +86,12 @@ class Table(NamedTuple):
     """
 
     rows: Iterator[SheetRow]
-    tables: Sequence[Columns] = ()
-    places: Sequence[str] = ("",)
-    sheets: Sequence[str] = ("",)
-    other_sheets: Sequence[str] = ()
-    kept_sheets: Sequence[Sheet] = ()
-    questions: Sequence[Question] = ()
+    tables: Sequence[Columns]
+    places: Sequence[str]
+    sheets: Sequence[str]
+    other_sheets: Sequence[str]
+    kept_sheets: Sequence[Sheet]
+    questions: Sequence[Question]
 
 
 class _Found(NamedTuple):

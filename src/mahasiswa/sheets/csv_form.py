@@ -21,7 +21,7 @@ START = codecs.BOM_UTF8 + ";".join(wording.HEADER).encode() + b"\r\n"
 _PLACE, _FORMULA = r"(?:^|(?<=[,;\t\r\n]))", r"""(?=['"]*+[=+\-@\t\r＝＋－＠])"""
 _guard = re.compile(_PLACE + _FORMULA).sub
 _unguard = re.compile(f"{_PLACE}'{_FORMULA}").sub
-_needs_quotes = re.compile(r'[,;\t\r\n"]').search
+_has_special = re.compile(r'[,;\t\r\n"&]').search
 
 
 def write_csv(records: Iterable[Mahasiswa], file: BinaryIO) -> int:
@@ -41,4 +41,7 @@ def unguarded(cell: str) -> str:
 
 def _cell(text: str) -> str:
     guarded = _guard("'", text)
-    return '"' + guarded.replace('"', '""') + '"' if _needs_quotes(guarded) else guarded
+    # An import changes a line without quotes: it drops spaces at the start of cells, and unescapes `&amp;` and `\'`.
+    if _has_special(guarded) or guarded.startswith(" ") or "\\'" in guarded:
+        return '"' + guarded.replace('"', '""') + '"'
+    return guarded

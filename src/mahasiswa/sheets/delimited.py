@@ -76,7 +76,7 @@ def read_pasted(data: bytes, *, nim_only: bool) -> Sheet:
     return (not nim_only and _in_lines(rows(), lambda: text)) or Sheet("", rows())
 
 
-def _has_columns(rows: Iterator[SheetRow]) -> bool:
+def _has_columns(rows: Iterable[SheetRow]) -> bool:
     """Whether the first rows have titles, or a column of numbers.
 
     A NIM among other words is no number.
@@ -96,34 +96,47 @@ def _is_number(text: str) -> bool:
     return is_like_a_nim(text) and " " not in text.strip()
 
 
-def _in_lines(rows: Iterator[SheetRow], text: Callable[[], str]) -> Sheet | None:
+def _in_lines(rows: Iterable[SheetRow], text: Callable[[], str]) -> Sheet | None:
     """The rows that the lines of a text have, unless its cells have columns, with a question about them."""
     found = None if _has_columns(rows) else rows_in_lines(text())
     return Sheet("", iter(found), (Question("baris", wording.IN_LINES),)) if found else None
 
 
-def rejoined(rows: Iterable[SheetRow]) -> tuple[Iterator[SheetRow], Sequence[Question]]:
-    """The rows, and a question if they had to be split again.
+def rejoined(sheet: Sheet) -> Sheet:
+    """The sheet, perhaps with other rows and a question.
 
-    They are split again if they are a text in the first column, or CSV that a program has split at
-    commas.
+    Its rows are split again if they are a text in the first column, or CSV that a program has split
+    at commas.
     """
-    rows = iter(rows)
+    rows = iter(sheet.rows)
     top = list(islice(rows, HEADER_WITHIN_ROWS))
-    if 2 * sum(bool(_line_of(row)) for _, row in top) <= len(top):
-        return chain(top, rows), ()
+    if not _are_lines(top):
+        return sheet._replace(rows=chain(top, rows))
+
     whole = [*top, *rows]
-    # A line has the number of its row.
-    lines = [""] * max(number for number, _ in whole)
-    for number, row in whole:
-        lines[number - 1] = _line_of(row) or " ".join(cell_text(cell) for cell in row).strip()
-    text = "\n".join(lines)
+    text = _joined_lines(whole)
     split = list(_rows(io.StringIO(text), text[:SAMPLE_CHARACTERS]))
-    if in_lines := _in_lines(iter(split), lambda: text):
-        return iter(in_lines.rows), in_lines.questions
-    if _has_columns(iter(split)):
-        return iter(split), [Question("terpisah", wording.RESPLIT)]
-    return iter(whole), ()
+    read = _in_lines(split, lambda: text)
+    if not read and _has_columns(split):
+        read = Sheet("", split, (Question("terpisah", wording.RESPLIT),))
+    if not read:
+        return sheet._replace(rows=whole)
+    return sheet._replace(rows=read.rows, questions=[*sheet.questions, *read.questions])
+
+
+def _are_lines(top: Sequence[SheetRow]) -> bool:
+    """Whether most rows are lines of a text. A row of our own export has other cells, and its NIM may hold a separator."""
+    is_export = any(tuple(row) == wording.HEADER for _, row in top[:1])
+    lines = [row for _, row in top if _line_of(row) and (is_blank(row[1:]) or not is_export)]
+    return 2 * len(lines) > len(top)
+
+
+def _joined_lines(rows: Sequence[SheetRow]) -> str:
+    """The text of all rows. A line has the number of its row."""
+    lines = [""] * max(number for number, _ in rows)
+    for number, row in rows:
+        lines[number - 1] = _line_of(row) or " ".join(map(cell_text, row)).strip()
+    return "\n".join(lines)
 
 
 def _line_of(row: Sequence[Cell]) -> str:
@@ -197,11 +210,13 @@ def _separator(sample: str) -> str:
     """The separator that shows a header in the sample; otherwise the separator that gives most rows the same width."""
     whole_lines = sample[: sample.rfind("\n") + 1] if len(sample) >= SAMPLE_CHARACTERS else sample
 
-    def score(separator: str) -> tuple[bool, int]:
+    def score(separator: str) -> tuple[bool, bool, int]:
+        # A text of our own export may look like a header with another separator.
+        is_export = sample.startswith(separator.join(wording.HEADER))
         reader = csv.reader(io.StringIO(whole_lines, newline=""), delimiter=separator)
         rows = [row for row in islice(reader, SAMPLE_ROWS) if any(row)]
         widths = Counter(len(row) for row in rows if len(row) > 1)
-        return any(map(is_header, rows)), max(widths.values(), default=0)
+        return is_export, any(map(is_header, rows)), max(widths.values(), default=0)
 
     try:
         return max(_SEPARATORS, key=score)

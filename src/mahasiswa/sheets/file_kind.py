@@ -1,6 +1,7 @@
 """Recognises the kind and the encoding of a file by its bytes. Its name does not count."""
 
 import codecs
+import re
 import zipfile
 from functools import partial
 from typing import BinaryIO, Literal
@@ -52,8 +53,7 @@ def kind_of(file: BinaryIO) -> Literal["", "workbook", "html"]:
         return "workbook"
     if encoding := _utf16_of(start):
         start = start[: len(start) & ~1].decode(encoding, "replace").encode("ascii", "replace")
-    start = start.removeprefix(codecs.BOM_UTF8).lstrip()
-    is_tag = start[:1] == b"<" and (start[1:2].isalpha() or start[1:2] in (b"!", b"?"))
+    is_tag = re.match(rb"\s*<[A-Za-z!?]", start.removeprefix(codecs.BOM_UTF8))
     return "html" if is_tag else ""
 
 

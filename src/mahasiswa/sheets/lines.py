@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import NamedTuple, TypeAlias
 
 from mahasiswa import wording
-from mahasiswa.sheets.cells import SheetRow, digits_in, has_digit, has_nim
+from mahasiswa.sheets.cells import SheetRow, digits_in, has_digit, has_nim, most_common
 from mahasiswa.sheets.limits import MAX_TITLES
 from mahasiswa.sheets.sheet_errors import SheetError
 from mahasiswa.sheets.titles import fields_in
@@ -87,12 +87,12 @@ def _with_nims(lines: Sequence[Line]) -> dict[int, Found]:
     Numbers are alike if they have about as many digits.
     """
     candidates = {
-        number: [nim for nim in _numbers(text) if _may_be_nim(nim[0])] for number, text in lines
+        number: [nim for nim in _numbers(text) if has_nim(nim[0]) and not is_no_nim(nim[0])]
+        for number, text in lines
     }
-    lengths = Counter(
+    usual = most_common(
         digits for nims in candidates.values() for digits in {digits_in(nim[0]) for nim in nims}
     )
-    usual = max(lengths, key=lambda digits: (lengths[digits], digits), default=0)
     found: dict[int, Found] = {}
     for number, text in lines:
         nims = candidates[number]
@@ -102,10 +102,6 @@ def _with_nims(lines: Sequence[Line]) -> dict[int, Found]:
             after = text[nim.end() :]
             found[number] = Found(_bare(before), nim[0], _bare(after))
     return found
-
-
-def _may_be_nim(text: str) -> bool:
-    return has_nim(text) and not is_no_nim(text)
 
 
 def without_stamp(line: str) -> str:

@@ -80,11 +80,11 @@ def _rows_of(
     for sheet in sheets:
         first = len(reader.tables)
         # Do not split a list of NIMs again: it has no names and addresses to separate.
-        whole, resplit = (sheet.rows, ()) if nim_only else rejoined(sheet.rows)
-        questions += [*sheet.questions, *resplit]
+        whole = sheet if nim_only else rejoined(sheet)
+        questions += whole.questions
         if sheet.hidden_rows and reader.is_strict:
             questions.append(Question("tersembunyi", wording.HIDDEN_ROWS))
-        rows = reader.rows(sheet.name, whole)
+        rows = reader.rows(sheet.name, whole.rows)
         yield from _with_notices(rows, {*sheet.hidden_rows}) if sheet.hidden_rows else rows
         for columns in reader.tables[first:]:
             hidden |= columns.roles.keys() & set(sheet.hidden_columns)

@@ -4,82 +4,78 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from operator import itemgetter
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeVar
 
 from mahasiswa.record import Field
 from mahasiswa.sheets.cells import Cell, cell_text, has_digit, has_digits, has_nim
 from mahasiswa.sheets.limits import MAX_TITLES
+
+T = TypeVar("T")
 
 HEADER_WITHIN_ROWS = 25  # the header is among the first rows that are not blank: often below a date
 # Maximum length of a cell that can be a header. To look for names in a huge cell would only cost
 # time.
 HEADER_MAX_CHARACTERS = 100
 
-# Titles that say their field and nothing else. Only letters count: `No. Mahasiswa *` is `nomahasiswa`.
-_SURE: Mapping[Field, str] = {
-    "nim": (
-        "nim npm nrp stambuk nimmahasiswa npmmahasiswa nomorindukmahasiswa noindukmahasiswa nomorpokokmahasiswa "
-        "nopokokmahasiswa nomormahasiswa nomahasiswa nomormhs nomhs studentid studentnumber nipd nis nissiswa "
-        "nomorinduksiswa noinduksiswa nislokal nomorindukmadrasah noindukmadrasah nomorinduk noinduk idnumber nisn"
-    ),
-    "nama": (
-        "nama namalengkap namamahasiswa namalengkapmahasiswa namamhs namasiswa namalengkapsiswa namapesertadidik "
-        "namalengkappesertadidik namasantri namamurid namapeserta namaanak name fullname "
-        "studentname"
-    ),
-    "alamat": (
-        "alamat alamatlengkap alamatrumah alamatmahasiswa alamatmhs alamatsiswa alamattinggal alamattempattinggal "
-        "alamatdomisili alamatsekarang alamatasal alamatktp alamatsesuaiktp alamatpesertadidik alamatsantri alamatmurid "
-        "domisili jalan jl address homeaddress"
-    ),
-}
-_FIELDS = {title: field for field, titles in _SURE.items() for title in titles.split()}
-_RANKS = {title: rank for rank, title in enumerate(_FIELDS)}
 
+def _by_title(titles_of: Mapping[T, str]) -> dict[str, T]:
+    """The keys of a table by each of their titles, which are parted by spaces."""
+    return {title: key for key, titles in titles_of.items() for title in titles.split()}
+
+
+# Titles that say their field and nothing else. Only letters count: `No. Mahasiswa *` is `nomahasiswa`.
+_FIELDS: dict[str, Field] = _by_title(
+    {
+        "nim": (
+            "nim npm nrp stambuk nimmahasiswa npmmahasiswa nomorindukmahasiswa noindukmahasiswa nomorpokokmahasiswa "
+            "nopokokmahasiswa nomormahasiswa nomahasiswa nomormhs nomhs studentid studentnumber nipd nis nissiswa "
+            "nomorinduksiswa noinduksiswa nislokal nomorindukmadrasah noindukmadrasah nomorinduk noinduk idnumber nisn"
+        ),
+        "nama": (
+            "nama namalengkap namamahasiswa namalengkapmahasiswa namamhs namasiswa namalengkapsiswa namapesertadidik "
+            "namalengkappesertadidik namasantri namamurid namapeserta namaanak name fullname studentname"
+        ),
+        "alamat": (
+            "alamat alamatlengkap alamatrumah alamatmahasiswa alamatmhs alamatsiswa alamattinggal alamattempattinggal "
+            "alamatdomisili alamatsekarang alamatasal alamatktp alamatsesuaiktp alamatpesertadidik alamatsantri "
+            "alamatmurid domisili jalan jl address homeaddress"
+        ),
+    }
+)
 # Titles of a name or of an address that stands in several columns. A bare value gets the label.
-_PARTS: Mapping[str, tuple[Field, str]] = {
-    **dict.fromkeys(
-        (
-            *("namadepan", "namaawal", "namatengah", "namabelakang", "namaakhir"),
-            *("firstname", "middlename", "lastname", "surname"),
+_PARTS: dict[str, tuple[Field, str]] = _by_title(
+    {
+        ("nama", ""): (
+            "namadepan namaawal namatengah namabelakang namaakhir firstname middlename lastname surname"
         ),
-        ("nama", ""),
-    ),
-    **dict.fromkeys(
-        (
-            *("kota", "kabupaten", "kab", "kabkota", "kotakabupaten", "kabupatenkota"),
-            *("provinsi", "prov", "propinsi", "nomorrumah", "norumah"),
+        ("alamat", ""): (
+            "kota kabupaten kab kabkota kotakabupaten kabupatenkota provinsi prov propinsi nomorrumah norumah"
         ),
-        ("alamat", ""),
-    ),
-    "rt": ("alamat", "RT"),
-    "rw": ("alamat", "RW"),
-    "rtrw": ("alamat", "RT/RW"),
-    "dusun": ("alamat", "Dusun"),
-    "desa": ("alamat", "Desa"),
-    **dict.fromkeys(("padukuhan", "pedukuhan"), ("alamat", "Dusun")),
-    "blok": ("alamat", "Blok"),
-    **dict.fromkeys(
-        ("kelurahan", "kel", "desakelurahan", "kelurahandesa", "desakel", "keldesa"),
-        ("alamat", "Kel."),
-    ),
-    **dict.fromkeys(("kecamatan", "kec"), ("alamat", "Kec.")),
-    "kodepos": ("alamat", "Kode Pos"),
-}
-_PART_RANKS = {title: rank for rank, title in enumerate(_PARTS)}
+        ("alamat", "RT"): "rt",
+        ("alamat", "RW"): "rw",
+        ("alamat", "RT/RW"): "rtrw",
+        ("alamat", "Dusun"): "dusun padukuhan pedukuhan",
+        ("alamat", "Desa"): "desa",
+        ("alamat", "Blok"): "blok",
+        ("alamat", "Kel."): "kelurahan kel desakelurahan kelurahandesa desakel keldesa",
+        ("alamat", "Kec."): "kecamatan kec",
+        ("alamat", "Kode Pos"): "kodepos",
+    }
+)
+_RANKS = {title: rank for titles in (_FIELDS, _PARTS) for rank, title in enumerate(titles)}
 is_labelled = re.compile(
     r"(?:rt|rw|dusun|dsn|padukuhan|pedukuhan|dukuh|dk|blok|desa|ds|kelurahan|kel|kecamatan|kec|kode ?pos)\b",
     re.IGNORECASE,
 ).match
 
 # Another title may name a field by one of these words, if no word says that it is about something else.
-_WORDS: Mapping[str, Field] = {
-    **dict.fromkeys(
-        ("nim", "npm", "nrp", "nis", "nipd", "nisn", "stambuk", "induk", "pokok", "id"), "nim"
-    ),
-    **dict.fromkeys(("nama", "name", "mahasiswa", "siswa"), "nama"),
-    **dict.fromkeys(("alamat", "domisili", "address"), "alamat"),
-}
+_WORDS: dict[str, Field] = _by_title(
+    {
+        "nim": "nim npm nrp nis nipd nisn stambuk induk pokok id",
+        "nama": "nama name mahasiswa siswa",
+        "alamat": "alamat domisili address",
+    }
+)
 _is_of_others = re.compile(
     r"\b(?:ayah|bapak|ibu|ortu|orang|orangtua|wali|suami|istri|dosen|pembimbing|guru|kepala|pegawai|kependudukan|sekolah|smp"
     r"|smk|sma|slta|kampus|universitas|perguruan|instansi|perusahaan|kantor|e|email|mail|surel|web|website|akun|panggilan"
@@ -123,7 +119,7 @@ def _heading(column: int, cell: str) -> Heading | None:
     letters = re.sub("[^a-z]+", "", text)
     # `RT 1` is an address.
     if not has_digit(cell) and (part := _PARTS.get(letters)):
-        return Heading(part[0], "part", column, part[1], _PART_RANKS[letters])
+        return Heading(part[0], "part", column, part[1], _RANKS[letters])
     names = [re.sub("[^a-z]+", "", name) for name in re.split("[/()]", text)]
     names = [name for name in names if len(name) > 1]  # not the last letter of `Mahasiswa/i`
     sure = {_FIELDS.get(name) for name in names}

@@ -37,8 +37,7 @@ _PARTS = (b"xl/", b"opendocument.spreadsheet", "Workbook".encode("utf-16-le"))
 
 def read_workbook(file: BinaryIO, choice: Choice, *, all_sheets: bool) -> Workbook:
     """The rows of an xlsx, xls, ods or HTML file. Raises SheetError, at once or while the rows are read."""
-    (workbook,) = _undamaged(map(_opened, [file], [choice], [all_sheets]))
-    names, others, sheets = workbook
+    ((names, others, sheets),) = _undamaged(_opened(file, choice, all_sheets=all_sheets))
     undamaged = (sheet._replace(rows=_undamaged(sheet.rows)) for sheet in _undamaged(sheets))
     return names, others, undamaged
 
@@ -55,9 +54,11 @@ def _undamaged(items: Iterable[T]) -> Iterator[T]:
         raise
 
 
-def _opened(file: BinaryIO, choice: Choice, all_sheets: bool) -> Workbook:  # noqa: FBT001 - for map
+def _opened(file: BinaryIO, choice: Choice, *, all_sheets: bool) -> Iterator[Workbook]:
+    """The workbook alone, as an iterator, so that `_undamaged` guards all that the parser does."""
     if kind_of(file) == "html":
-        return [""], [], iter([_web_page(file)])
+        yield [""], [], iter([_web_page(file)])
+        return
     workbook = _open(file)
     # This reads the XML of a sheet, which takes most of the time.
     sheet_of = cache(workbook.get_sheet_by_name)
@@ -75,7 +76,7 @@ def _opened(file: BinaryIO, choice: Choice, all_sheets: bool) -> Workbook:  # no
     others = [name for name in listed if name not in names]
     read = names + others if all_sheets else names
     sheets = (_open_sheet(file, sheet_of(name), is_hidden=name in hidden) for name in read)
-    return names, others, sheets
+    yield names, others, sheets
 
 
 def _tables_of(workbook: calamine.CalamineWorkbook) -> list[calamine.SheetMetadata]:
