@@ -2,13 +2,14 @@
 
 import asyncio
 import random
+import re
 import threading
 import time
 from difflib import get_close_matches
 from pathlib import Path
 
 import pytest
-from engines import run_elsewhere
+from engines import ENGINES, run_elsewhere
 from stores import fill, items, opened, run_script
 
 from mahasiswa.record import Mahasiswa
@@ -99,10 +100,11 @@ async def test_the_history_is_searched_in_the_same_way(people: Store) -> None:
     for found, caris in CASES.items():
         for cari in caris.split("|"):
             for batch in batches:
-                entries = (await people.reader(SEARCH).entries(batch.id, cari, 0, 100)).items
+                page = await people.reader(SEARCH).entries(batch.id, cari, 0, 100)
                 records = [
-                    entry.after or entry.before for entry in entries if isinstance(entry, Entry)
+                    entry.after or entry.before for entry in page.items if isinstance(entry, Entry)
                 ]
+                assert page.total == len(records)
                 assert sorted(record.nim[-1] for record in records if record) == sorted(found), (
                     cari,
                     batch,
@@ -120,6 +122,25 @@ async def test_the_nims_of_a_person_are_found_in_the_list_and_in_the_history(
         for cari in caris.split("|"):
             nims = await people.reader(SEARCH).nims(cari, 100)
             assert sorted(nim[-1] for nim in nims) == sorted(found), cari
+
+
+CUT = re.compile(
+    r"CASE WHEN length\((\S+)\) > :SHOWN_MAX_CHARACTERS\s+"
+    r"THEN substr\(\1, 1, :SHOWN_MAX_CHARACTERS - 1\) \|\| '…'\s+ELSE \1 END"
+)
+FOLD_BEGINS = "CASE WHEN octet_length(t)"
+FOLD_MIN_CHARACTERS = 140  # of the rest, which each statement has in the same form
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_each_statement_cuts_and_folds_texts_in_the_same_way(engine: str) -> None:
+    """Each statement is whole, so that it can be pasted. A slip in one of them has no other test."""
+    folds = []
+    for file in (Path(reader.__file__).parent / engine / "sql").glob("*.sql"):
+        sql = file.read_text("utf-8")
+        assert 2 * len(CUT.findall(sql)) == sql.count(":SHOWN_MAX_CHARACTERS"), file
+        folds += [" ".join(rest.split()) for rest in sql.split(FOLD_BEGINS)[1:]]
+    assert len({fold[:FOLD_MIN_CHARACTERS] for fold in folds}) == 1, folds
 
 
 # Addresses by nim. The others differ in one number, or only look like an RT or an RW.
