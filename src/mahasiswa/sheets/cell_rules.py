@@ -199,7 +199,7 @@ def stands_for_nothing(cell: Cell) -> bool:
     if isinstance(cell, BadCell):
         return cell.kind == "error"
     if not isinstance(cell, str):
-        return cell is not None and cell == 0
+        return cell == 0
     is_short = 0 < len(cell) <= NOTHING_MAX_CHARACTERS and not cell.isspace()
     return is_short and bool(_is_nothing(cell.strip()))
 

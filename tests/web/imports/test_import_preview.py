@@ -180,6 +180,13 @@ def test_inputs_that_were_not_changed_repair_nothing(importer: Importer) -> None
     assert importer.records() == [("1", "Ani", "Solo")]
 
 
+def test_the_number_0_stands_for_no_address(importer: Importer) -> None:
+    """A formula that refers to a blank cell gives it."""
+    rows = by_openpyxl(HEADER, ("1", "Ani", "Solo"), ("2", "Budi", 0))
+    emptied = importer.check_again(importer.upload(rows, "a.xlsx"), perbaiki="kosong")
+    assert emptied.wrong[0].startswith("Baris 3: Alamat kosong.")
+
+
 def test_a_nim_without_a_digit_needs_a_tick(importer: Importer, other: Database) -> None:
     """It may be a word of a title. A NIM that is already in the list needs no tick."""
     other.fill([("TAMU", "Ani", "Solo")])
