@@ -229,6 +229,19 @@ def test_the_check_lists_records_that_may_be_wrong(site: Site) -> None:
     assert "9" not in site.list().nims
 
 
+def test_what_half_of_the_names_or_a_tenth_of_the_nims_have_is_a_habit(site: Site) -> None:
+    """Names in capitals and letters among digits are listed only if they are rarer."""
+    names = [f"Nama {letter}" for letter in "abcdefghij"]
+    names[:5] = map(str.upper, names[:5])
+    nims = ["2500A80000", *(f"25001800{n:02}" for n in range(1, 10))]
+    for number, record in enumerate(zip(nims, names, strict=True)):
+        site.add(*record, f"Jl. Mawar No. {number}")
+    assert "Tidak ada yang janggal." in site.page("/mahasiswa/periksa").html
+    site.add("2500180010", "Nama k", "Jl. Mawar No. 10")
+    found = site.page("/mahasiswa/periksa").tree.css("section")
+    assert [len(section.css("th[scope=row]")) for section in found] == [1, 5]
+
+
 def test_stray_spaces_are_tidied_as_one_batch_that_can_be_taken_back(site: Site) -> None:
     """Names and addresses are tidied, a NIM is not, and a second press changes nothing."""
     untidy = [
