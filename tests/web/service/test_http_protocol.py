@@ -19,7 +19,7 @@ from harness import Service
 from sockets import CLOSE, FORM, HOST, Line, half_closed, post, statuses
 from web.service.test_raw import CORPUS
 
-from mahasiswa.server.http_protocol import BODY_TIMEOUT_SECONDS
+from mahasiswa.server.http_protocol import BODY_TIMEOUT_SECONDS, CHECK_SECONDS
 
 OTHER_SERVER = """
 import asyncio, os, uvicorn
@@ -191,6 +191,21 @@ def test_a_client_that_ends_its_input_gets_the_answers_to_its_complete_requests(
         assert statuses(half_closed(service.port, sent)) == expected
         assert time.monotonic() - began < BODY_TIMEOUT_SECONDS / 2
         assert line.get("/").body.count(b"<tr><td>") == stored
+
+
+@pytest.mark.torture
+def test_a_body_has_a_time_of_its_own_on_an_old_connection(service: Service) -> None:
+    """A client that has sent forms for a while, and then sends one slowly, is not too slow."""
+    form = post("/mahasiswa/add", b"nim=1&nama=Siti&alamat=Solo")
+    with Line(service.port) as line:
+        line.delete("1")
+        began = time.monotonic()
+        while time.monotonic() - began < BODY_TIMEOUT_SECONDS + 1:
+            line.edit("1", "Siti", "Solo")
+            assert not select.select([line.socket], [], [], CHECK_SECONDS)[0]
+        line.socket.sendall(form[:-1])
+        assert not select.select([line.socket], [], [], 3 * CHECK_SECONDS)[0]
+        assert line.ask(form[-1:]).status == 302
 
 
 def test_another_asgi_server_is_refused(tmp_path: Path) -> None:
