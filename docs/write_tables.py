@@ -182,7 +182,7 @@ TESTS = {
     "sheets/file_kind": "web/imports/test_import_limits sheets/test_delimited",
     "sheets/html_table": "sheets/test_delimited web/imports/test_import_school_files",
     "sheets/limits": "web/test_limits web/imports/test_import_limits",
-    "sheets/lines": "web/imports/test_import_school_files web/imports/test_selection",
+    "sheets/lines": "web/imports/test_import_folder web/imports/test_selection",
     "sheets/plan": "web/imports/test_import web/imports/test_import_preview",
     "sheets/public": "sheets/test_workbooks",
     "sheets/questions": "web/imports/test_import_preview",

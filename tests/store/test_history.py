@@ -230,6 +230,26 @@ async def test_a_very_long_import_is_one_item_without_entries(
     await last_batch(store, "import", 1)
 
 
+async def test_the_history_of_some_days_counts_what_it_shows(store: Store) -> None:
+    await store.add(*SITI)
+    now, day = datetime.now(UTC), timedelta(days=1)
+    for first, end, number in ((-1, 1, 1), (-2, -1, 0), (1, 2, 0)):
+        days = now + first * day, now + end * day
+        page = await store.reader(SEARCH).history("", 0, 10, days=days)
+        assert page.total == len(page.items) == number, (first, end)
+
+
+async def test_both_entries_of_a_changed_nim_are_those_of_each_nim(store: Store) -> None:
+    await store.add(*SITI)
+    await store.rename(SITI.nim, "new")
+    renamed = SITI._replace(nim="new")
+    for nim, earlier in ((SITI.nim, [(None, SITI)]), ("new", [])):
+        about = await store.reader(SEARCH).biography(nim)
+        changes = [(entry.before, entry.after) for entry in about.entries]
+        assert changes[: len(earlier)] == earlier
+        assert sorted(changes[len(earlier) :], key=str) == [(SITI, None), (None, renamed)]
+
+
 # ---- undo and edits
 async def test_one_of_many_concurrent_undos_is_made(url: DatabaseURL) -> None:
     """The others find the record as it was before, so there is one undo in the history."""
