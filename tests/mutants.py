@@ -85,6 +85,9 @@ TESTS_OF_MODULES = {
 }
 """The map of docs/architecture.md. Files of SQL are not in it; the tests of their topic begin with those of SQL."""
 
+# The tests of a topic that can find a mutant of one engine.
+ENGINE_TESTS = {"postgres": ("-k", "postgres"), "sqlite": ("-k", "not postgres")}
+
 outcomes: Counter[str] = Counter()
 """The number of mutants that a test has killed, that survive, and whose tests have not ended, which proves nothing."""
 
@@ -261,9 +264,10 @@ def main() -> None:
             module = mutant[0].relative_to("src/mahasiswa").with_suffix("").as_posix()
             nearest = TESTS_OF_MODULES.get(module.replace("__init__", ""))
             topic = TOPICS.get(mutant[0].parts[2], TOPICS[""])
+            engine = next((one for one in ENGINE_TESTS if one in mutant[0].parts), "")
             with changed_source(folder, [mutant]):
                 found = nearest and killer(folder, nearest)
-                found = found or killer(folder, topic.split())
+                found = found or killer(folder, [*topic.split(), *ENGINE_TESTS.get(engine, ())])
             tell(mutant, found) if found else left.append(mutant)
         print(f"{len(left)} are left for all tests", flush=True)
         test_by_all(folder, left)
