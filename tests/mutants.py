@@ -234,7 +234,7 @@ def tell(mutant: Mutant, outcome: str) -> None:
 
 
 def test_by_all(folder: Path, mutants: Sequence[Mutant]) -> None:
-    """Test these mutants together, and halve them until each one that is found is alone."""
+    """Test these mutants together. If a test finds them, test each half by itself."""
     with changed_source(folder, mutants):
         found = killer(folder, [])
     if not found or len(mutants) == 1:
@@ -263,11 +263,12 @@ def main() -> None:
         for mutant in sample:
             module = mutant[0].relative_to("src/mahasiswa").with_suffix("").as_posix()
             nearest = TESTS_OF_MODULES.get(module.replace("__init__", ""))
-            topic = TOPICS.get(mutant[0].parts[2], TOPICS[""])
-            engine = next((one for one in ENGINE_TESTS if one in mutant[0].parts), "")
+            parts = mutant[0].parts
+            topic = TOPICS.get(parts[2], TOPICS[""])
+            of_engine = next((only for engine, only in ENGINE_TESTS.items() if engine in parts), ())
             with changed_source(folder, [mutant]):
                 found = nearest and killer(folder, nearest)
-                found = found or killer(folder, [*topic.split(), *ENGINE_TESTS.get(engine, ())])
+                found = found or killer(folder, [*topic.split(), *of_engine])
             tell(mutant, found) if found else left.append(mutant)
         print(f"{len(left)} are left for all tests", flush=True)
         test_by_all(folder, left)

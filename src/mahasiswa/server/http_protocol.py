@@ -56,7 +56,7 @@ State = Literal["head", "body", "answer", "drain", "cut"]
 
 log = logging.getLogger(__name__)
 
-# Connections with bytes to parse. In each turn of the event loop, the one that has waited longest parses.
+# Connections with bytes to parse, in their order. Each turn of the event loop lets the first parse.
 waiting: "OrderedDict[HttpProtocol, None]" = OrderedDict()
 
 

@@ -41,7 +41,8 @@ def unguarded(cell: str) -> str:
 
 def _cell(text: str) -> str:
     guarded = _guard("'", text)
-    # An import changes a line without quotes: it drops spaces at the start of cells, and unescapes `&amp;` and `\'`.
+    # In a line without quotes, an import drops spaces at the start of cells. It also reads `&amp;`
+    # and `\'` as the letters that they stand for.
     if _has_special(guarded) or guarded.startswith(" ") or "\\'" in guarded:
         return '"' + guarded.replace('"', '""') + '"'
     return guarded

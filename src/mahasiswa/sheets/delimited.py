@@ -125,8 +125,11 @@ def rejoined(sheet: Sheet) -> Sheet:
 
 
 def _are_lines(top: Sequence[SheetRow]) -> bool:
-    """Whether most rows are lines of a text. A row of our own export has other cells, and its NIM may hold a separator."""
-    is_export = any(tuple(row) == wording.HEADER for _, row in top[:1])
+    """Whether most rows are lines of a text.
+
+    A row of our own export is none if it has several cells, although its NIM may hold a separator.
+    """
+    is_export = bool(top) and tuple(top[0][1]) == wording.HEADER
     lines = [row for _, row in top if _line_of(row) and (is_blank(row[1:]) or not is_export)]
     return 2 * len(lines) > len(top)
 
@@ -207,7 +210,10 @@ def _too_long(row: int) -> SheetError:
 
 
 def _separator(sample: str) -> str:
-    """The separator that shows a header in the sample; otherwise the separator that gives most rows the same width."""
+    """The separator of our own titles, or one that shows a header in the sample.
+
+    Without a header it is the separator that gives most rows the same width.
+    """
     whole_lines = sample[: sample.rfind("\n") + 1] if len(sample) >= SAMPLE_CHARACTERS else sample
 
     def score(separator: str) -> tuple[bool, bool, int]:

@@ -54,8 +54,7 @@ class GroupCommit(Generic[T, R]):
         try:
             return await answer
         finally:
-            # An exception refers to this frame. A cycle would keep the texts of the change until garbage collection.
-            del answer
+            del answer  # for the same reason as in work.ended
 
     async def close(self) -> None:
         if self._running:

@@ -147,7 +147,7 @@ def format_bodies(
         for number, column in enumerate(columns):
             html[2 * number + 1 :: len(row)] = column
         for body in slices(html, BODY_ROWS * len(row)):
-            # Joined with its tags at once, because a body is long to copy.
+            # The tags join the first and the last piece, so the long body is not copied again.
             body[0] = b"<tbody>\n" + body[0]
             body[-1] += end
             yield b"".join(body)

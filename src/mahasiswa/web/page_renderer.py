@@ -196,10 +196,10 @@ class PageRenderer:
         shared = {"list_query": self.list_query, "number_mark": ""}
         return joined(map(str.encode, self._pieces(template, {**shared, **context})))
 
-    def _pieces(self, name: str, values: Mapping[str, object]) -> Iterator[str]:
+    def _pieces(self, name: str, values: dict[str, object]) -> Iterator[str]:
         """The pieces of a page, as Template.generate makes them, but without a cycle of references."""
         template = self._templates.get_template(name)
-        context = template.new_context(dict(values))
+        context = template.new_context(values)
         try:
             yield from template.root_render_func(context)
         except Exception:  # noqa: BLE001 - it is raised again, with the line of the template
