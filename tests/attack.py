@@ -157,7 +157,7 @@ def at_once(count: int, work: Callable[[], object]) -> None:
 
 
 def assert_log_is_sound(text: str, allowed: Sequence[str] = ()) -> None:
-    """Check that each line is one that the service writes, is about malformed HTTP, or has an `allowed` word."""
+    """Check each line: the service writes such lines, or it is about malformed HTTP, or it has an `allowed` word."""
     assert not CONTROL.search(text)
     assert not text or text.endswith("\n")
     known = ("not valid HTTP", "could not be read", "was not saved", "stop the service", *allowed)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 CLOCK = Path(__file__).with_name("clock")
-STOPPED_MAX_MS = 50.0  # of processor time in which a worker can answer nobody; the goal is 10 ms
+STOPPED_MAX_MS = 50.0  # maximum processor time in which a worker cannot answer; the goal is 10 ms
 SHOWN_REPORTS = 10
 
 

@@ -92,7 +92,7 @@ def clock_reports() -> Reports:
 def worker_that_answers(
     clock_reports: Reports, record_property: Callable[[str, object], None]
 ) -> Iterator[None]:
-    """Fail a test whose service had a worker that could answer nobody for too long."""
+    """Fail a test whose service had a worker that could not answer for too long."""
     yield
     reports = clock_reports.new()
     for report in reports:
@@ -102,7 +102,7 @@ def worker_that_answers(
 
 
 def is_too_long(report: Report) -> bool:
-    """Return whether a worker could answer nobody for too long. A stall of the machine may count as time of a processor."""
+    """Return whether a worker could not answer for too long. A stall of the machine may count as processor time."""
     if report.ms <= STOPPED_MAX_MS:
         return False
 

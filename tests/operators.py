@@ -110,7 +110,7 @@ class Operator:
         )
 
     def type_remedy(self, line: str) -> None:
-        """Type the command at the end of a line of `doctor` into a shell, where it must succeed."""
+        """Run the command at the end of a line of `doctor` in a shell. It must succeed."""
         path = f"{Path(sys.executable).parent}:{self.environment['PATH']}"
         run(
             "sh",

@@ -1,4 +1,4 @@
-"""The times in which this machine ran nothing (clock/watch_machine.py). Nobody can answer in them, so they do not count."""
+"""The times in which this machine ran nothing (clock/watch_machine.py). They do not count as time of the service."""
 
 import json
 import os
@@ -12,7 +12,7 @@ from clocks import CLOCK
 from processes import Closing
 
 LONG_SECONDS = 0.5
-"""Of shorter waits nobody asks whether the machine has stalled."""
+"""A wait that is shorter is never compared with the stalls of the machine."""
 
 
 class Watchers(Closing):

@@ -250,7 +250,7 @@ class Settings:
     user_header: str = _setting(
         _matching(WITHOUT_PASSWORDS),
         "",
-        "header in which a proxy names the person, such as X-Remote-User; not one that carries a password",
+        "header in which a proxy names the person, such as X-Remote-User; never a header with a password",
         "the name of a header without passwords, such as X-Remote-User, or nothing",
     )
     trusted_proxies: tuple[Network, ...] = _setting(

@@ -223,7 +223,7 @@ class Client(Protocol):
     """A client that takes an answer, or sends a body."""
 
     def address(self) -> str:
-        """Its address; behind a trusted proxy, the one that the proxy names."""
+        """Its address. Behind a trusted proxy it is the address that the proxy names."""
 
     def moved_at(self) -> float:
         """When it has last taken or sent a byte, in seconds of time.monotonic()."""

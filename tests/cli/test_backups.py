@@ -260,7 +260,7 @@ def test_a_list_that_was_unchanged_for_months_is_compared_with_its_old_backup(
 
 
 def test_a_lost_database_is_not_begun_anew_beside_its_copies(kept: Operator) -> None:
-    """The start, an import and a copy refuse, with the command that restores it and the one that begins an empty list."""
+    """The start, an import and a copy refuse. They name the commands that restore it or begin an empty list."""
     kept.done("backup")
     (file,) = backups(kept)
     lost = f"mahasiswa: {kept.database} holds no list, but {{}} holds 2 records. "

@@ -113,7 +113,7 @@ def test_a_fault_of_the_unit_is_found_and_a_command_stands_at_the_end_of_the_lin
 
 @pytest.mark.parametrize("name", [UNIT, DOCTOR, "mahasiswa-alert@.service"])
 def test_an_altered_unit_is_found(machine: Machine, name: str) -> None:
-    """Each installed unit is compared with that of this version. One that is not installed is no fault."""
+    """Each installed unit is compared with that of this version. A missing unit is no fault."""
     installed = machine.folder / "system"
     installed.mkdir()
     for unit in {UNIT, name}:
@@ -132,7 +132,7 @@ def test_an_altered_unit_is_found(machine: Machine, name: str) -> None:
 def test_a_stopped_service_is_found_if_it_is_enabled_or_has_settings(
     machine: Machine, state: str
 ) -> None:
-    """Otherwise nobody has begun to use it, and nothing is wrong."""
+    """A service that is neither enabled nor has settings is not in use yet, so its stop is no fault."""
     machine.stops()
     machine.properties["ActiveState"] = state
     (line,) = machine.wrong()

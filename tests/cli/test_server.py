@@ -79,7 +79,7 @@ def test_a_port_of_another_instance_is_refused(
 
 
 def test_a_unix_socket_is_made_again_after_a_kill_and_never_shared(tmp_path: Path) -> None:
-    """Another instance, also one that waits for its database, or a file with its name, is refused. Nothing listens on the port."""
+    """Another instance is refused, even if it waits for its database. So is a file with that name. Nothing listens on the port."""
     path, other = tmp_path / "socket", tmp_path / "other"
     host, refused = f"unix:{path}", [f"cannot listen on unix:{path}: Address already in use"]
     other.mkdir()

@@ -194,7 +194,7 @@ def test_the_service_prints_base_url(tmp_path: Path) -> None:
 
 
 def test_the_first_start_in_a_terminal_shows_four_short_lines(tmp_path: Path) -> None:
-    """The address, where the records are, that no back-ups are made, and how to stop. There is no other output."""
+    """It says the address, the place of the records, that no back-ups are made, and how to stop, and nothing else."""
     screen, terminal = pty.openpty()
     environment = without_settings() | {"HOST": "127.0.0.1", "PORT": str(free_port())}
     options = {"cwd": tmp_path, "env": environment, "stdout": terminal, "stderr": terminal}

@@ -1,4 +1,4 @@
-"""The clock of the tests: it runs inside each worker, and measures how long the worker could answer nobody.
+"""The clock of the tests: it runs inside each worker, and measures how long the worker could not answer.
 
 Everything is measured in processor time, without the time in which a thread waited for a processor, so a busy machine fails no
 test. The clock reports two things:
@@ -65,7 +65,7 @@ def _start() -> None:
 
 
 def _watch(report: int) -> None:
-    # A worker freezes its objects when it begins to serve. Its start may take long: nobody waits for it.
+    # A worker freezes its objects when it begins to serve. No client waits for its start, which may take long.
     while not gc.get_freeze_count():
         time.sleep(START_SECONDS)
 
@@ -108,7 +108,7 @@ class _Ticks:
         self._ticked = math.inf  # the clock of the event loop's thread at the last tick
         self._stack: list[str] = []
         self._unseen: list[float] = []  # seconds of late ticks before which the clock did not look
-        # Outside of any callback: uvloop sends what the connections of a turn have written, without the lock.
+        # uvloop sends what the connections of a turn have written. This happens outside of any callback and without the lock.
         self._is_sending = False
         if module := sys.modules.get("mahasiswa.server.http_protocol"):
             for name in STEPS:
@@ -117,7 +117,7 @@ class _Ticks:
         loop.call_soon_threadsafe(self._tick_again)
 
     def look(self, clock: float, delay: float) -> None:
-        """Note what the event loop does, if it has not ticked for long. The clock had no processor for `delay` seconds."""
+        """Note what the event loop does if its last tick is long ago. The clock had no processor for `delay` seconds."""
         unseen, self._unseen = self._unseen, []
         for seconds in unseen:
             if seconds - delay > REPORTED_SECONDS:
@@ -259,7 +259,7 @@ class _Threads:
 
 
 def _frame(thread: int | None) -> FrameType | None:
-    """What a thread does now.
+    """The frame that a thread runs now.
 
     It is asked for only if something is late. While a thread leaves a function, Python 3.11 may give a frame that is not there
     any more, and the process ends.

@@ -49,7 +49,7 @@ ENTRY = "mahasiswa_history (moment, nim, nama_before, alamat_before, nama_after,
 # How another program makes the records or the history beside SITI. The others are imported.
 DATA = {
     "long texts": f"{ROWS.format(count=150)} mahasiswa SELECT 'x' || i, {{text}} || i, {{text}} FROM n",
-    # They stay dear after an attack: nobody can tidy a NIM, and quotes grow to five letters.
+    # They still cost much after an attack: a NIM cannot be tidied, and a quote becomes five letters.
     "untidy NIMs and quotes": f"{ROWS.format(count=480)} mahasiswa SELECT i || '  x', 'Siti', {{quotes}} FROM n",
     # They are percent-encoded byte by byte. With the additions of the bystander, a page of all has fewer than 64 K characters.
     "long Thai NIMs": f"{ROWS.format(count=200)} mahasiswa SELECT (100 + i) || {{thai}}, 'Siti', 'Solo' FROM n",

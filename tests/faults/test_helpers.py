@@ -1,4 +1,4 @@
-"""Helper processes: hostile files and kills cost nobody else anything, and no helper outlives its worker."""
+"""Helper processes: other clients notice neither hostile files nor kills, and no helper outlives its worker."""
 
 import io
 import os

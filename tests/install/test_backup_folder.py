@@ -18,7 +18,7 @@ TRY = (
     ' "$0" /mnt/usb/mahasiswa; echo $?; ls /etc/systemd/system/mahasiswa.service.d'
 )
 
-# For each fault: what a restart does, what the back-up does, and the beginning and the end of the last line.
+# For each fault: the result of a restart and of the back-up, then how the last line begins and ends.
 FAULTS = {
     "the service does not start": (
         "exit 1",

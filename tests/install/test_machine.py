@@ -353,7 +353,7 @@ ODD = "/var/lib/mahasiswa/a?b=c&d=$e.db"
 
 
 def test_commands_follow_the_running_service_and_not_its_changed_settings(kept: Machine) -> None:
-    """Doctor says what has changed. When the service has ended, the new settings count, for commands as for its start."""
+    """Doctor says what has changed. After the service has ended, commands and its next start use the new settings."""
     settings = kept.in_root("/etc/mahasiswa.env")
     export = "mahasiswa-run export - 2>&1 >/dev/null || echo $?"
     settings.write_text(f"{DIRECT}\nexport PORT=3001\nDATABASE_URL=sqlite:///{ODD}\n", "utf-8")

@@ -32,7 +32,7 @@ def test_an_environment_that_was_cut_is_made_again(tmp_path: Path, module: str) 
 
 
 def test_an_environment_of_another_python_is_made_again(tmp_path: Path) -> None:
-    """After an upgrade of the system, it has no packages. One that has them stays."""
+    """After an upgrade of the system, an environment has no packages. An environment that has them stays."""
     makefile(tmp_path)
     run(sys.executable, "-m", "venv", "--without-pip", tmp_path / ".venv")
     (tmp_path / ".venv/run.stamp").touch()

@@ -96,7 +96,7 @@ def test_a_back_up_in_the_folder_of_the_settings_counts(
 
 
 def test_nothing_is_removed_if_the_back_up_disk_is_full(world: Uninstalled, tmp_path: Path) -> None:
-    """An identical back-up that exists counts, also one that is named; an older or a damaged one does not."""
+    """An identical back-up counts, whether it is named or not. An older or a damaged one does not."""
     old = world.folder / BACKUPS / "mahasiswa-20260101T000000Z.db"
     shutil.copy(world.database, old)
     with closing(sqlite3.connect(world.database)) as db:

@@ -147,7 +147,7 @@ def _give_memory_back() -> None:
 async def purge_history(store: Store) -> None:
     """Remove expired entries even if no record is changed.
 
-    If several workers use one database, the first one that asks does it.
+    If several workers use the database, the first worker that asks removes them.
     """
     while True:
         await asyncio.sleep(PURGE_SECONDS)

@@ -51,7 +51,7 @@ T = TypeVar("T")
 def change(
     steps: Callable[Concatenate["Store", P], Steps[None]],
 ) -> Callable[Concatenate["Store", P], Coroutine[Any, Any, ItemKey | None]]:
-    """Turn a method that yields steps into one that makes them as a change, by Store.make."""
+    """Let a method that yields steps make them as a change, by Store.make."""
 
     @wraps(steps)
     async def make(store: "Store", /, *args: P.args, **kwargs: P.kwargs) -> ItemKey | None:
@@ -323,9 +323,9 @@ def _undoable(
 
 
 def _refuse_conflicts(sql: SharedSQL, item: int, kind: str, expected: str | None) -> Steps[bool]:
-    """Raise UndoConflict for conflicts, except a single one that the person has seen.
+    """Raise UndoConflict, unless there is no conflict, or a single conflict that the person has seen.
 
-    Return whether there is such a seen conflict, whose record is overwritten.
+    Return whether there is a seen conflict. Its record is overwritten.
     """
     # Both records of a changed nim must be as the change left them. Otherwise two records would remain, or none.
     is_divisible = kind != "nim"

@@ -113,7 +113,7 @@ Counted: TypeAlias = Sequence[tuple[str, int]]
 def in_transaction(
     steps: Callable[Concatenate["Reader", P], Steps[T]],
 ) -> Callable[Concatenate["Reader", P], Coroutine[Any, Any, T]]:
-    """Turn a method that yields the steps of a read into one that does them by Reader.run."""
+    """Let a method that yields the steps of a read do them by Reader.run."""
 
     @wraps(steps)
     async def read(reader: "Reader", /, *args: P.args, **kwargs: P.kwargs) -> T:

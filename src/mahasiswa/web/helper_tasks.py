@@ -46,12 +46,15 @@ _is_column = re.compile(
 ).fullmatch
 
 Sent: TypeAlias = Mapping[str, Sequence[str]]
-"""The values of each field of a form. A field that was not sent has none. In that of a preview of an import `periksa` has
-a part to show with its rows, such as `baru-500` for those from index 500 on; `pakai[]` has the rows whose NIM is replaced
-by the similar one that is stored, or ALL_LOST_ZEROS; and `benar[]` the answers of questions."""
+"""The values of each field of a form. A field that was not sent has none.
+
+The form of an import's preview has these fields, among others. `periksa` names a part and the index of its first shown
+row, such as `baru-500`. `pakai[]` has the rows whose NIM is replaced by a similar stored NIM, or ALL_LOST_ZEROS.
+`benar[]` has the answers to questions.
+"""
 
 Led: TypeAlias = tuple[Mapping[str, object], Iterable[bytes]]
-"""What a task has led to: the head of its outcome, and the parts."""
+"""The head of the outcome of a task, and the parts of the outcome."""
 
 
 @dataclass

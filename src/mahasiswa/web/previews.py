@@ -1,7 +1,7 @@
 """Import and selection: a preview of a file or of NIMs, which writes nothing, and the confirmation that writes all of it.
 
-A helper process reads what was sent, compares it with the stored records and makes the page (`helper_tasks`). The
-handlers here send it the body, answer its questions, and make the changes of a confirmation.
+A helper process reads the body, compares it with the stored records and makes the page (`helper_tasks`). The handlers
+here send the body to the helper, answer the helper's questions, and make the changes of a confirmation.
 """
 
 import asyncio

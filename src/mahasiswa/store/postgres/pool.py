@@ -209,7 +209,10 @@ def begin(statement: str, deadline: float) -> str:
 async def execute(
     db: AsyncConnection, statements: str, parameters: Parameters | None = None
 ) -> Rows:
-    """Run several statements in one round trip; return the rows of the last one that has rows. Raise Unavailable."""
+    """Run several statements in one round trip. Raise Unavailable.
+
+    The result is the rows of the last statement that has rows.
+    """
     # The server accepts parameters for a single statement only, so the client puts them into the
     # text.
     cursor = psycopg.AsyncClientCursor(db)
