@@ -48,6 +48,9 @@ SWITCH_SECONDS = 0.0005
 # collection stops the event loop for too long.
 GARBAGE_OBJECTS = 2_000
 GARBAGE_ROUNDS = 5
+# Number of those before a collection of all objects. Requests leave no garbage, so it finds little,
+# but while 1,000 forms wait for their last byte, it stops the event loop for up to 70 ms.
+GARBAGE_ROUNDS_OF_ALL = 1_000
 # Parameters of mallopt(3).
 M_TRIM_THRESHOLD = -1
 M_MMAP_THRESHOLD = -3
@@ -106,7 +109,7 @@ async def _serve(
     # modules when they are first used. Without this use the first upload would stop the event loop.
     await run_in_threadpool(gc.collect)
     gc.freeze()
-    gc.set_threshold(GARBAGE_OBJECTS, GARBAGE_ROUNDS)
+    gc.set_threshold(GARBAGE_OBJECTS, GARBAGE_ROUNDS, GARBAGE_ROUNDS_OF_ALL)
     purging = asyncio.create_task(purge_history(store))
     asyncio.get_running_loop().call_later(HELPERS_DELAY_SECONDS, helpers.start)
     try:
