@@ -237,7 +237,7 @@ TICK_ALL = "Pilih semua baris di halaman ini"
 
 # ---- pages that report a problem
 ProblemName = Literal[
-    "bad request", "other site", "no record", "no page", "not in history", "changed", "deleted", "renamed", "undo too long", "undo refused", "method", "too slow", "too large",
+    "bad request", "other site", "no record", "no page", "not in history", "changed", "deleted", "renamed", "undo renamed", "undo too long", "undo refused", "method", "too slow", "too large",
     "confirmation too large", "file too large", "not carried", "not a form", "failed", "not saved", "uncertain", "not read",
     "busy", "busy write", "search too long", "page too long", "disk full",
 ]  # fmt: skip
@@ -260,6 +260,7 @@ PROBLEMS: dict[ProblemName, Problem] = {
     "changed": Problem(409, "", "Data ini sudah diubah orang lain sejak Anda membukanya. Pilih data mana yang dipakai."),
     "deleted": Problem(409, "", "Data ini sudah dihapus orang lain, jadi perubahan Anda belum disimpan."),
     "renamed": Problem(409, "", "NIM data ini sudah diganti menjadi {nim}, jadi perubahan Anda belum disimpan."),
+    "undo renamed": Problem(409, "", "NIM data ini sudah diganti menjadi {nim}, jadi perubahan itu tidak dibatalkan. Perbaiki datanya di sini, atau batalkan dulu penggantian NIM-nya di Riwayat."),
     "undo too long": Problem(413, "Terlalu banyak data", ""),
     "undo refused": Problem(409, "Tidak dapat dikembalikan", ""),
     "method": Problem(405, "Cara akses tidak didukung", "Halaman ini tidak dapat dibuka dengan cara tersebut."),

@@ -315,10 +315,14 @@ class Reader(ABC):
         rows = await self._rows(statement, {"limit": limit, **terms})
         return [nim for (nim,) in rows]
 
-    async def new_nim(self, nim: str) -> str | None:
-        """The nim that replaced this nim, or None if the newest change of this nim is no replacement."""
-        rows = await self._rows(self.sql.new_nim, self.sql.of(nim))
-        return next((new for (new,) in rows), None)
+    @in_transaction
+    def renamed(self, nim: str) -> Steps[Mahasiswa | None]:
+        """The record that had this nim until its nim was replaced, perhaps several times; None if it had none."""
+        while rows := (yield self.sql.new_nim, self.sql.of(nim)):
+            ((nim,),) = rows
+            if record := (yield from one(self.sql, self.sql.find, nim)):
+                return record
+        return None
 
     @in_transaction
     def last(self, change: ItemKey | None = None) -> Steps[Item | None]:

@@ -8,9 +8,9 @@ from starlette.datastructures import QueryParams
 from starlette.responses import Response
 
 from mahasiswa import wording
-from mahasiswa.record import digest_or_dash
+from mahasiswa.record import Mahasiswa, digest_or_dash
 from mahasiswa.store import Query, Store
-from mahasiswa.store.history_items import UNDO_ROWS_MAX, Days, ItemKey, ItemKind
+from mahasiswa.store.history_items import UNDO_ROWS_MAX, Days, Entry, ItemKey, ItemKind
 from mahasiswa.store.store_errors import (
     BatchTooLong,
     NotInHistory,
@@ -23,7 +23,7 @@ from mahasiswa.web.list_query import ListQuery, changed
 from mahasiswa.web.pages import Pages
 from mahasiswa.web.responses import rendered_in_thread
 from mahasiswa.web.service import Request
-from mahasiswa.work import SEARCH
+from mahasiswa.work import RECORD, SEARCH
 
 HISTORY_PATH = "/mahasiswa/riwayat"
 BATCH_PATH = HISTORY_PATH + "/kelompok/"
@@ -117,6 +117,10 @@ async def undo(request: Request, store: Store, pages: Pages) -> Response:
     except (NotInHistory, BatchTooLong, Refused) as error:
         return _refusal(pages, change, error)
     except UndoConflict as conflict:
+        entry, current = conflict.conflicts[0]
+        is_missing = conflict.total == 1 and not (current or conflict.unchanged)
+        if is_missing and (renamed := await _renamed(store, entry)):
+            return pages.undo_renamed(renamed)
         origin = query.origin if query else ""
         back = query.address if query else HISTORY_PATH
         render = partial(
@@ -127,12 +131,23 @@ async def undo(request: Request, store: Store, pages: Pages) -> Response:
             is_batch=is_batch,
             address=pages.path(request.path) + origin,
             back=pages.path(back),
-            versi=digest_or_dash(conflict.conflicts[0].current),
+            versi=digest_or_dash(current),
         )
         return await rendered_in_thread(request, SEARCH, render)
+    if undoing is None and not is_batch:
+        # The record of an addition may be missing because its nim was replaced.
+        undone = await store.reader(RECORD).last(change)
+        if isinstance(undone, Entry) and (renamed := await _renamed(store, undone)):
+            return pages.undo_renamed(renamed)
     if query is None:
         return pages.shown(undoing)
     return pages.redirect_to(query.address + changed(undoing))
+
+
+async def _renamed(store: Store, entry: Entry) -> Mahasiswa | None:
+    """The record of an entry, if its nim was replaced after the change."""
+    record = entry.after or entry.before
+    return await store.reader(RECORD).renamed(record.nim) if record else None
 
 
 def _page_with_button(parameters: QueryParams) -> HistoryQuery | None:

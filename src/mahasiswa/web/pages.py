@@ -176,6 +176,11 @@ class Pages(PageRenderer):
         versi = digest(conflict.current)
         return self._form("edit", typed, reply, versi=versi, conflict=conflict)
 
+    def undo_renamed(self, record: Mahasiswa) -> Response:
+        """The form of a record whose nim was replaced after a change, which therefore was not undone."""
+        reply = Reply(problem="undo renamed")
+        return self.edit_form(record.nim, digest(record), record._asdict(), reply)
+
     def nim_form(self, record: Mahasiswa, values: Values, reply: Reply = NO_REPLY) -> Response:
         """The form that gives a record another nim."""
         return self._form("nim", {**record._asdict(), **values}, reply, record=record)

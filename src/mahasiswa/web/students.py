@@ -69,9 +69,9 @@ async def update(request: Request, store: Store, pages: Pages) -> Response:
         )
     except EditConflict as conflict:
         with suppress(Unavailable, Busy):  # then the page says only that the record is gone
-            new = None if conflict.current else await store.reader(RECORD).new_nim(nim)
-            if new is not None and await store.reader(RECORD).get(new):
-                return pages.edit_form(new, versi, form.values, Reply(problem="renamed"))
+            renamed = None if conflict.current else await store.reader(RECORD).renamed(nim)
+            if renamed:
+                return pages.edit_form(renamed.nim, versi, form.values, Reply(problem="renamed"))
         return pages.changed(conflict)
 
 
@@ -99,7 +99,8 @@ async def change_nim(request: Request, store: Store, pages: Pages) -> Response:
                 request, store, form, partial(store.rename, record.nim), show=show, saved=saved
             )
     # A second click on the button repeats a change that is made.
-    is_done = nim is not None and await store.reader(RECORD).new_nim(request.parameter) == nim
+    renamed = await store.reader(RECORD).renamed(request.parameter)
+    is_done = renamed and renamed.nim == nim
     return pages.saved(None, nim or "") if is_done else pages.error("no record")
 
 

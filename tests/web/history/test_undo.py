@@ -158,6 +158,30 @@ def test_an_undo_that_would_add_or_remove_a_record_asks_too(
     assert site.list().records == [SITI]
 
 
+@pytest.mark.parametrize("button", ["edit", "addition", "first replacement"])
+def test_an_undo_of_a_record_whose_nim_was_replaced_leads_to_the_record(
+    site: Site, changed: list[Form], button: str
+) -> None:
+    """The record is not gone: it has another nim, perhaps the second one. Its form says so, and nothing is changed."""
+    for nim, new in (SITI[0], "2300018998"), ("2300018998", "2300018999"):
+        site.accepts(site.page(f"/mahasiswa/nim/{nim}").posts[0], nim=new)
+    forms = {
+        "edit": changed[1],
+        "addition": changed[2],
+        "first replacement": site.page(HISTORY).posts[1],
+    }
+    page = refused(site.submit(forms[button]), site)
+    (alert,) = page.texts("[role=alert]")
+    assert alert.startswith(
+        "NIM data ini sudah diganti menjadi 2300018999, jadi perubahan itu tidak dibatalkan."
+    )
+    (form,) = page.posts
+    assert (form.action, form.submit) == ("/mahasiswa/edit/2300018999", "Simpan")
+    assert site.list().records == [("2300018999", "Siti <b>", "Klaten")]
+    site.accepts(form, nama="Siti Aminah")
+    assert site.list().records == [("2300018999", "Siti Aminah", "Klaten")]
+
+
 def test_the_unchanged_rows_of_an_import_are_taken_back_together(
     site: Site, service: Service, imported: str
 ) -> None:
@@ -177,7 +201,7 @@ def test_the_unchanged_rows_of_an_import_are_taken_back_together(
         tuple(map(both, row.css("td"))): texts_in(row, "a") for row in page.tree.css("tbody tr")
     }
     assert rows == {
-        ("00", "sudah dihapus", "Nama | Bantul", ""): [],
+        ("00", "tidak ada lagi", "Nama | Bantul", ""): [],
         ("07", "Nama <b> | Solo", "tidak ada", ""): ["Edit"],
         ("08", "kosong | Solo", "tidak ada", ""): ["Edit"],
     }
