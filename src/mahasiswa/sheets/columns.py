@@ -32,7 +32,6 @@ from mahasiswa.sheets.titles import (
     Heading,
     find_titles,
     headings,
-    is_header,
     is_labelled,
     is_total,
     names_nim_and_nama,
@@ -136,7 +135,7 @@ class TableReader:
         nim_only = self._choice.nim_only
         top = list(islice(filled, HEADER_WITHIN_ROWS))
         if nim_only and len(top) == 1:
-            top = _one_below_another(top[0])
+            top = _nims_below_another(top[0])
 
         while top:
             below, header = find_titles(list(map(itemgetter(1), top)), nim_only=nim_only)
@@ -256,12 +255,11 @@ def _starts_of_tables(titles: Sequence[str]) -> list[int]:
     return starts
 
 
-def _one_below_another(row: SheetRow) -> list[SheetRow]:
-    """The cells of a row as rows, unless they are titles."""
+def _nims_below_another(row: SheetRow) -> list[SheetRow]:
+    """The cells of a row as rows, unless one of them is a title or a name."""
     number, cells = row
-    if is_header(cells, nim_only=True):
-        return [row]
-    return [(number + at, [cell]) for at, cell in enumerate(cells) if not is_blank((cell,))]
+    filled = [(number + at, [cell]) for at, cell in enumerate(cells) if not is_blank((cell,))]
+    return filled if all(has_digit(cell_text(cell)) for _, (cell,) in filled) else [row]
 
 
 def _titles_of(header: Sequence[Cell]) -> list[str]:

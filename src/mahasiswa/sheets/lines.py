@@ -27,9 +27,10 @@ _stamp = re.compile(
     r"|\d{1,2}/\d{1,2}/\d{2,4},? \d{1,2}[.:]\d\d[^:]{1,60}: )"
 ).sub
 _is_rule = re.compile(r"[\s|+=:\u2500-\u257f_-]+").fullmatch
-# Segments after the first one begin with a digit, so `2300018101-Siti` ends before the name.
+# Segments after the first one begin with a digit, so `2300018101-Siti` ends before the name. Between
+# two of them may stand the letters of a faculty, as in `20/456839/TK/50663`.
 _numbers = re.compile(
-    r"(?<![\w+])[A-Z]{0,4}\d[\dA-Z]{0,40}(?:[./-]\d{1,20}){0,6}(?![^\W_])"
+    r"(?<![\w+])[A-Z]{0,4}\d[\dA-Z]{0,40}(?:(?:[./-][A-Z]{2,4})?[./-]\d{1,20}){0,6}(?![^\W_])"
 ).finditer
 # A date, a telephone number or a year.
 is_no_nim = re.compile(

@@ -91,11 +91,11 @@ PEOPLE = [
 NIMS, NAMES, PLACES = zip(*PEOPLE, strict=True)
 
 
-def lines(pattern: str) -> str:
+def lines(pattern: str, people: Sequence[Record] = PEOPLE) -> str:
     """Return a text with one line, or one block, for each student."""
     return "".join(
         pattern.format(nim=nim, nama=nama, alamat=alamat, no=no) + "\n"
-        for no, (nim, nama, alamat) in enumerate(PEOPLE, 1)
+        for no, (nim, nama, alamat) in enumerate(people, 1)
     )
 
 
@@ -226,6 +226,28 @@ def test_a_guess_is_a_question_and_a_refusal_says_what_to_do_next(
     assert not ("diputar" in tried.says and SENTENCE in tried.says)
     assert (tried.at_last, tried.presses) == (at_last, presses), tried.stored
     assert tried.by_one == ("right" if presses == 1 and at_last == "right" else "asked")
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        *(
+            "{nama} - {nim} - {alamat}",
+            "{no}. {nama} ({nim}) {alamat}",
+            "{nim} - {nama} - {alamat}",
+        ),
+        *("{no}. {nim} {nama}; {alamat}", "{nama}\n{nim}\n{alamat}"),
+    ],
+)
+def test_a_nim_with_the_letters_of_a_faculty_is_read_whole(
+    importer: Importer, pattern: str
+) -> None:
+    """The rest of such a NIM is not the beginning of the address."""
+    students = [
+        (f"20/45683{at}/TK/5066{at}", nama, alamat) for at, (_, nama, alamat) in enumerate(PEOPLE)
+    ]
+    tried = try_file(importer, importer.send(pasted=lines(pattern, students)), students)
+    assert tried.at_last == "right", tried.stored
 
 
 def send(importer: Importer, name: str, entry: Mapping[str, Any]) -> httpx.Response:

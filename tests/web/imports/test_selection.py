@@ -280,6 +280,17 @@ def test_another_name_in_the_file_needs_a_tick_before_a_deletion(people: Site) -
     assert people.list().nims == ["20/4"]
 
 
+@pytest.mark.parametrize("line", ["{}, {}", "{}\t{}", "{};{}", "1\t{}\t{}", "{1}\t{0}", "{} {}"])
+def test_another_name_in_the_only_row_needs_a_tick_too(
+    people: Site, other: Database, line: str
+) -> None:
+    """The cells of one row are NIMs only if all of them have a digit."""
+    other.fill([("2300018101", "Siti Nur Aini", "Solo")])
+    preview = preview_of(people, line.format("2300018101", "Budi"))
+    assert counts(preview) == [1, 0, 1]
+    assert "Tertulis: Budi" in " ".join(preview.texts("#nama li")[0].split())
+
+
 def test_tables_beside_one_another_have_the_row_numbers_of_their_sheet(people: Site) -> None:
     pasted = "NIM\tNama\t\tNIM\tNama\n001\tZed\t\t002\tEko\n77\tAni\t\t78\tBudi"
     preview = preview_of(people, pasted)
