@@ -158,9 +158,9 @@ FOUND = {
     "|".join(ADDRESSES[at] for at in range(24, 32)): BOTH, "rt 000": {32},
     "rt 7 rw 3|rt7/3": {6, 10}, "rt 7 rw 3 gang": set(),
     "3/7": BOTH | {12}, "1/2": {12}, "rt 3/7 gang melati|gg melati rt 3": {5},
-    "gg|gang": {5, 13, 23}, "kec depok|KECAMATAN depok|kab sleman|kabupaten sleman": {14, 15},
+    "gg|gang": {5, 13, 23}, "kec depok|KECAMATAN depok|kec.depok|KAB.sleman|kab sleman|kabupaten sleman": {14, 15},
     "ds sari|desa sari|dsn krajan|dusun krajan": {16, 17}, "perum griya|perumahan griya": {18, 19},
-    "kel wates|kelurahan wates": {20, 21}, "no 5|nomor 5": {13, 20}, "desa": {16, 17},
+    "kel wates|kelurahan wates": {20, 21}, "no 5|nomor 5|no.5": {13, 20}, "jl.mawar": {23}, "blok.c": {12}, "desa": {16, 17},
     '"rt 3"|"RT 3"|“rt 3”': {0, 5, 7, 8, 11}, '"jl mawar"': {23}, '"gang melati"': {13}, '"gang sari"|"jalan mawar"': set(),
 }  # fmt: skip
 

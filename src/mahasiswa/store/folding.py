@@ -28,6 +28,10 @@ ABBREVIATIONS = (
     ("perum", "perumahan"),
 )
 _SAME = {word: words for words in ABBREVIATIONS for word in words}
+# Folding would join the words of `Jl.Kaliurang`, but most records have a space there.
+_part_abbreviation = re.compile(
+    rf"(?<!\w)({'|'.join([*_SAME, 'km', 'blok'])})\.(?=\w)", re.IGNORECASE
+).sub
 # Replacements in a folded text. Then each RT and RW is written as in `rt 3 rw 7`. A text such as
 # `RT/RW 03/07` becomes `rt 3 7`.
 _RT_RW_STEPS = (
@@ -178,7 +182,8 @@ def terms(cari: str, *, is_prefix: bool = False) -> Sequence[Term]:
         return [[Spelling(f"\n{word}")] for word in words(joined)]
 
     phrases = (fold(" ".join(phrase.split())) for phrase in quoted.findall(cari))
-    folded = " ".join(map(fold, quoted.sub(" ", cari).split()))
+    unquoted = _part_abbreviation(r"\1 ", quoted.sub(" ", cari))
+    folded = " ".join(map(fold, unquoted.split()))
     found: list[Term] = [[Spelling(phrase)] for phrase in phrases if phrase]
     others = rt_rw.sub(" ", folded).split()
     found += map(_of_word, dict.fromkeys(others))
