@@ -17,7 +17,7 @@ from browser import (
     in_window,
     luminance,
 )
-from every_page import LONG, SITI, add_many, press
+from every_page import LONG, SITI, add_many, press, show_preview
 from harness import Service, Site
 from playwright.sync_api import expect
 from processes import run, until
@@ -374,6 +374,26 @@ def test_a_phone_reaches_the_links_without_passing_the_list(
     size = window.page.get_by_role("checkbox").first.bounding_box()
     assert size
     assert (size["width"], size["height"]) == (24, 24)
+
+
+def test_the_buttons_of_a_preview_cover_nothing_that_has_the_focus(
+    open_window: OpenWindow, site: Site
+) -> None:
+    """On a phone they stand at the lower edge while the rows to repair are read, and take a third of the window at most."""
+    window = open_window("answers", PHONE, is_mobile=True, has_touch=True)
+    show_preview(window, site)
+    buttons = window.page.locator(".reachable")
+    fields = window.page.locator("#perbaiki").locator("input:not([type=hidden]), button")
+    fields.first.scroll_into_view_if_needed()
+    for at, field in enumerate(fields.all()):
+        field.focus() if at == 0 else window.page.keyboard.press("Tab")
+        expect(field).to_be_focused()
+        assert in_window(field), field.evaluate("element => element.outerHTML")
+        if at == 0:
+            assert in_window(buttons)
+    box = buttons.bounding_box()
+    assert box
+    assert 3 * box["height"] <= PHONE[1]
 
 
 def test_no_word_that_fits_on_a_line_of_a_phone_is_broken(
