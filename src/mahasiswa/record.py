@@ -80,8 +80,27 @@ def _without_line_breaks(text: str) -> str:
     return text.replace("\r", "").replace("\n", "")
 
 
-INVISIBLE = "\u00ad\u200b\u200c\u200d\u200e\u200f\u2060\ufeff"
-"""Characters that cannot be seen. People copy them along from web pages and chats."""
+INVISIBLE = (
+    "\u00ad\u200b\u200c\u200d\u200e\u200f\u2060\ufeff"
+    "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+)
+"""Characters that cannot be seen. People copy them along from web pages, chats and the properties of files."""
+
+# A line break, a tab or another kind of space.
+ODD_SPACES = "".join(space for space in map(chr, range(0x3001)) if space.isspace() and space != " ")
+
+
+def tidy(text: str) -> str:
+    """A text without spaces at its ends, with one space between words, and without characters that cannot be seen."""
+    return " ".join(visible(text).split())
+
+
+def visible(text: str) -> str:
+    """A text without the characters that cannot be seen."""
+    return text if text.isascii() else text.translate(_SEEN)
+
+
+_SEEN = str.maketrans(dict.fromkeys(INVISIBLE, ""))
 
 # Characters that people confuse in a nim, in lower case. A character of NEAR_FROM is replaced by the character of NEAR_TO
 # at the same place, or removed if NEAR_TO is shorter.

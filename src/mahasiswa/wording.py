@@ -195,7 +195,7 @@ NIM_LIKE_DATE = (
 NIM_ENDS_IN_ZEROS = "Angka terakhir NIM ini sudah dibulatkan Excel menjadi nol. Ketik NIM-nya, atau lewati baris ini."
 NO_DIGIT = "NIM ini tidak berisi angka. Centang jika memang benar, atau perbaiki."
 DOUBTS = (NO_DIGIT, NIM_LIKE_DATE, NIM_ENDS_IN_ZEROS)
-SPACES_REMOVED = "Spasi di awal atau akhir NIM dihapus."
+SPACES_REMOVED = "Spasi di awal atau akhir NIM dan karakter yang tidak terlihat dihapus."
 APOSTROPHE_REMOVED = "Tanda petik di awal NIM dihapus."
 FORMULA_REMOVED = "Tanda =“…” di sekitar NIM dihapus."
 DECIMALS_REMOVED = "Angka nol di belakang koma pada NIM dihapus."

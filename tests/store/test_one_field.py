@@ -197,6 +197,10 @@ async def test_a_restore_sees_a_record_that_differs_in_one_field(path: Path, fie
         (("1", "Ani  B", "Solo"), ["1"]),
         (("1", "Ani", " Solo"), ["1"]),
         (("1", "Ani", "Solo"), []),
+        (("1", "\u2066Ani\u2069", ""), ["1"]),
+        (("1", "", "Solo"), []),
+        (("1", "Ani", ""), []),
+        (("1", " ", "Solo"), ["1"]),
     ],
 )
 async def test_needless_spaces_are_seen_in_each_field(
@@ -205,6 +209,8 @@ async def test_needless_spaces_are_seen_in_each_field(
     await store.add(*texts)
     suspects = await store.reader(SEARCH).suspects("spaces", 10)
     assert [record.nim for record in suspects.records] == found
+    untidy = await store.reader(SEARCH).untidy(10)
+    assert len(untidy) == len(found) - (texts[0] == "1 ")
 
 
 @pytest.mark.parametrize(("hours", "is_left"), [(-1, True), (1, False)])

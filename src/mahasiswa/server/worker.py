@@ -49,7 +49,7 @@ SWITCH_SECONDS = 0.0005
 GARBAGE_OBJECTS = 2_000
 GARBAGE_ROUNDS = 5
 # Number of those before a collection of all objects. Requests leave no garbage, so it finds little,
-# but while 1,000 forms wait for their last byte, it stops the event loop for up to 70 ms.
+# but it looks at each form that waits for its last byte, and stops the event loop meanwhile.
 GARBAGE_ROUNDS_OF_ALL = 1_000
 # Parameters of mallopt(3).
 M_TRIM_THRESHOLD = -1

@@ -6,7 +6,14 @@ import unicodedata
 
 from mahasiswa import wording
 from mahasiswa.digits import is_digits
-from mahasiswa.record import INVISIBLE, NIM_MAX_CHARACTERS, UNADDRESSABLE_NIMS, Field
+from mahasiswa.record import (
+    INVISIBLE,
+    NIM_MAX_CHARACTERS,
+    ODD_SPACES,
+    UNADDRESSABLE_NIMS,
+    Field,
+    visible,
+)
 from mahasiswa.sheets.cells import (
     CELL_MAX_CHARACTERS,
     EXACT_DIGITS,
@@ -57,7 +64,7 @@ def is_like_a_nim(text: str) -> bool:
 
 # Every white space character of Unicode is below U+3001. str.strip() takes linear time, and a pattern for the spaces at
 # the end of a text takes quadratic time.
-_SPACES = "".join(filter(str.isspace, map(chr, range(0x3001)))) + INVISIBLE
+_SPACES = " " + ODD_SPACES + INVISIBLE
 _APOSTROPHES = "'’‘`´"
 
 _entity = re.compile(r"&(?:#\d{2,6}|#[xX][\da-fA-F]{2,5}|[A-Za-z]{2,8});").sub
@@ -105,7 +112,7 @@ def warnings_about(nim: str, nama: str | None) -> tuple[str, ...]:
 def clean_nim(cell: Cell) -> tuple[str, str, tuple[str, ...]]:
     """The NIM in a cell, unless there is a problem; the problem or a blank text; and the characters that were removed."""
     text, problem = _text_of("nim", cell)
-    bare = text.strip(_SPACES)
+    bare = _visible_nim(text).strip(_SPACES)
     formula = _is_formula(bare)
     inner = formula[1].strip(_SPACES) if formula else bare
     unquoted = inner.lstrip(_APOSTROPHES + _SPACES)
@@ -121,6 +128,12 @@ def clean_nim(cell: Cell) -> tuple[str, str, tuple[str, ...]]:
         problem or _problem_of_nim(nim),
         tuple(notice for notice, applies in checks if applies),
     )
+
+
+def _visible_nim(text: str) -> str:
+    """The text without characters that cannot be seen. Other letters than those of ASCII may need them."""
+    seen = visible(text)
+    return seen if seen.isascii() else text
 
 
 _is_plain = re.compile("[0-9A-Za-z/._-]+").fullmatch

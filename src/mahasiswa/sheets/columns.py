@@ -258,7 +258,9 @@ def _starts_of_tables(titles: Sequence[str]) -> list[int]:
 def _nims_below_another(row: SheetRow) -> list[SheetRow]:
     """The cells of a row as rows, unless one of them is a title or a name."""
     number, cells = row
-    filled = [(number + at, [cell]) for at, cell in enumerate(cells) if not is_blank((cell,))]
+    filled: list[SheetRow] = [
+        (number + at, [cell]) for at, cell in enumerate(cells) if not is_blank((cell,))
+    ]
     return filled if all(has_digit(cell_text(cell)) for _, (cell,) in filled) else [row]
 
 

@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import NamedTuple, TypeAlias
 
 from mahasiswa import wording
+from mahasiswa.record import tidy
 from mahasiswa.sheets.cells import SheetRow, digits_in, has_digit, has_nim, most_common
 from mahasiswa.sheets.limits import MAX_TITLES
 from mahasiswa.sheets.sheet_errors import SheetError
@@ -236,4 +237,4 @@ def _nama_and_alamat(line: Found, separator: str) -> tuple[str, str]:
 
 def _bare(text: str) -> str:
     """A text with single spaces and without the marks that part it from others."""
-    return " ".join(text.split()).lstrip(" \t.,:;)]*_|/–—-").rstrip(" \t,:;([*_|–—-").strip()
+    return tidy(text).lstrip(" \t.,:;)]*_|/–—-").rstrip(" \t,:;([*_|–—-").strip()

@@ -8,14 +8,14 @@ from itertools import chain
 from typing import NamedTuple
 
 from mahasiswa import wording
-from mahasiswa.record import Mahasiswa, Write, digest, near_key
+from mahasiswa.record import Mahasiswa, Write, digest, near_key, tidy
 from mahasiswa.sheets.carried_file import CarriedFile
 from mahasiswa.sheets.cell_rules import doubt_about, ends_in_zeros, is_long
 from mahasiswa.sheets.cells import row_name
 from mahasiswa.sheets.cleaning import CleanedFile, CleanedRow, RejectedRow
 from mahasiswa.sheets.questions import Question
 
-untidy = re.compile(r"[\r\n]|  |^ | \Z")
+untidy = re.compile("[\r\n\u00a0]|  |^ | \\Z")
 
 
 class PlannedRow(NamedTuple):
@@ -177,24 +177,28 @@ def _replacement(
 ) -> tuple[str, Sequence[str]]:
     """The text to store, and a notice.
 
-    The stored text stays if the cell is blank or differs in spaces only.
+    The stored text stays if the cell is blank, or differs only in spaces and in characters that
+    cannot be seen.
     """
     if cell is None:
         return stored, ()
     tidied = _tidied(cell, separator)
-    if tidied == _tidied(stored, separator):
+    if stored and tidy(tidied) == tidy(_tidied(stored, separator)):
         return stored, ()
     notice = line_breaks if "\n" in cell or "\r" in cell else wording.SPACES_TIDIED
     return tidied, (notice,) if tidied != cell else ()
 
 
 def _tidied(text: str, separator: str) -> str:
-    """The text on one line, because the specification's inputs are single-line (4.2.2), with single spaces."""
+    """The text on one line, because the specification's inputs are single-line (4.2.2), with single spaces.
+
+    Other spaces than those of ASCII and of web pages stay.
+    """
     if not untidy.search(text):
         return text
     lines = (
         " ".join(filter(None, line.split(" "))).removesuffix(separator.strip())
-        for line in text.replace("\r", "\n").split("\n")
+        for line in text.replace("\u00a0", " ").replace("\r", "\n").split("\n")
     )
     return separator.join(filter(None, lines))
 

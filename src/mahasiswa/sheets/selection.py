@@ -47,6 +47,7 @@ class NimRow(NamedTuple):
     nim: str  # the text of the cell if no record has it
     problem: str = ""
     nama: str = ""  # blank if the file has no names
+    uncleaned: str = ""  # the text of the cell, if characters were removed
 
     def parts(self) -> Iterator[tuple[str, str]]:
         """The parts of a line that may be the NIM, such as the number in `1. 2300018101 Siti`.
@@ -68,6 +69,8 @@ class NimRow(NamedTuple):
     def forms(self) -> Iterator[str]:
         """Each text that may be the NIM."""
         yield self.nim
+        if self.uncleaned:
+            yield self.uncleaned
         yield from chain.from_iterable(self.parts())
 
     def _words(self) -> Iterator[list[str]]:
@@ -125,7 +128,11 @@ def lines_of(sheets: Iterable[Sheet]) -> list[NimRow]:
 
 def nims_in(rows: Iterable[NimRow]) -> list[str]:
     """Each text of these rows that may be a stored NIM."""
-    return list(dict.fromkeys(nim for row in rows if not row.problem for nim in row.forms()))
+    return list(
+        dict.fromkeys(
+            nim for row in rows if row.uncleaned or not row.problem for nim in row.forms()
+        )
+    )
 
 
 def select(
@@ -144,10 +151,10 @@ def select(
         if named.nim in selected:
             continue
         selected.add(named.nim)
-        if record and not row.problem:
+        if record and not named.problem:
             selection.found.append((_with_other_name(named, record), record))
         else:
-            selection.missing.append((named, row.problem or _reason(named, neighbours)))
+            selection.missing.append((named, named.problem or _reason(named, neighbours)))
     return selection
 
 
@@ -181,14 +188,15 @@ def repaired_nims(
 
 
 def _nim_row(number: int, cell: Cell, nama: str) -> NimRow:
-    nim, problem, _ = clean_nim(cell)
-    return NimRow(number, cell_text(cell) if problem else nim, problem, nama)
+    nim, problem, removed = clean_nim(cell)
+    text = cell_text(cell)
+    return NimRow(number, text if problem else nim, problem, nama, text if removed else "")
 
 
 def _each_once(rows: Iterable[NimRow]) -> list[NimRow]:
     first: dict[str, NimRow] = {}
     for row in rows:
-        first.setdefault(row.nim, row)
+        first.setdefault(row.uncleaned or row.nim, row)
     if not first:
         raise SheetError(wording.NO_NIMS_READ)
     return list(first.values())
@@ -196,6 +204,8 @@ def _each_once(rows: Iterable[NimRow]) -> list[NimRow]:
 
 def _with_stored_nim(row: NimRow, existing: Collection[str]) -> NimRow:
     """The row with its only part that is stored, or else with its only part that looks like a NIM."""
+    if row.uncleaned and row.uncleaned in existing:
+        return row._replace(nim=row.uncleaned, problem="")
     if row.problem or row.nim in existing:
         return row
     stored = {nim for nim in row.forms() if nim in existing}

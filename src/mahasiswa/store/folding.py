@@ -6,7 +6,7 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from mahasiswa.record import INVISIBLE, Mahasiswa
+from mahasiswa.record import INVISIBLE, ODD_SPACES, Mahasiswa
 
 # Maximum words of a search. Each word costs a pass over every text, so further words are ignored.
 MAX_WORDS = 10
@@ -100,8 +100,6 @@ def _plain(letter: str) -> str:
 
 REPLACEMENTS = {letter: _plain(letter) for letter in map(chr, _CODES) if _plain(letter) != letter}
 REPLACEMENTS |= dict.fromkeys(APOSTROPHES + HYPHENS + INVISIBLE + COMBINING_MARKS, "")
-# A line break, a tab or another kind of space.
-ODD_SPACES = "".join(space for space in map(chr, range(0x3001)) if space.isspace() and space != " ")
 REPLACEMENTS |= {space: " " for space in ODD_SPACES if not space.isascii()}
 """Every character beyond ASCII that folding replaces."""
 
@@ -123,14 +121,6 @@ def key(record: Mahasiswa) -> str:
     """
     texts = (text[:SEARCHED_CHARACTERS] for text in record[1:])
     return fold("|".join(texts)).replace(" ", "")
-
-
-_SEEN = str.maketrans(dict.fromkeys(INVISIBLE, ""))
-
-
-def tidy(text: str) -> str:
-    """A text without spaces at its ends, with one space between words, and without characters that cannot be seen."""
-    return " ".join(text.translate(_SEEN).split())
 
 
 # With straight quotes, or with those that phones write.

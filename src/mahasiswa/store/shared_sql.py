@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from mahasiswa.record import INVISIBLE, NEAR_FROM, NEAR_TO, SHOWN_MAX_CHARACTERS
+from mahasiswa.record import INVISIBLE, NEAR_FROM, NEAR_TO, ODD_SPACES, SHOWN_MAX_CHARACTERS
 from mahasiswa.store import folding
 from mahasiswa.store.history_items import PURGE_ENTRIES, PURGE_SECONDS, UNDO_ROWS_MAX
 from mahasiswa.store.queries import Query
@@ -26,7 +26,7 @@ CONSTANTS: Mapping[str, str | int] = {
     "NEAR_FROM": NEAR_FROM,
     "NEAR_TO": NEAR_TO,
     "REPLACEMENTS": folding.REPLACEMENTS_JSON,
-    "ODD_CHARACTERS": folding.ODD_SPACES + INVISIBLE,
+    "ODD_CHARACTERS": ODD_SPACES + INVISIBLE,
 }
 
 

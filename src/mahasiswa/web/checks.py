@@ -6,8 +6,8 @@ from typing import get_args
 
 from starlette.responses import Response
 
-from mahasiswa.record import Mahasiswa, Write, digest
-from mahasiswa.store import Hits, Query, Store, Suspicion, folding
+from mahasiswa.record import Mahasiswa, Write, digest, tidy
+from mahasiswa.store import Hits, Query, Store, Suspicion
 from mahasiswa.store.store_errors import Changed
 from mahasiswa.web.list_html import size_of
 from mahasiswa.web.list_query import ListQuery
@@ -75,7 +75,7 @@ async def tidy_all(request: Request, store: Store, pages: Pages) -> Response:
 def _tidied(records: Sequence[Mahasiswa]) -> Sequence[Write]:
     writes = []
     for old in records:
-        new = old._replace(nama=folding.tidy(old.nama), alamat=folding.tidy(old.alamat))
+        new = old._replace(nama=tidy(old.nama), alamat=tidy(old.alamat))
         if new != old:
             writes.append(Write(new, digest(old)))
     return writes

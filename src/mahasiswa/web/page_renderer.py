@@ -16,10 +16,9 @@ from markupsafe import Markup
 from starlette.responses import Response
 
 from mahasiswa import wording
-from mahasiswa.record import INVISIBLE, NIM_MAX_CHARACTERS, SHOWN_MAX_CHARACTERS
+from mahasiswa.record import INVISIBLE, NIM_MAX_CHARACTERS, ODD_SPACES, SHOWN_MAX_CHARACTERS
 from mahasiswa.settings import Settings
 from mahasiswa.sheets import public as sheets
-from mahasiswa.store.folding import ODD_SPACES
 from mahasiswa.store.history_items import Batch, Item
 from mahasiswa.web.list_html import (
     CONFIRM_NAMED,

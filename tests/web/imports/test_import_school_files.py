@@ -295,6 +295,19 @@ FILES = {
         3,
         check=2,
     ),
+    "spaces of other programs, and characters that cannot be seen": File(
+        "csv ;",
+        [
+            HEADER,
+            "22000186201|\u00a0M. Rizal|Jl.\u00a0Solo 1\u00a0",
+            "22000\u200b186202|Siti\tAminah|Jl. Wates 2",
+            "\u202a22000186203\u202c|\u00a0Dewi \u00a0Lestari\u00a0|Jl. Godean 3",
+        ],
+        "ABC",
+        1,
+        check=2,
+        says="22000186203Dewi LestariJl. Godean 3",
+    ),
     "a row and a NIM twice": File(
         "csv ;", [HEADER, DEWI, DEWI, ELSA, ELSA + "B"], "ABC", 1, repair=2, skipped=1
     ),

@@ -184,6 +184,9 @@ def test_an_export_names_the_records_to_remove_whatever_their_nims_are(
         '<b>&amp;"',
         "\u202e",
         "NIM",
+        "001",
+        " 001",
+        "00\u200b1",
     ]
     other.fill([(nim, "Ani", "Solo") for nim in nims])
     preview = preview_of(site, site.get(f"/mahasiswa/ekspor.{kind}").content)

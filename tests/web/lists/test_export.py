@@ -216,7 +216,7 @@ def test_a_download_of_any_texts_is_imported_unchanged(
 
 def tidied(text: str, separator: str) -> str:
     """Return the text as an import stores it: without needless spaces, and with the separator for each line break."""
-    lines = (re.sub(" +", " ", line).strip(" ") for line in re.split(r"[\r\n]+", text))
+    lines = (re.sub("[ \u00a0]+", " ", line).strip(" ") for line in re.split(r"[\r\n]+", text))
     return separator.join(filter(None, lines))
 
 

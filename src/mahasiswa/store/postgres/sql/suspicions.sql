@@ -54,12 +54,13 @@ JOIN mahasiswa USING (nim)
 ORDER BY key, nim
 
 -- name: suspects_spaces
--- Records with a name or an address to tidy come first, because nims are not tidied.
+-- Records with a name or an address to tidy come first, because nims are not tidied. A blank text has
+-- nothing to tidy.
 WITH found AS MATERIALIZED (
   SELECT nim, NOT names ~ ('  |[' || :ODD_CHARACTERS || ']') AS key FROM (
     SELECT nim, ' ' || nim || ' ' AS nims,
-      substr(' ' || nama || ' ', 1, :SEARCHED_CHARACTERS) || '|'
-      || substr(' ' || alamat || ' ', 1, :SEARCHED_CHARACTERS) AS names
+      coalesce(substr(' ' || nullif(nama, '') || ' ', 1, :SEARCHED_CHARACTERS), '') || '|'
+      || coalesce(substr(' ' || nullif(alamat, '') || ' ', 1, :SEARCHED_CHARACTERS), '') AS names
     FROM mahasiswa LIMIT 1000000000000
   ) AS beginnings
   WHERE nims ~ ('  |[' || :ODD_CHARACTERS || ']') OR names ~ ('  |[' || :ODD_CHARACTERS || ']')
@@ -227,8 +228,8 @@ LIMIT 1
 WITH found AS MATERIALIZED (
   SELECT nim, 0 AS key FROM (
     SELECT nim, ' ' || nim || ' ' AS nims,
-      substr(' ' || nama || ' ', 1, :SEARCHED_CHARACTERS) || '|'
-      || substr(' ' || alamat || ' ', 1, :SEARCHED_CHARACTERS) AS names
+      coalesce(substr(' ' || nullif(nama, '') || ' ', 1, :SEARCHED_CHARACTERS), '') || '|'
+      || coalesce(substr(' ' || nullif(alamat, '') || ' ', 1, :SEARCHED_CHARACTERS), '') AS names
     FROM mahasiswa LIMIT 1000000000000
   ) AS beginnings WHERE names ~ ('  |[' || :ODD_CHARACTERS || ']')
 )

@@ -57,15 +57,16 @@ JOIN mahasiswa USING (nim)
 ORDER BY key, nim
 
 -- name: suspects_spaces
--- Records with a name or an address to tidy come first, because nims are not tidied.
+-- Records with a name or an address to tidy come first, because nims are not tidied. A blank text has
+-- nothing to tidy.
 WITH found AS MATERIALIZED (
   SELECT nim, NOT (
     instr(names, '  ') OR instr(names, char(9)) OR instr(names, char(10)) OR instr(names, char(13))
     OR (length(names) <> octet_length(names) AND names GLOB '*[' || :ODD_CHARACTERS || ']*')
   ) AS key FROM (
     SELECT nim, ' ' || nim || ' ' AS nims,
-      substr(' ' || nama || ' ', 1, :SEARCHED_CHARACTERS) || '|'
-      || substr(' ' || alamat || ' ', 1, :SEARCHED_CHARACTERS) AS names
+      coalesce(substr(' ' || nullif(nama, '') || ' ', 1, :SEARCHED_CHARACTERS), '') || '|'
+      || coalesce(substr(' ' || nullif(alamat, '') || ' ', 1, :SEARCHED_CHARACTERS), '') AS names
     FROM mahasiswa LIMIT 1000000000000
   ) AS beginnings
   WHERE (
@@ -234,8 +235,8 @@ LIMIT 1
 WITH found AS MATERIALIZED (
   SELECT nim, 0 AS key FROM (
     SELECT nim, ' ' || nim || ' ' AS nims,
-      substr(' ' || nama || ' ', 1, :SEARCHED_CHARACTERS) || '|'
-      || substr(' ' || alamat || ' ', 1, :SEARCHED_CHARACTERS) AS names
+      coalesce(substr(' ' || nullif(nama, '') || ' ', 1, :SEARCHED_CHARACTERS), '') || '|'
+      || coalesce(substr(' ' || nullif(alamat, '') || ' ', 1, :SEARCHED_CHARACTERS), '') AS names
     FROM mahasiswa LIMIT 1000000000000
   ) AS beginnings WHERE (
     instr(names, '  ') OR instr(names, char(9)) OR instr(names, char(10)) OR instr(names, char(13))
