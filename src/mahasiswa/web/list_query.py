@@ -24,7 +24,6 @@ SEARCH_MAX_CHARACTERS = 255
 TITLE_MAX_CHARACTERS = 200
 LETTERHEAD_MAX_LINES = 3  # of a printout
 EMPTY_COLUMNS_MAX = 31  # of a printout: one for each day of a month
-PORTRAIT_COLUMNS_MAX = 10  # empty columns that fit beside names and addresses on upright paper
 
 # The redirect of a deletion names this item if the history has no entry for it, because no history
 # is kept or because it was a second click. Then the page of a search without hits offers no
@@ -151,21 +150,6 @@ class Printout(NamedTuple):
             return list(map(str, range(1, columns + 1)))
         titles = self.kolom.split(",") if self.kolom else []
         return [title.strip() for title in titles[:EMPTY_COLUMNS_MAX]]
-
-    @property
-    def width(self) -> int:
-        """The number of all columns."""
-        return len(("No", "NIM", "Nama")) + self.with_alamat + len(self.titles)
-
-    @property
-    def is_signed(self) -> bool:
-        """Whether there is anything to write in the signature."""
-        return bool(self.kota or self.jabatan or self.nama or self.nip)
-
-    @property
-    def is_wide(self) -> bool:
-        """Whether so many columns need paper in landscape."""
-        return len(self.titles) > PORTRAIT_COLUMNS_MAX
 
 
 def is_list_query(parameters: QueryParams) -> bool:
