@@ -4,7 +4,7 @@ import base64
 import hashlib
 from collections.abc import Sequence
 from string import ascii_lowercase, ascii_uppercase, digits
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple
 
 Field = Literal["nim", "nama", "alamat"]
 FIELDS: Sequence[Field] = ("nim", "nama", "alamat")
@@ -36,7 +36,7 @@ class Write(NamedTuple):
 
 # A row of an import: its number in the file, then nim, nama and alamat. None keeps the text that is stored. It is a plain
 # tuple, because an import makes a million of them.
-Incoming: TypeAlias = tuple[int, str, str | None, str | None]
+Incoming = tuple[int, str, str | None, str | None]
 
 
 def digest(record: Mahasiswa) -> str:

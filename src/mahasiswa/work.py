@@ -12,8 +12,8 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager, suppress
-from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar, cast
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol, TypeVar, cast
 
 # Maximum time of one database step of a web request, including its time in the queue.
 STEP_TIMEOUT_SECONDS = 5.0
@@ -38,7 +38,7 @@ MAX_LARGE_BODIES = 16  # uploads and confirmations that arrive at the same time
 # bodies would become full, and would refuse the next one instead.
 LARGE_BODIES_MAX_BYTES = BODIES_MAX_BYTES - FORMS_RESERVED_BYTES - 1024 * 1024
 
-Count: TypeAlias = Callable[[int], None]
+Count = Callable[[int], None]
 """Counts bytes in a budget; raises Busy."""
 
 S = TypeVar("S", bound=Sequence[Any])
@@ -127,11 +127,11 @@ class Slots:
             self._running[kind] -= 1
             self._free[kind].release()
 
-    def count_waiting(self, kind: Kind, count: int) -> None:
-        """Count work that waits in a queue of the store, or that has left it; raise Busy if that queue is full."""
-        if count > 0 and self._waiting[kind] >= kind.waiting:
-            raise self._busy(kind)
-        self._waiting[kind] += count
+    def count_changes(self, count: int) -> None:
+        """Count changes that wait in the queue of the store, or that have left it; raise Busy if that queue is full."""
+        if count > 0 and self._waiting[CHANGE] >= CHANGE.waiting:
+            raise self._busy(CHANGE)
+        self._waiting[CHANGE] += count
 
     async def run(self, kind: Kind, function: Callable[[], T]) -> T:
         """Call a function in a thread of this kind; raise Busy. If the caller is cancelled, wait for its end."""
@@ -180,17 +180,17 @@ async def ended(
         del running
 
 
+@dataclass
 class Budget:
     """Counts bytes of bodies or of answers.
 
     A body or an answer that is longer than SMALL_BYTES must leave `reserved_bytes` free.
     """
 
-    def __init__(self, name: str, max_bytes: int, reserved_bytes: int) -> None:
-        self._name = name
-        self._max_bytes = max_bytes
-        self._reserved_bytes = reserved_bytes
-        self.in_memory = 0  # bytes that are counted now
+    name: str
+    max_bytes: int
+    reserved_bytes: int
+    in_memory: int = 0  # bytes that are counted now
 
     @contextmanager
     def hold(self) -> Iterator[Count]:
@@ -212,10 +212,10 @@ class Budget:
 
         Only small bodies and answers may take `reserved_bytes`.
         """
-        if count > 0 and self.in_memory + count > self._max_bytes - (
-            0 if is_small else self._reserved_bytes
+        if count > 0 and self.in_memory + count > self.max_bytes - (
+            0 if is_small else self.reserved_bytes
         ):
-            raise Busy(f"{self._name}: {self.in_memory >> 20} MB")
+            raise Busy(f"{self.name}: {self.in_memory >> 20} MB")
         self.in_memory += count
 
 
@@ -244,6 +244,7 @@ class _Held:
         return max(client.moved_at() for known, client in self.clients.values() if known == address)
 
 
+@dataclass
 class SlowClients:
     """Counts what slow clients hold: files, uploads, and versions of the list page.
 
@@ -253,18 +254,16 @@ class SlowClients:
     it.
     """
 
-    def __init__(self, name: str, max_things: float, max_bytes: int) -> None:
-        self._name = name
-        self._max_things = max_things
-        self._max_bytes = max_bytes
-        self._held: dict[int, _Held] = {}
-        """Each thing and its clients, by the identity of the thing, because equal pages take memory twice."""
+    name: str
+    max_things: float
+    max_bytes: int
+    _held: dict[int, _Held] = field(default_factory=dict)
+    """Each thing and its clients, by the identity of the thing, because equal pages take memory twice."""
 
     def hold(self, thing: object, size: int, client: Client, cut_off: Callable[[], None]) -> None:
         """Count a thing of `size` bytes until this client releases it."""
-        if id(thing) not in self._held:
-            self._held[id(thing)] = _Held(thing, size, {})
-        self._held[id(thing)].clients[cut_off] = client.address(), client
+        held = self._held.setdefault(id(thing), _Held(thing, size, {}))
+        held.clients[cut_off] = client.address(), client
         self._make_room()
 
     def grow(self, thing: object, size: int) -> None:
@@ -281,11 +280,11 @@ class SlowClients:
 
     def _make_room(self) -> None:
         while len(self._held) > 1 and (
-            len(self._held) > self._max_things
-            or sum(held.size for held in self._held.values()) > self._max_bytes
+            len(self._held) > self.max_things
+            or sum(held.size for held in self._held.values()) > self.max_bytes
         ):
             log.warning(
-                "busy: slow clients hold too many %s, so the slowest one was cut off", self._name
+                "busy: slow clients hold too many %s, so the slowest one was cut off", self.name
             )
             self._cut_off_one()
 
@@ -293,7 +292,7 @@ class SlowClients:
         shares: defaultdict[str, float] = defaultdict(float)  # of the room
         for held in self._held.values():
             for address in held.addresses():
-                shares[address] += 1 / self._max_things + held.size / self._max_bytes
+                shares[address] += 1 / self.max_things + held.size / self.max_bytes
         greediest = max(shares, key=shares.__getitem__)
         theirs = [held for held in self._held.values() if greediest in held.addresses()]
         slowest = min(theirs, key=lambda held: held.moved_at(greediest))

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta, tzinfo
 from pathlib import Path
-from typing import BinaryIO, TypeAlias, TypeVar, cast
+from typing import BinaryIO, TypeVar, cast
 
 import click
 
@@ -33,7 +33,7 @@ from mahasiswa.system.unfinished import unfinished
 from mahasiswa.work import EXPORT, Slots
 
 T = TypeVar("T")
-Problem: TypeAlias = tuple[int, str]  # the number of a row, and its problem
+Problem = tuple[int, str]  # the number of a row, and its problem
 
 MAX_LISTED_ROWS = 100  # maximum rows with problems, changes, or persons of one name that are listed
 SHOWN_TIME = "%Y-%m-%d %H:%M:%S"

@@ -23,11 +23,9 @@ from mahasiswa.system.parent import end_with
 from mahasiswa.web.forms import BodyRefused
 from mahasiswa.web.helper_tasks import Task, do
 from mahasiswa.web.helpers import (
-    ANSWER,
     END,
     EXPORT,
     HEAD,
-    INPUT,
     KILL,
     ORDER,
     OUTCOME,
@@ -101,8 +99,7 @@ def _help(
         _limit(kind)
         gc.disable()  # the process ends soon
         connection, *files = descriptors
-        with socket.socket(fileno=connection) as talk:
-            _converse(Worker(talk), pages, *files)
+        _converse(Worker(connection), pages, *files)
     finally:
         os._exit(0)
 
@@ -131,33 +128,30 @@ def _limit(kind: bytes) -> None:
 class Worker:
     """The worker, as a helper talks with it."""
 
-    def __init__(self, connection: socket.socket) -> None:
-        self._stream = connection.makefile("rwb")
+    def __init__(self, descriptor: int) -> None:
+        self._stream = socket.socket(fileno=descriptor).makefile("rwb")
 
-    def messages(self, kind: bytes) -> Iterator[bytes]:
-        """The messages of this kind until the end of an input or of an answer."""
+    def messages(self) -> Iterator[bytes]:
+        """The messages until the end of an input or of an answer."""
         while True:
-            received, length = HEAD.unpack(self._stream.read(HEAD.size))
-            if received != kind:
+            kind, length = HEAD.unpack(self._stream.read(HEAD.size))
+            if kind == END:
                 return
             yield self._stream.read(length)
 
     def ask(self, *question: object) -> Iterator[Any]:
         """The items of all messages of the answer."""
         self.send(QUESTION, json.dumps(question, ensure_ascii=False).encode())
-        self._stream.flush()
-        for message in self.messages(ANSWER):
+        for message in self.messages():
             yield from json.loads(message)
 
     def send(self, kind: bytes, message: bytes = b"") -> None:
         self._stream.writelines(with_head(kind, message))
-
-    def close(self) -> None:
-        self._stream.close()
+        self._stream.flush()
 
 
 def _converse(worker: Worker, pages: Pages, file: int = -1) -> None:
-    first, *given = worker.messages(INPUT)
+    first, *given = worker.messages()
     head = json.loads(first)
     outcome: Mapping[str, object]
     parts: Iterable[bytes] = ()
@@ -175,7 +169,6 @@ def _converse(worker: Worker, pages: Pages, file: int = -1) -> None:
     for part in parts:
         worker.send(PART, part)
     worker.send(END)
-    worker.close()
 
 
 if __name__ == "__main__":

@@ -50,7 +50,7 @@ GARBAGE_OBJECTS = 2_000
 GARBAGE_ROUNDS = 5
 # Number of those before a collection of all objects. Requests leave no garbage, so it finds little,
 # but it looks at each form that waits for its last byte, and stops the event loop meanwhile.
-GARBAGE_ROUNDS_OF_ALL = 1_000
+GARBAGE_ROUNDS_OF_ALL = 100
 # Parameters of mallopt(3).
 M_TRIM_THRESHOLD = -1
 M_MMAP_THRESHOLD = -3

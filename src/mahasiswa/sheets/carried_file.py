@@ -8,10 +8,10 @@ from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, groupby, starmap, zip_longest
 from operator import attrgetter
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from mahasiswa.record import Field
-from mahasiswa.sheets.cells import SHEET_ROWS, Cell, Sheet, SheetRow, from_json
+from mahasiswa.sheets.cells import Cell, Sheet, SheetRow, from_json
 from mahasiswa.sheets.columns import Columns
 from mahasiswa.sheets.limits import Roles
 from mahasiswa.sheets.questions import Question
@@ -20,7 +20,8 @@ from mahasiswa.sheets.signed_field import Signer, pack, unpack
 T = TypeVar("T")
 
 # NIM, Nama and Alamat as a person typed them; None for a cell without a change.
-Typed: TypeAlias = Sequence[str | None]
+Typed = Sequence[str | None]
+_NO_CELL: Sequence[Any] = []  # in a column, below the end of a row
 LEFT_OUT: Typed = ("", "", "")  # a row that a person skips
 
 
@@ -55,10 +56,6 @@ class CarriedFile(NamedTuple):
         at = bisect_right(self.tables, number, key=attrgetter("first"))
         return field in self.tables[max(at - 1, 0)].roles.values()
 
-    def place_of(self, number: int) -> str:
-        """The sheet, or the part of one, in which a row stands."""
-        return self.places[number // SHEET_ROWS]
-
 
 def dump(file: CarriedFile, signer: Signer) -> str:
     """The form field of a file. Raises SheetError if it is too large."""
@@ -72,12 +69,12 @@ def dump(file: CarriedFile, signer: Signer) -> str:
         "new": ranges_of(file.new),
         "changed": ranges_of(file.changed),
     }
-    return pack({**file._asdict(), **numbers, "sheets": sheets}, "import 7", signer)
+    return pack({**file._asdict(), **numbers, "sheets": sheets}, "import 8", signer)
 
 
 def load(field: str, signer: Signer) -> CarriedFile:
     """The file of a form field. Raises SheetError for a field that `dump` has not made."""
-    named = unpack(field, "import 7", signer)
+    named = unpack(field, "import 8", signer)
     file = CarriedFile(**named)
     return file._replace(
         sheets=[_sheet(*sheet) for sheet in named["sheets"]],
@@ -99,7 +96,9 @@ def _sheet(
     questions: Iterable[Iterable[Any]],
     *hidden: Sequence[int],
 ) -> Sheet:
-    cells = zip(*map(from_json, columns), strict=True)
+    cells = (
+        from_json(cell for cell in row if cell != _NO_CELL) for row in zip(*columns, strict=True)
+    )
     rows: list[SheetRow] = list(zip(_numbers(numbers), cells, strict=True))
     return Sheet(name, rows, tuple(starmap(Question, questions)), *map(tuple, hidden))
 
@@ -110,7 +109,7 @@ def _columns(*stored: Any) -> Columns:  # noqa: ANN401 - JSON
 
 
 def _columns_of(rows: Iterable[SheetRow]) -> list[Sequence[Cell]]:
-    return list(zip_longest(*(cells for _, cells in rows)))
+    return list(zip_longest(*(cells for _, cells in rows), fillvalue=_NO_CELL))
 
 
 def _by_number(values: Mapping[Any, T]) -> dict[int, T]:

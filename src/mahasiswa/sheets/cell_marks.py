@@ -10,7 +10,7 @@ import posixpath
 import re
 import zipfile
 from collections.abc import Iterator, Sequence
-from typing import IO, BinaryIO, TypeAlias, TypeVar
+from typing import IO, BinaryIO, TypeVar
 from xml.etree import ElementTree as ET
 
 from xlsxwriter.utility import xl_cell_to_rowcol  # type: ignore[import-untyped]
@@ -20,8 +20,8 @@ from mahasiswa.sheets.cells import EXACT_DIGITS, BadCell
 T = TypeVar("T")
 
 # A text is a number as its format shows it.
-Mark: TypeAlias = BadCell | str
-Marks: TypeAlias = dict[int, dict[int, Mark]]  # by row and column, both counted from 0
+Mark = BadCell | str
+Marks = dict[int, dict[int, Mark]]  # by row and column, both counted from 0
 
 ERROR_MAX_CHARACTERS = 20
 ZERO_FORMAT_MAX_DIGITS = 64  # of .ods

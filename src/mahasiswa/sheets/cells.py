@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple
 
 from mahasiswa import wording
 from mahasiswa.sheets.questions import Question
@@ -30,11 +30,11 @@ class BadCell(NamedTuple):
     text: str
 
 
-Cell: TypeAlias = str | int | float | bool | BadCell | None
+Cell = str | int | float | bool | BadCell | None
 
 # The number of a row as Excel shows it, and its cells as they are in the file: all of them, or NIM, Nama and Alamat. It is
 # a plain tuple, because an import makes a million of them.
-SheetRow: TypeAlias = tuple[int, Sequence[Cell]]
+SheetRow = tuple[int, Sequence[Cell]]
 
 
 class Sheet(NamedTuple):

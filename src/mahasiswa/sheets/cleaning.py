@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from operator import itemgetter
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from mahasiswa import wording
 from mahasiswa.digits import is_digits
@@ -70,7 +70,7 @@ class RejectedRow(NamedTuple):
     is_skipped: bool = False
 
 
-RowResult: TypeAlias = CleanedRow | RejectedRow
+RowResult = CleanedRow | RejectedRow
 
 
 class Cleaner:

@@ -3,12 +3,13 @@
 A table is sure if its titles say their fields and nothing else. Any other table has a `problem`, which a person answers.
 """
 
+import dataclasses
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice, zip_longest
 from operator import itemgetter
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from mahasiswa import wording
 from mahasiswa.record import FIELDS, Field
@@ -47,10 +48,10 @@ _row_number = re.compile(r"([0-9]{1,3})[.)]?").fullmatch
 # Three letters, and no e-mail address.
 _is_place = re.compile(r"(?=.*[^\W\d_]{3})[^@]{4,}").fullmatch
 
-Titled: TypeAlias = Sequence[Sequence[Cell]]
+Titled = Sequence[Sequence[Cell]]
 """The titles of a table, and below them its first rows."""
 
-Texts: TypeAlias = Sequence[Sequence[str]]
+Texts = Sequence[Sequence[str]]
 """The texts of each column in the first rows of a table."""
 
 
@@ -100,20 +101,20 @@ class _Found(NamedTuple):
     problem: str = ""
 
 
+@dataclasses.dataclass
 class TableReader:
     """Reads the tables of sheets, one after another. A strict one raises SheetError for a table with a problem."""
 
-    def __init__(self, choice: Choice, *, is_strict: bool) -> None:
-        self.tables: list[Columns] = []
-        self.places: list[str] = []
-        self._choice = choice
-        self.is_strict = is_strict
+    choice: Choice
+    is_strict: bool
+    tables: list[Columns] = dataclasses.field(default_factory=list)
+    places: list[str] = dataclasses.field(default_factory=list)
 
     def rows(self, sheet: str, rows: Iterable[SheetRow]) -> Iterator[SheetRow]:
         """The NIM, Nama and Alamat of each row of a sheet that is not blank, table by table. Raises SheetError."""
         filled: Iterator[SheetRow] = (row for row in rows if not is_blank(row[1]))
         top = list(islice(filled, HEADER_WITHIN_ROWS))
-        _, header = find_titles(list(map(itemgetter(1), top)), nim_only=self._choice.nim_only)
+        _, header = find_titles(list(map(itemgetter(1), top)), nim_only=self.choice.nim_only)
         starts = _starts_of_tables(_titles_of(header))
         filled = chain(top, filled)
         if len(starts) == 1:
@@ -132,7 +133,7 @@ class TableReader:
         """The same of the tables one below another in a sheet, or in a part of one."""
         offset = len(self.places) * SHEET_ROWS
         self.places.append(place)
-        nim_only = self._choice.nim_only
+        nim_only = self.choice.nim_only
         top = list(islice(filled, HEADER_WITHIN_ROWS))
         if nim_only and len(top) == 1:
             top = _nims_below_another(top[0])
@@ -166,16 +167,19 @@ class TableReader:
             raise SheetError(found.problem)
         roles = found.roles
         fields = list(roles.values())
-        is_enough = self._choice.nim_only or len({*fields}) > 1
+        is_enough = self.choice.nim_only or len({*fields}) > 1
         is_readable = fields.count("nim") == 1 and is_enough
-        columns = Columns(first, key, titles, _examples(texts), roles, found.problem, is_readable)
+        examples = [
+            [text[:EXAMPLE_MAX_CHARACTERS] for text in column[:EXAMPLES]] for column in texts
+        ]
+        columns = Columns(first, key, titles, examples, roles, found.problem, is_readable)
         self.tables.append(columns)
         return columns
 
     def _found(self, header: Sequence[Cell], texts: Texts, key: str) -> _Found:
         """The columns that a person has chosen, unless they are those that were found."""
         found = self._guessed(header, texts)
-        columns = self._choice.columns.get(key, found.roles)
+        columns = self.choice.columns.get(key, found.roles)
         chosen = {column: role for column, role in columns.items() if column < len(texts)}
         return found if chosen == found.roles else _chosen(chosen)
 
@@ -189,11 +193,7 @@ class TableReader:
         before = self.tables[-1] if self.tables else None
         if before and before.is_readable and _fit(before, texts):
             return _Found(before.roles)
-        return _by_cells(texts, nim_only=self._choice.nim_only)
-
-
-def _examples(texts: Texts) -> list[list[str]]:
-    return [[text[:EXAMPLE_MAX_CHARACTERS] for text in column[:EXAMPLES]] for column in texts]
+        return _by_cells(texts, nim_only=self.choice.nim_only)
 
 
 def problem_of(tables: Sequence[Columns]) -> str:
@@ -321,7 +321,9 @@ def _without_title(header: Sequence[Cell], found: _Found, texts: Texts) -> str:
     """The problem of a name or address that goes on in a column without a title (merged cells)."""
     for column, field in found.roles.items():
         beside = column + 1
-        is_inside = not is_blank(header[beside:]) and is_blank(header[beside : beside + 1])
+        is_inside = not is_blank(header[beside:MAX_TITLES]) and is_blank(
+            header[beside : beside + 1]
+        )
         if field != "nim" and is_inside and 2 * len(texts[beside]) >= len(texts[column]) > 0:
             return _unsure(field, column)
     return ""

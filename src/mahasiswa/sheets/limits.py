@@ -1,7 +1,7 @@
 """The limits for reading an upload, and the choice of a person who reads it again."""
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from mahasiswa.record import Field
 
@@ -17,7 +17,7 @@ NAME_MAX_CHARACTERS = 255
 
 
 # The fields of the columns that are read, which are counted from 0.
-Roles: TypeAlias = Mapping[int, Field]
+Roles = Mapping[int, Field]
 
 
 class Choice(NamedTuple):

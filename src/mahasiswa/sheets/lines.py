@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from mahasiswa import wording
 from mahasiswa.record import tidy
@@ -19,7 +19,7 @@ from mahasiswa.work import slices
 NIM_MAX_DIFFERENCE = 2
 TEXT_MAX_CHARACTERS, LINE_MAX_CHARACTERS = 4 << 20, 2000
 
-Line: TypeAlias = tuple[int, str]  # its number, and its text
+Line = tuple[int, str]  # its number, and its text
 
 # The time and the sender of a message, as WhatsApp copies them.
 _stamp = re.compile(

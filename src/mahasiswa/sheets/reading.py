@@ -62,7 +62,7 @@ def table_of(
     reader = TableReader(choice, is_strict=not is_upload)
     questions: list[Question] = []
     read = islice(chain(kept, sheets), len(names))
-    rows = _rows_of(read, reader, questions, nim_only=choice.nim_only)
+    rows = _rows_of(read, reader, questions)
     if is_upload:
         rows = _at_most(UPLOAD_MAX_ROWS, rows)
     whole_file = kept if len(kept) >= len(names) else []
@@ -70,7 +70,7 @@ def table_of(
 
 
 def _rows_of(
-    sheets: Iterable[Sheet], reader: TableReader, questions: list[Question], *, nim_only: bool
+    sheets: Iterable[Sheet], reader: TableReader, questions: list[Question]
 ) -> Iterator[SheetRow]:
     """The rows of all sheets, one after another.
 
@@ -80,7 +80,7 @@ def _rows_of(
     for sheet in sheets:
         first = len(reader.tables)
         # Do not split a list of NIMs again: it has no names and addresses to separate.
-        whole = sheet if nim_only else rejoined(sheet)
+        whole = sheet if reader.choice.nim_only else rejoined(sheet)
         questions += whole.questions
         if sheet.hidden_rows and reader.is_strict:
             questions.append(Question("tersembunyi", wording.HIDDEN_ROWS))

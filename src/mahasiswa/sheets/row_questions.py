@@ -6,7 +6,7 @@ there is something to repair, and none after the repair.
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from mahasiswa import wording
 from mahasiswa.record import FIELDS, NIM_MAX_CHARACTERS
@@ -18,7 +18,7 @@ TOWNS_MIN_NAMES = 4  # minimum names under Alamat, beside at most half as many t
 EXAMPLE_MAX_CHARACTERS = 60  # of a text in a question
 
 # The cells of each row that a repair changes, by its number. A row of blank cells is left out.
-Changes: TypeAlias = dict[int, Sequence[Cell]]
+Changes = dict[int, Sequence[Cell]]
 
 _is_address = re.compile(
     r"\b(?:jl|jln|jalan|gg|gang|rt|rw|dusun|dsn|desa|kel|kelurahan|kec|kecamatan|perum|perumahan|komplek|kompleks|blok|kab"

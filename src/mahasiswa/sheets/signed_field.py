@@ -9,7 +9,7 @@ import bz2
 import hashlib
 import hmac
 import json
-from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
+from typing import Any, Literal, NamedTuple, Protocol
 
 from mahasiswa import wording
 from mahasiswa.sheets.sheet_errors import SheetError
@@ -22,7 +22,7 @@ BZ2_LEVEL = 3
 SIGNATURE_BYTES = 32
 
 # The number changes with the shape of the value, so the next version refuses the fields of this one.
-Purpose: TypeAlias = Literal["import 7", "selection 1"]
+Purpose = Literal["import 8", "selection 1"]
 
 
 class Signer(Protocol):

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from itertools import chain, islice
-from typing import BinaryIO, TypeAlias, TypeVar
+from typing import BinaryIO, TypeVar
 
 import python_calamine as calamine
 
@@ -29,7 +29,7 @@ from mahasiswa.sheets.titles import HEADER_WITHIN_ROWS, find_titles, is_header, 
 T = TypeVar("T")
 
 # The names of the sheets that are to be read, and of the others; and the sheets, each of which must be read before the next.
-Workbook: TypeAlias = tuple[Sequence[str], Sequence[str], Iterator[Sheet]]
+Workbook = tuple[Sequence[str], Sequence[str], Iterator[Sheet]]
 
 # In a workbook, even if it is damaged.
 _PARTS = (b"xl/", b"opendocument.spreadsheet", "Workbook".encode("utf-16-le"))

@@ -70,9 +70,10 @@ class Store(ABC):
     Triggers of the database keep a history of each change of any program, unless HISTORY_DAYS is 0.
     """
 
-    def __init__(self, sql: SharedSQL, readers: Mapping[Kind, Reader]) -> None:
+    sql: SharedSQL
+
+    def __init__(self, readers: Mapping[Kind, Reader]) -> None:
         self._readers = readers
-        self.sql = sql
         self._leapt: object = None  # the leap of the clock that the log already reports
 
     def reader(self, kind: Kind) -> Reader:
@@ -295,20 +296,21 @@ def undo(
     if is_batch and rows > UNDO_ROWS_MAX:
         raise BatchTooLong(str(item))
     of_item = {"item": item}
-    yield (sql.lock_all if kind else sql.lock_record), of_item
+    # If the person has seen that there is no record, there is none to lock.
+    yield (sql.lock_all if kind or expected == "-" else sql.lock_record), of_item
     if not (yield sql.undoable_locked, of_item):  # it has expired meanwhile
         raise NotInHistory(str(item))
     is_divisible = kind != "nim"
     overwrite = False
-    if not (only_unchanged and is_divisible):
+    if not (only_unchanged and kind and is_divisible):
         overwrite = yield from _refuse_conflicts(sql, item, kind, expected)
-    elif rows is not None:
+    else:
         ((rows,),) = yield sql.count_unchanged, of_item
     yield sql.begin_batch, {"kind": "undo" if is_divisible else "nim"}
     for statement in (sql.delete_added, sql.restore_changed, sql.restore_deleted):
         yield statement, {**of_item, "overwrite": overwrite}
     yield sql.end_batch, {}
-    return rows or 1
+    return 1 if rows is None else rows
 
 
 def _undoable(

@@ -11,7 +11,7 @@ from contextlib import suppress
 from hashlib import sha256
 from itertools import count
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from mahasiswa.system.lookout import listed
 
@@ -53,10 +53,10 @@ class Backup(NamedTuple):
         return touched
 
 
-Backups: TypeAlias = Sequence[Backup]
+Backups = Sequence[Backup]
 """The back-ups of a folder, newest first."""
 
-Count: TypeAlias = Callable[[Path], int | None]
+Count = Callable[[Path], int | None]
 """Counts the records of a file. It returns None if it cannot read the file."""
 
 

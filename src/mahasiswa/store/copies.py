@@ -53,7 +53,7 @@ def copies_that_hold(places: Iterable[Path], own: Path | None, nim: str) -> Sequ
     for place in set(places):
         with suppress(FileNotFoundError):
             named = [file for file in listed(place) if NAME.fullmatch(file.name) and file.is_file()]
-            others = (file for file in named if not (own and file.samefile(own)))
+            others = [file for file in named if not (own and file.samefile(own))]
             found += [file for file in others if _may_hold(file, nim)]
             found += leftovers(place)
     return sorted(found)

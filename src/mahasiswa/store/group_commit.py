@@ -4,11 +4,12 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from mahasiswa.store import parts
 from mahasiswa.store.store_errors import Locked, StoreError, Unavailable
-from mahasiswa.work import CHANGE, STEP_TIMEOUT_SECONDS, Slots
+from mahasiswa.work import STEP_TIMEOUT_SECONDS, Slots
 
 log = logging.getLogger(__name__)
 
@@ -24,6 +25,7 @@ class QueuedChange(NamedTuple, Generic[T]):
     deadline: float
 
 
+@dataclass
 class GroupCommit(Generic[T, R]):
     """Collects changes while one group is written to the disk; they become the next groups.
 
@@ -32,21 +34,15 @@ class GroupCommit(Generic[T, R]):
     deadline. A group is a part as `parts` makes it, by the `length` of each change.
     """
 
-    def __init__(
-        self,
-        slots: Slots,
-        commit: Callable[[Sequence[QueuedChange[T]]], Awaitable[Sequence[R | StoreError]]],
-        length: Callable[[T], int] = lambda _: 0,
-    ) -> None:
-        self._slots = slots
-        self._commit = commit
-        self._length = length
-        self._queue: list[QueuedChange[T]] = []
-        self._running: asyncio.Task[None] | None = None
+    _slots: Slots
+    _commit: Callable[[Sequence[QueuedChange[T]]], Awaitable[Sequence[R | StoreError]]]
+    _length: Callable[[T], int] = lambda _: 0
+    _queue: list[QueuedChange[T]] = field(default_factory=list)
+    _running: asyncio.Task[None] | None = None
 
     async def write(self, change: T, timeout_seconds: float = STEP_TIMEOUT_SECONDS) -> R:
         """Queue a change, wait until it is on disk, return its result; raise Busy, or the StoreError of `commit` for it."""
-        self._slots.count_waiting(CHANGE, 1)
+        self._slots.count_changes(1)
         answer: asyncio.Future[R] = asyncio.get_running_loop().create_future()
         self._queue.append(QueuedChange(change, answer, time.monotonic() + timeout_seconds))
         if self._running is None:
@@ -68,7 +64,7 @@ class GroupCommit(Generic[T, R]):
                 if isinstance(outcome, Locked) and queued.deadline > time.monotonic():
                     self._queue.append(queued)
                     continue
-                self._slots.count_waiting(CHANGE, -1)
+                self._slots.count_changes(-1)
                 if queued.answer.done():  # cancelled: its client has disconnected
                     continue
                 if isinstance(outcome, StoreError):

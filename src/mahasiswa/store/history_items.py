@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from contextvars import ContextVar
 from datetime import datetime
-from typing import Any, Literal, NamedTuple, Self, TypeAlias
+from typing import Any, Literal, NamedTuple, Self
 
 from mahasiswa.digits import whole_number
 from mahasiswa.record import Mahasiswa
@@ -46,10 +46,8 @@ class ItemKey(NamedTuple):
     @classmethod
     def of(cls, text: str) -> Self:
         """The key that str() has written. For any other text, the result is the key of no item."""
-        number, _, moment = text.partition("-")
-        return cls(
-            whole_number(number, ID_MAX_DIGITS) or 0, whole_number(moment, ID_MAX_DIGITS) or 0
-        )
+        numbers = text.partition("-")[::2]
+        return cls(*(whole_number(number, ID_MAX_DIGITS) or 0 for number in numbers))
 
     def __str__(self) -> str:
         return f"{self.id}-{self.moment}"
@@ -134,7 +132,7 @@ class Batch(NamedTuple):
         return key_of(self.id, self.moment)
 
 
-Item: TypeAlias = Entry | Batch
+Item = Entry | Batch
 """An item of the history: the change of one record, or a batch of them."""
 
 

@@ -16,7 +16,7 @@ from functools import wraps
 from itertools import chain, takewhile
 from operator import eq, itemgetter
 from sys import getsizeof
-from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeAlias, TypeVar
+from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 
 from mahasiswa.record import Mahasiswa, near_nims, slips
 from mahasiswa.store import folding
@@ -99,14 +99,14 @@ class Biography(NamedTuple):
 P = ParamSpec("P")
 T = TypeVar("T")
 
-Rows: TypeAlias = Sequence[Sequence[Any]]
-Steps: TypeAlias = Generator[tuple[str, Parameters], Rows, T]
+Rows = Sequence[Sequence[Any]]
+Steps = Generator[tuple[str, Parameters], Rows, T]
 """Work on the database. Each step is an SQL statement with its parameters, and gets its rows."""
 
-Begin: TypeAlias = Callable[[], Steps[T]]
+Begin = Callable[[], Steps[T]]
 """Begins the steps, and begins them again if a transaction must be repeated."""
 
-Counted: TypeAlias = Sequence[tuple[str, int]]
+Counted = Sequence[tuple[str, int]]
 """Searches, each with the number of records that it finds."""
 
 
@@ -129,8 +129,7 @@ class Reader(ABC):
     that waits for a read is cancelled, the read stops within a second.
     """
 
-    def __init__(self, sql: SharedSQL) -> None:
-        self.sql = sql
+    sql: SharedSQL
 
     @abstractmethod
     async def run(self, steps: Begin[T]) -> T:
@@ -158,12 +157,9 @@ class Reader(ABC):
         rows = await self._rows(self.sql.within_bytes, parameters)
         return list(map(Mahasiswa._make, rows))
 
-    @in_transaction
-    def near(self, keys: Sequence[str], limit: int) -> Steps[Sequence[str]]:
+    async def near(self, keys: Sequence[str], limit: int) -> Sequence[str]:
         """At most `limit` nims that have one of these `near_key`s."""
-        parameters = {**self.sql.of(*keys), "limit": limit}
-        rows = yield self.sql.near, parameters
-        return [nim for (nim,) in rows]
+        return await self._column(self.sql.near, {**self.sql.of(*keys), "limit": limit})
 
     @in_transaction
     def search(
@@ -210,8 +206,7 @@ class Reader(ABC):
         """
         if query.di == "nim":
             return []
-        rows = await self._rows(self.sql.words, texts)
-        spellings = [word for (word,) in rows]
+        spellings = await self._column(self.sql.words, texts)
         words = folding.words(query.cari)
         likely = await asyncio.to_thread(compare, words, spellings)
         return await self._counted(likely, query.di)
@@ -227,7 +222,7 @@ class Reader(ABC):
         return [(cari, count) for cari, count in zip(searches, counts, strict=True) if count]
 
     async def signing_key(self) -> bytes:
-        ((key,),) = await self._rows(SIGNING_KEY, {})
+        (key,) = await self._column(SIGNING_KEY, {})
         return bytes.fromhex(key)
 
     async def clock(self) -> Sequence[Any]:
@@ -312,8 +307,7 @@ class Reader(ABC):
     async def nims(self, cari: str, limit: int) -> Sequence[str]:
         """At most `limit` nims whose record or history has every word of `cari`, in order."""
         (statement,), terms = self.sql.written(Query(cari), self.sql.nims)
-        rows = await self._rows(statement, {"limit": limit, **terms})
-        return [nim for (nim,) in rows]
+        return await self._column(statement, {"limit": limit, **terms})
 
     @in_transaction
     def renamed(self, nim: str) -> Steps[Mahasiswa | None]:
@@ -334,6 +328,10 @@ class Reader(ABC):
         statement = self.sql.found if query.cari else self.sql.all
         (written,), parameters = self.sql.written(query, statement)
         return written, parameters
+
+    async def _column(self, statement: str, parameters: Parameters) -> Sequence[str]:
+        """The only column of the rows of a read."""
+        return [value for (value,) in await self._rows(statement, parameters)]
 
     @in_transaction
     def _rows(self, statement: str, parameters: Parameters) -> Steps[Rows]:
@@ -359,21 +357,21 @@ def shown_item(sql: SharedSQL, change: ItemKey | None) -> Steps[Item | None]:
     current = (yield from one(sql, sql.find_raw, record.nim)) if record else None
     if current != item.after:
         return None if is_undone else item._replace(stands=False)
-    item = yield from _with_similar(sql, item)
-    return (yield from _with_doubt(sql, item))
+    return (yield from _with_warning(sql, item, is_own=True))
 
 
 def last_item(sql: SharedSQL) -> Steps[Item | None]:
     """The newest item of the history, or None if there is none."""
     rows = yield sql.item, {"id": None}
     item = item_of(rows[0]) if rows else None
-    return (yield from _with_similar(sql, item)) if isinstance(item, Entry) else item
+    return (yield from _with_warning(sql, item, is_own=False)) if isinstance(item, Entry) else item
 
 
-def _with_similar(sql: SharedSQL, entry: Entry) -> Steps[Entry]:
+def _with_warning(sql: SharedSQL, entry: Entry, *, is_own: bool) -> Steps[Entry]:
     """The entry.
 
-    If it added a record, find a similar one, which becomes its `near` or its `twin`.
+    If it added a record, find a similar one, which becomes its `near` or its `twin`. Without one, a person's own entry
+    gets a `twin` whose texts are written in another way, or a `doubt`.
     """
     record = entry.added
     if not record:
@@ -384,31 +382,23 @@ def _with_similar(sql: SharedSQL, entry: Entry) -> Steps[Entry]:
         if other.nim in nims or other.nama == record.nama:
             return entry._replace(near=other)
     rows = yield sql.twin, record._asdict()
-    return entry._replace(twin=next(map(Mahasiswa._make, rows), None))
+    if not (rows or is_own):
+        return entry
+    if not rows:
+        key = folding.key(record)
+        length = len(record.nama + record.alamat)
+        alike = {"nim": record.nim, "first": key[:1], "length": length, "key": key}
+        rows = yield sql.alike, alike
+    if rows:
+        return entry._replace(twin=Mahasiswa._make(rows[0]))
+    ((doubt,),) = yield sql.compared, record._asdict()
+    return entry._replace(doubt=doubt)
 
 
 def one(sql: SharedSQL, statement: str, nim: str) -> Steps[Mahasiswa | None]:
     """The stored record with this nim. `statement` is the SELECT, with nims as its parameter."""
     rows = yield statement, sql.of(nim)
     return next(map(Mahasiswa._make, rows), None)
-
-
-def _with_doubt(sql: SharedSQL, entry: Entry) -> Steps[Entry]:
-    """The entry. If it added a record, and has no `near` and no `twin`, look for other warnings.
-
-    These are a `twin` whose texts are written in another way, or a `doubt`.
-    """
-    record = entry.added
-    if not record or entry.near or entry.twin:
-        return entry
-    key = folding.key(record)
-    length = len(record.nama + record.alamat)
-    alike = {"nim": record.nim, "first": key[:1], "length": length, "key": key}
-    rows = yield sql.alike, alike
-    if rows:
-        return entry._replace(twin=Mahasiswa._make(rows[0]))
-    ((doubt,),) = yield sql.compared, record._asdict()
-    return entry._replace(doubt=doubt)
 
 
 def by_nim(sql: SharedSQL, statement: str, nims: Sequence[str]) -> Steps[Mapping[str, Mahasiswa]]:

@@ -7,7 +7,6 @@ from difflib import SequenceMatcher, get_close_matches
 from itertools import combinations, islice, product
 from math import prod
 from operator import contains
-from typing import TypeAlias
 
 from mahasiswa.record import Mahasiswa
 from mahasiswa.store.folding import fold
@@ -18,7 +17,7 @@ MIN_SIMILARITY = 0.7
 UNKNOWN_SIMILARITY = 0.5  # the similarity that an uncorrected word has if the list has no such word
 # Spellings of one sound, in the order of their replacement. A sound is only compared, never shown.
 SOUNDS = re.findall("([a-z]+)=([a-z])", "dj=j tj=c sy=s kh=h ph=f th=t oe=u z=s y=i j=i v=f o=u")
-Similar: TypeAlias = Sequence[tuple[float, str]]
+Similar = Sequence[tuple[float, str]]
 """Words, each with its similarity to the word of a search."""
 
 letters_or_digits = re.compile("[0-9]+|[^0-9]+").findall

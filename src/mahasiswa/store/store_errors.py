@@ -1,6 +1,7 @@
 """Every error that a store raises on purpose, as one tree."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from mahasiswa.record import Mahasiswa
 from mahasiswa.store.history_items import Conflict
@@ -25,6 +26,7 @@ class Changed(StoreError):
     """The record has changed since the change was prepared. The text is its nim."""
 
 
+@dataclass(eq=False)
 class EditConflict(StoreError):
     """Someone else has changed a field that an edit form changed too, to another text, or has deleted the record.
 
@@ -32,13 +34,9 @@ class EditConflict(StoreError):
     the stored text in each field that the form did not change. `before` is the record that the form showed, if the history still has it.
     """
 
-    def __init__(
-        self, current: Mahasiswa | None, edited: Mahasiswa, before: Mahasiswa | None = None
-    ) -> None:
-        super().__init__(edited.nim)
-        self.current = current
-        self.edited = edited
-        self.before = before
+    current: Mahasiswa | None
+    edited: Mahasiswa
+    before: Mahasiswa | None
 
 
 class NotInHistory(StoreError):

@@ -29,7 +29,10 @@ async def in_thread(
         if is_cancelled:
             raise asyncio.CancelledError
         reading = asyncio.current_task()
-        return await anext(chunks, [])  # an empty tuple makes Python 3.11 raise SystemError
+        try:
+            return await anext(chunks, [])  # an empty tuple makes Python 3.11 raise SystemError
+        finally:
+            reading = None  # whose exception refers to this function
 
     def items(chunk: Sequence[Item]) -> Iterator[Item]:
         while chunk:

@@ -43,7 +43,9 @@ def columns_parts(file: sheets.CarriedFile) -> list[ColumnsPart]:
         choices = list(_choices(columns))
         selects += len(choices)
         unread = [choice.title or choice.letter for choice in choices if not choice.role]
-        places = {file.place_of(table.first): None for table in (columns, *others)}
+        places = {
+            file.places[table.first // sheets.SHEET_ROWS]: None for table in (columns, *others)
+        }
         part = ColumnsPart(
             list(places),
             [(wording.LABELS[field], _letters(columns, field)) for field in FIELDS],

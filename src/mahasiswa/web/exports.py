@@ -37,7 +37,7 @@ async def export_records(
             except sheets.TooBig:  # the helper has died, or was too late
                 await close_file(file)
                 return pages.error("not read")
-            if outcome.kind == "page":
+            if outcome.status:
                 await close_file(file)
                 return outcome.page()
         else:

@@ -47,16 +47,7 @@ class BodyRefused(Exception):
     limit: int = 0
 
 
-async def read_before(request: BareRequest, body: str | Sequence[str]) -> None:
-    """Read a whole form before the handler runs. The end of a body may be the reason to refuse it.
-
-    A body for a helper is read by its handler, before anything else. Raise BodyRefused, Busy.
-    """
-    if not isinstance(body, str):
-        request.fields = await _read_form(request, body)
-
-
-async def _read_form(request: BareRequest, fields: Sequence[str]) -> Form:
+async def read_form(request: BareRequest, fields: Sequence[str]) -> Form:
     """Read an application/x-www-form-urlencoded body; raise BodyRefused, Busy.
 
     Other fields than `fields` are ignored. If `fields` is empty, the whole body is ignored, and

@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 from urllib.parse import unquote
 
 from starlette.responses import Response
@@ -45,7 +45,7 @@ _is_column = re.compile(
     rf"kolom-(?P<key>[0-9a-f]{{{KEY_CHARACTERS}}})-(?P<number>[0-9]{{1,2}})"
 ).fullmatch
 
-Sent: TypeAlias = Mapping[str, Sequence[str]]
+Sent = Mapping[str, Sequence[str]]
 """The values of each field of a form. A field that was not sent has none.
 
 The form of an import's preview has these fields, among others. `periksa` names a part and the index of its first shown
@@ -53,7 +53,7 @@ row, such as `baru-500`. `pakai[]` has the rows whose NIM is replaced by a simil
 `benar[]` has the answers to questions.
 """
 
-Led: TypeAlias = tuple[Mapping[str, object], Iterable[bytes]]
+Led = tuple[Mapping[str, object], Iterable[bytes]]
 """The head of the outcome of a task, and the parts of the outcome."""
 
 
@@ -107,10 +107,8 @@ class Task:
         """The page as an outcome."""
         takes_gzip = self.head["takes_gzip"]
         done = compressed(response, self.head["number"], takes_gzip=takes_gzip)
-        headers = [(name.decode(), value.decode()) for name, value in done.raw_headers]
-        body = bytes(done.body)
-        head = {"kind": "page", "status": done.status_code, "headers": headers}
-        return head, slices(body, PIECE_BYTES)
+        head = {"status": done.status_code, "headers": dict(done.headers)}
+        return head, slices(bytes(done.body), PIECE_BYTES)
 
 
 def do(task: Task) -> Led:
@@ -233,7 +231,7 @@ def _import(task: Task, cleaned: sheets.CleanedFile, sent: Sent) -> Led:
     questions = [*of_file, *plan.questions]
     if writes and sheets.unanswered(questions, written, sent["benar[]"]):
         return _import_preview(task, cleaned, sent, "asked")
-    return {"kind": "rows"}, in_messages((*record, expected) for record, expected in writes)
+    return {}, in_messages((*record, expected) for record, expected in writes)
 
 
 def _rest(task: Task, cleaned: sheets.CleanedFile) -> Led:
@@ -257,7 +255,7 @@ def _confirm_deletion(task: Task) -> Led:
 
 
 def _nims(nims: Sequence[str]) -> Led:
-    return {"kind": "rows"}, in_messages((nim,) for nim in nims)
+    return {}, in_messages((nim,) for nim in nims)
 
 
 def _confirmed_selection(
@@ -287,7 +285,7 @@ def export_xlsx(task: Task) -> Led:
             sheets.write_xlsx(task.records(), file)
     except sheets.NotCarried as error:
         return task.shown(task.pages.error("not carried", text=str(error)))
-    return {"kind": "file"}, ()
+    return {}, ()
 
 
 TASKS: Mapping[str, Callable[[Task], Led]] = {

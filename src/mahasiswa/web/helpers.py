@@ -31,7 +31,7 @@ from collections.abc import (
 )
 from contextlib import suppress
 from itertools import chain, count
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 from starlette.responses import Response
 
@@ -49,8 +49,6 @@ MESSAGE_MAX_BYTES = 1 << 20  # maximum length of a message from a helper
 END_SECONDS = 5.0  # maximum time until a killed helper has ended
 
 HEAD = struct.Struct("!cI")
-INPUT = b"I"
-ANSWER = b"A"
 END = b"."
 QUESTION = b"?"
 OUTCOME = b"="
@@ -72,7 +70,7 @@ VARIABLES = (
     "BASE_URL", "PORT", "CDN_URL", "CDN_INTEGRITY", "HISTORY_DAYS", "TIMEZONE",
 )  # fmt: skip
 
-Answer: TypeAlias = Callable[[str, Sequence[Any]], Awaitable[Iterable[bytes]]]
+Answer = Callable[[str, Sequence[Any]], Awaitable[Iterable[bytes]]]
 """Answers a question of a helper, which is a name and its arguments, with the messages of the answer."""
 
 log = logging.getLogger(__name__)
@@ -84,14 +82,13 @@ class Outcome(NamedTuple):
     The rows are those of `in_messages`. The helper has written the file.
     """
 
-    kind: Literal["page", "rows", "file"]
-    status: int = 200
-    headers: Sequence[tuple[str, str]] = ()
+    status: int = 0
+    headers: Mapping[str, str] = {}
     parts: Sequence[bytes] = ()
 
     def page(self) -> Response:
         """The answer. It has no media type, so it is not compressed again."""
-        return Response(b"".join(self.parts), self.status, dict(self.headers))
+        return Response(b"".join(self.parts), self.status, self.headers)
 
 
 class Helpers:
@@ -141,6 +138,7 @@ class Helpers:
             talk = _Conversation(reader, writer, silent)
             return await talk.outcome(task, given, answer)
         except (asyncio.IncompleteReadError, ConnectionError, TimeoutError) as error:
+            error.with_traceback(None)
             self._raise_failed_fork()
             log.warning("a helper process did not finish its task: %s", type(error).__name__)
             raise TooBig(wording.TOO_HEAVY) from None
@@ -148,10 +146,14 @@ class Helpers:
             with suppress(OSError):  # the parent of helpers was killed, and the helper with it
                 self._control.send(ORDER.pack(KILL, number))
             # Its memory and its files are free when it has ended.
-            with suppress(OSError, TimeoutError):
+            try:
                 async with asyncio.timeout(END_SECONDS):
                     while await reader.read(PIECE_BYTES):
                         pass
+            except (OSError, TimeoutError) as error:
+                # The reader refers to this error. Its traceback and its context refer to the reader.
+                error.__context__ = None
+                error.with_traceback(None)
             writer.transport.abort()
 
     def _raise_failed_fork(self) -> None:
@@ -211,11 +213,11 @@ class _Conversation(NamedTuple):
         self, task: Mapping[str, object], given: Iterable[bytes], answer: Answer
     ) -> Outcome:
         """Send a task and its input, answer the questions, and return the outcome."""
-        await self._send(INPUT, chain([json.dumps(task).encode()], given))
+        await self._send(chain([json.dumps(task).encode()], given))
         kind, message = await self._receive()
         while kind == QUESTION:
             name, *arguments = json.loads(message)
-            await self._send(ANSWER, await answer(name, arguments))
+            await self._send(await answer(name, arguments))
             kind, message = await self._receive()
         head = json.loads(message)
         _raise_failure(head)
@@ -224,9 +226,9 @@ class _Conversation(NamedTuple):
             parts.append(received[1])
         return Outcome(**head, parts=parts)
 
-    async def _send(self, kind: bytes, messages: Iterable[bytes]) -> None:
+    async def _send(self, messages: Iterable[bytes]) -> None:
         for message in messages:
-            self.writer.writelines(with_head(kind, message))
+            self.writer.writelines(with_head(PART, message))
             async with asyncio.timeout(self.silent_seconds):
                 await self.writer.drain()
             # A helper that reads fast never lets `drain` wait, and others must be answered meanwhile.
@@ -262,7 +264,6 @@ def helper_task(request: BareRequest, name: str, **head: object) -> Mapping[str,
         "purpose": request.route.purpose,
         "number": request.number,
         "takes_gzip": takes_gzip(request.scope),
-        "boundary": "",
         "has_changed": False,
         **head,
     }

@@ -14,7 +14,7 @@ from starlette.responses import Response
 from mahasiswa.record import Mahasiswa
 from mahasiswa.sheets import public as sheets
 from mahasiswa.store import Query, Reader, Store
-from mahasiswa.store.store_errors import TookTooLong
+from mahasiswa.store.store_errors import Unavailable
 from mahasiswa.store.threads import in_thread
 from mahasiswa.web import list_html
 from mahasiswa.web.exports import export_records
@@ -99,7 +99,7 @@ async def _with_spellings(page: ListQuery, store: Store, *, is_quick: bool = Fal
     """
     query = page.query
     reader = store.reader(SEARCH)
-    with suppress(Busy, TookTooLong, TimeoutError):
+    with suppress(Busy, Unavailable, TimeoutError):
         if query.cari and not page.total and not page.change:
             return page._replace(spellings=await reader.spellings(query, SPELLINGS_OFFERED))
         if query.cari and page.total and is_quick:

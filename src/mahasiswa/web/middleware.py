@@ -17,7 +17,7 @@ from mahasiswa.logs import write_line
 from mahasiswa.record import NIM_MAX_CHARACTERS
 from mahasiswa.sheets.public import SheetError, TooBig
 from mahasiswa.store.history_items import NAMES_CHANGE, OLEH
-from mahasiswa.web.forms import BodyRefused, read_before
+from mahasiswa.web.forms import BodyRefused, read_form
 from mahasiswa.web.pages import Pages
 from mahasiswa.web.request_guard import RequestGuard
 from mahasiswa.web.responses import FixedResponse, compressed, takes_gzip
@@ -114,8 +114,9 @@ class Middleware:
             head = ["HEAD"] if "GET" in request.methods else []
             allowed = sorted([*request.methods, *head])
             return pages.error("method", {"allow": ", ".join(allowed)})
-        if request.method == "POST":
-            await read_before(request, request.route.body)
+        body = request.route.body
+        if request.method == "POST" and not isinstance(body, str):
+            request.fields = await read_form(request, body)
         # The redirect of a form of the specification names no change (specification 4.4.2).
         has_query = bool(request.scope["query_string"])
         NAMES_CHANGE.set(has_query or not request.route.keeps_query)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from importlib import metadata, resources
 from itertools import chain
-from typing import Self, TypeAlias
+from typing import Self
 from urllib.parse import quote, urlsplit
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -47,7 +47,7 @@ DAYS_WITHOUT_YEAR = 330
 """Maximum HISTORY_DAYS for which a moment is unique without its year. A moment is never shown as "today", because the
 list page may be kept for days."""
 
-Frame: TypeAlias = tuple[bytes, bytes]  # a page before and after its rows
+Frame = tuple[bytes, bytes]  # a page before and after its rows
 
 number_mark = Markup(NUMBER_MARK.decode())  # noqa: S704 - our own mark
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, groupby, islice, starmap
 from operator import attrgetter
-from typing import Generic, Literal, NamedTuple, TypeVar
+from typing import Literal, NamedTuple
 
 from mahasiswa import wording
 from mahasiswa.record import Mahasiswa
@@ -13,7 +13,7 @@ from mahasiswa.sheets import public as sheets
 from mahasiswa.sheets.selection import Selection
 from mahasiswa.web.columns_page import ColumnsPart, columns_parts
 
-Row = TypeVar("Row", sheets.PlannedRow, sheets.RejectedRow)
+Row = sheets.PlannedRow | sheets.RejectedRow
 
 Alert = Literal["", "changed", "asked", "repaired"]
 """The reason to show a preview again: records have changed since, a question is open, or a repair or a choice is new."""
@@ -28,7 +28,7 @@ REPAIRED_MAX_BYTES = 20_000  # of texts to repair; as a form they are at most th
 MAX_SPANS = 20
 
 
-class Group(NamedTuple, Generic[Row]):
+class Group(NamedTuple):
     """Rows with the same message. Only `rows` are shown; `others` is the number of the rest."""
 
     numbers: str  # `Baris 4, 9, 12–30`, or `Kelas A, baris 4; Kelas B, baris 9`
@@ -138,17 +138,17 @@ class PreviewPage:
         return len(self._repairable) - with_inputs
 
     @cached_property
-    def noticed(self) -> list[Group[sheets.PlannedRow]]:
+    def noticed(self) -> list[Group]:
         """The rows to check by their notices."""
         return self._groups((notice, row) for row in self._accepted for notice in row.notices)
 
     @cached_property
-    def skipped(self) -> list[Group[sheets.RejectedRow]]:
+    def skipped(self) -> list[Group]:
         """The rows that are skipped, by their reasons."""
         return self._groups((row.problem, row) for row in self.plan.skipped)
 
     @cached_property
-    def repairs(self) -> list[Group[sheets.RejectedRow]]:
+    def repairs(self) -> list[Group]:
         """The rows to repair, by their problems."""
         return self._groups((row.problem, row) for row in self._left)
 
@@ -192,7 +192,7 @@ class PreviewPage:
         rows = {"berubah": self.plan.changed, "baru": self.plan.new, "sama": self.plan.same}
         return [self._part(name, rows[name]) for name in wording.PARTS]
 
-    def _groups(self, messages: Iterable[tuple[str, Row]]) -> list[Group[Row]]:
+    def _groups(self, messages: Iterable[tuple[str, Row]]) -> list[Group]:
         """The rows of each message, in the order of the first row of each. A row has inputs below its first message."""
         groups: dict[str, list[Row]] = {}
         for message, row in messages:

@@ -53,7 +53,7 @@ async def confirm(request: Request, store: Store, pages: Pages) -> Response:
     async with read_large_body(request) as (body, _):
         talk = partial(_converse, request, store, "confirm", body)
         outcome = await talk()
-        if outcome.kind == "page":
+        if outcome.status:
             return outcome.page()
         try:
             change = await _write_all(store, outcome.parts)
@@ -82,7 +82,7 @@ async def export_selected(request: Request, store: Store, pages: Pages) -> Respo
     """POST /mahasiswa/pilih/ekspor.xlsx and .csv: the same of the records of a selection, in its order."""
     async with read_large_body(request) as (body, _):
         outcome = await _converse(request, store, "selected", body)
-    if outcome.kind == "page":
+    if outcome.status:
         return outcome.page()
     # Each read takes a slot of its own. This slot is for the helper or the thread that writes the
     # file.
@@ -146,7 +146,7 @@ async def _converse(
         outcome = await request.service.helpers.converse(
             helper_task(request, task, **head), given, answer
         )
-    if outcome.kind == "rows":
+    if not outcome.status:
         request.count_answer(sum(map(len, outcome.parts)))
     return outcome
 

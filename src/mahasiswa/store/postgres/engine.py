@@ -5,6 +5,7 @@ import subprocess
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import psycopg
@@ -47,9 +48,9 @@ DUMP_START = b"PGDMP"  # of a dump in the custom format of pg_dump
 REMAIN = "the record and its history are removed, but the files of the tables still hold the texts"
 
 
+@dataclass
 class PostgresEngine(Engine):
-    def __init__(self, conninfo: str) -> None:
-        self._conninfo = conninfo
+    _conninfo: str
 
     def migrate(
         self,
@@ -63,7 +64,7 @@ class PostgresEngine(Engine):
     async def open_store(self, slots: Slots) -> PostgresStore:
         """See Engine. The database need not be reachable."""
         store = PostgresStore(self._conninfo, slots)
-        await store.pool.open()
+        await store.pool.connections.open()
         return store
 
     def examine(self, folder: Path | None, *, quick: bool = False) -> Iterator[Finding]:

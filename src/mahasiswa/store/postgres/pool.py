@@ -7,7 +7,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager, suppress
 from random import random
-from typing import Any, Self, TypeAlias, TypeVar, cast
+from typing import Any, Self, TypeVar, cast
 
 import psycopg
 from psycopg import errors
@@ -45,7 +45,7 @@ DEFAULTS = "connect_timeout=2 keepalives_idle=30 keepalives_interval=5 keepalive
 AsyncConnection = psycopg.AsyncConnection[tuple[Any, ...]]
 SyncConnection = psycopg.Connection[tuple[Any, ...]]
 T = TypeVar("T")
-Work: TypeAlias = Callable[[AsyncConnection], Awaitable[T]]
+Work = Callable[[AsyncConnection], Awaitable[T]]
 
 log = logging.getLogger(__name__)
 # psycopg warns at every attempt to connect, several times a second while the database is down. Pool logs when the
@@ -100,7 +100,7 @@ class Pool:
 
     def __init__(self, conninfo: str, slots: Slots) -> None:
         self._slots = slots
-        self._pool = AsyncConnectionPool(
+        self.connections = AsyncConnectionPool(
             kwargs=dict(connection_parameters(conninfo)),
             connection_class=_PooledConnection,
             min_size=0,
@@ -111,23 +111,7 @@ class Pool:
         )
         self._is_reachable = True
 
-    async def open(self) -> None:
-        await self._pool.open()
-
-    async def close(self) -> None:
-        await self._pool.close()
-
-    async def read(self, kind: Kind, work: Work[T], deadline: float) -> T:
-        """Call `work`, which only reads; call it again if the connection breaks, until the deadline."""
-        while True:
-            try:
-                async with self.connection(kind, deadline) as db:
-                    with time_limit(db, deadline):
-                        return await work(db)
-            except psycopg.Error as error:
-                await _pause_or_raise(error, deadline)
-
-    async def write(self, kind: Kind, work: Work[T], deadline: float) -> T:
+    async def run(self, kind: Kind, work: Work[T], deadline: float, *, commits: bool = True) -> T:
         """Call `work`, which begins a transaction, then commit. Try again if nothing was done, as after a deadlock."""
         attempts = 0
         soon = time.monotonic() + LOCK_RETRY_SECONDS
@@ -137,8 +121,9 @@ class Pool:
                 async with self.connection(kind, deadline) as db:
                     with time_limit(db, deadline):
                         result = await work(db)
-                    with time_limit(db, deadline), commit_checked(db):
-                        await db.commit()  # does nothing without a transaction
+                    if commits:
+                        with time_limit(db, deadline), commit_checked(db):
+                            await db.commit()
                     return result
             except (errors.SerializationFailure, errors.DeadlockDetected) as error:
                 if attempts == MAX_ATTEMPTS:
@@ -169,7 +154,7 @@ class Pool:
 
     async def _take(self, deadline: float) -> "_PooledConnection":
         try:
-            db = await self._pool.getconn(_seconds_left(deadline))
+            db = await self.connections.getconn(_seconds_left(deadline))
         except (PoolTimeout, PoolClosed) as error:
             if self._is_reachable:
                 log.warning("the database cannot be reached: %s", _PooledConnection.failure)
@@ -187,7 +172,7 @@ class Pool:
             with time_limit(db, new_deadline()), suppress(psycopg.Error):
                 await db.rollback()  # does nothing if no transaction is open
         finally:
-            await self._pool.putconn(db)  # closes a connection that is not idle
+            await self.connections.putconn(db)  # closes a connection that is not idle
 
     async def _reconnect(self, pool: AsyncConnectionPool["_PooledConnection"]) -> None:
         """Keep trying while a request waits. The pool's own retries would double their pause each time."""

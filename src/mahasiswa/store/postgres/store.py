@@ -3,8 +3,9 @@
 import asyncio
 import json
 from collections.abc import AsyncGenerator, Awaitable, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 import psycopg
 from psycopg import errors
@@ -41,7 +42,7 @@ from mahasiswa.store.store_errors import Locked, Refused, StoreError, TookTooLon
 from mahasiswa.work import CHANGE, EDIT, IMPORT, KINDS, LIST, Busy, Kind, Slots
 
 T = TypeVar("T")
-Outcome: TypeAlias = StoreError | ItemKey | None
+Outcome = StoreError | ItemKey | None
 
 
 class Addition(NamedTuple):
@@ -50,27 +51,29 @@ class Addition(NamedTuple):
     A text may be None: the constraints refuse it.
     """
 
-    texts: tuple[str | None, str | None, str | None]
+    nim: str | None
+    nama: str | None
+    alamat: str | None
     oleh: str | None
     is_named: bool
-
-    @property
-    def nim(self) -> str | None:
-        return self.texts[0]
 
 
 class PostgresStore(Store):
     """The Store on a database that `migrate` has made ready. Nothing depends on a session, so a pooler may be used."""
 
+    sql = sql.SHARED
+
     def __init__(self, conninfo: str, slots: Slots) -> None:
         self.pool = Pool(conninfo, slots)
         readers = {kind: PostgresReader(self.pool, kind) for kind in KINDS}
-        super().__init__(sql.SHARED, readers)
+        super().__init__(readers)
         self._versions = SharedTask(
-            lambda asked: self.pool.read(LIST, _version, asked + REQUEST_TIMEOUT_SECONDS)
+            lambda asked: self.pool.run(
+                LIST, _version, asked + REQUEST_TIMEOUT_SECONDS, commits=False
+            )
         )
         self._additions = GroupCommit(
-            slots, self._commit_additions, lambda addition: characters(addition.texts)
+            slots, self._commit_additions, lambda addition: characters(addition[:3])
         )
         self._running: set[asyncio.Task[Any]] = set()
 
@@ -94,13 +97,13 @@ class PostgresStore(Store):
             total, packed = await cursor.fetchone() or (0, None)
             return Snapshot(version, total, packed, last)
 
-        return await self.pool.read(LIST, read, deadline)
+        return await self.pool.run(LIST, read, deadline, commits=False)
 
     async def add(self, nim: str | None, nama: str | None, alamat: str | None) -> ItemKey | None:
         refuse_nul(nim, nama, alamat)
         # Additions that wait share a transaction. With a transaction for each, ten connections
         # would store an eighth as many per second.
-        addition = Addition((nim, nama, alamat), OLEH.get(), NAMES_CHANGE.get())
+        addition = Addition(nim, nama, alamat, OLEH.get(), NAMES_CHANGE.get())
         return await self._additions.write(addition, REQUEST_TIMEOUT_SECONDS)
 
     async def run(self, steps: Begin[T], kind: Kind = EDIT) -> T:
@@ -111,7 +114,7 @@ class PostgresStore(Store):
             first = f"{begin(sql.BEGIN, deadline)}{sql.NAME}; "
             return _do_steps(db, steps(), first, name, in_thread=kind is IMPORT)
 
-        task = asyncio.create_task(self.pool.write(kind, work, deadline))
+        task = asyncio.create_task(self.pool.run(kind, work, deadline))
         self._running.add(task)
         task.add_done_callback(self._running.discard)
         task.add_done_callback(retrieve_exception)
@@ -125,14 +128,14 @@ class PostgresStore(Store):
         while self._running:
             await asyncio.wait(self._running)
         await self._versions.close()
-        await self.pool.close()
+        await self.pool.connections.close()
 
     async def _commit_additions(self, group: Sequence[QueuedChange[Addition]]) -> Sequence[Outcome]:
         additions = [queued.change for queued in group]
         deadline = min(queued.deadline for queued in group)
         try:
             add = partial(_add_each, additions=additions, deadline=deadline)
-            return await self.pool.write(CHANGE, add, deadline)
+            return await self.pool.run(CHANGE, add, deadline)
         except (Busy, TookTooLong) as error:
             # The earliest deadline ended the group. The other additions use the time that they have left.
             raise Locked(str(error)) from error
@@ -184,8 +187,8 @@ async def _add(
 
     `first` are statements for the same round trip.
     """
-    names = {texts[0]: oleh for texts, oleh, _ in reversed(additions) if texts[0] is not None}
-    records = as_json(addition.texts for addition in additions)
+    names = {one.nim: one.oleh for one in reversed(additions) if one.nim is not None}
+    records = as_json(addition[:3] for addition in additions)
     statements = f"{first}{sql.NAME}; {sql.SHARED.add_all}"
     parameters = {"oleh": json.dumps(names), "records": records}
     rows = await execute(db, statements, parameters)
@@ -196,13 +199,13 @@ async def _add(
     return [added.pop(one.nim, Refused("nim", "duplicate")) for one in additions]
 
 
+@dataclass
 class PostgresReader(Reader):
     """Reads of one kind of work, with its own share of the connections."""
 
-    def __init__(self, pool: Pool, kind: Kind) -> None:
-        super().__init__(sql.SHARED)
-        self._pool = pool
-        self._kind = kind
+    _pool: Pool
+    _kind: Kind
+    sql = sql.SHARED
 
     async def run(self, steps: Begin[T]) -> T:
         deadline = new_deadline()
@@ -210,7 +213,7 @@ class PostgresReader(Reader):
         def work(db: AsyncConnection) -> Awaitable[T]:
             return _do_steps(db, steps(), begin(sql.BEGIN_READING, deadline))
 
-        return await self._pool.read(self._kind, work, deadline)
+        return await self._pool.run(self._kind, work, deadline, commits=False)
 
     async def _rows(self, statement: str, parameters: Parameters) -> Rows:
         # The COMMIT goes in the same round trip. A read in steps needs another round trip for it.

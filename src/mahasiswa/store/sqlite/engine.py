@@ -6,6 +6,7 @@ import tempfile
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 import apsw
@@ -31,9 +32,9 @@ CHECKPOINT_TIMEOUT_SECONDS = 10
 CHECKPOINT_INTERVAL_SECONDS = 0.1
 
 
+@dataclass
 class SQLiteEngine(Engine):
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    _path: Path
 
     def migrate(
         self,

@@ -4,6 +4,7 @@ import time
 from codecs import iterdecode
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, closing
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -40,24 +41,18 @@ NOT_UTF8 = "another program has stored a text that is not UTF-8; mahasiswa docto
 T = TypeVar("T")
 
 
+@dataclass
 class SQLiteReader(Reader):
     """See Reader. Each deadline includes the time in the queue. `version` raises Unavailable for a bad file."""
 
-    def __init__(
-        self,
-        path: Path,
-        kind: Kind,
-        slots: Slots,
-        version: Callable[[], Awaitable[object]],
-        report_damage: Callable[[apsw.Error], None],
-    ) -> None:
-        super().__init__(sql.SHARED)
-        self._path = path
-        self._kind = kind
-        self._slots = slots
-        self._version = version
-        self._report_damage = report_damage
-        self._idle: list[apsw.Connection] = []
+    sql = sql.SHARED
+
+    _path: Path
+    _kind: Kind
+    _slots: Slots
+    _version: Callable[[], Awaitable[object]]
+    _report_damage: Callable[[apsw.Error], None]
+    _idle: list[apsw.Connection] = field(default_factory=list)
 
     async def run(self, steps: Begin[T]) -> T:
         def read(db: apsw.Connection) -> T:

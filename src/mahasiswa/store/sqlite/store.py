@@ -50,12 +50,14 @@ class Change(NamedTuple):
 class SQLiteStore(Store):
     """The Store on a file that `migrate` has made ready."""
 
+    sql = sql.SHARED
+
     def __init__(self, path: Path, slots: Slots) -> None:
         readers = {
             kind: SQLiteReader(path, kind, slots, self.version, self._report_damage)
             for kind in KINDS
         }
-        super().__init__(sql.SHARED, readers)
+        super().__init__(readers)
         self._own_readers = readers
         self._path = path
         self._slots = slots

@@ -71,11 +71,11 @@ FROM (
 ) AS i
 LEFT JOIN mahasiswa_history AS e ON e.id = CASE
   WHEN i.kind IS NULL THEN i.id
-  WHEN i.kind = 'nim' AND i.rows = 2 THEN (
+  WHEN i.kind = 'nim' THEN (
     SELECT id FROM mahasiswa_history WHERE batch = i.id AND nama_after IS NOT NULL LIMIT 1
   )
   WHEN i.rows = 1 THEN (SELECT id FROM mahasiswa_history WHERE batch = i.id)
-  WHEN i.kind <> 'nim' AND :nim <> '' THEN (
+  WHEN :nim <> '' THEN (
     SELECT id FROM mahasiswa_history WHERE batch = i.id AND nim = :nim LIMIT 1
   )
 END
@@ -137,7 +137,7 @@ SELECT i.id, to_char(i.moment AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"
 FROM mahasiswa_history AS i
 LEFT JOIN mahasiswa_history AS e ON e.id = CASE
   WHEN i.kind IS NULL THEN i.id
-  WHEN i.kind = 'nim' AND i.rows = 2 THEN (
+  WHEN i.kind = 'nim' THEN (
     SELECT id FROM mahasiswa_history WHERE batch = i.id AND nama_after IS NOT NULL LIMIT 1
   )
   WHEN i.rows = 1 THEN (SELECT id FROM mahasiswa_history WHERE batch = i.id)

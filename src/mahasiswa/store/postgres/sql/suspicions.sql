@@ -181,7 +181,7 @@ WITH ends AS MATERIALIZED (
     lower(substr(alamat, 1, strpos(alamat, ' '))) AS of_alamat,
     lower(substr(own, 1, strpos(own, ' '))) AS of_own
   FROM (
-    SELECT ltrim(nama) || ' ' AS nama, ltrim(alamat) || ' ' AS alamat, ltrim(:alamat::text) || ' ' AS own
+    SELECT ltrim(nama) || ' ' AS nama, ltrim(alamat) || ' ' AS alamat, ltrim(:alamat::text COLLATE "C") || ' ' AS own
     FROM ends WHERE nim <> :nim
   ) AS texts
 )

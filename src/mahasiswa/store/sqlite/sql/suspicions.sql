@@ -61,7 +61,8 @@ ORDER BY key, nim
 -- nothing to tidy.
 WITH found AS MATERIALIZED (
   SELECT nim, NOT (
-    instr(names, '  ') OR instr(names, char(9)) OR instr(names, char(10)) OR instr(names, char(13))
+    instr(names, '  ')
+    OR names GLOB '*[' || char(9) || '-' || char(13) || char(28) || '-' || char(31) || ']*'
     OR (length(names) <> octet_length(names) AND names GLOB '*[' || :ODD_CHARACTERS || ']*')
   ) AS key FROM (
     SELECT nim, ' ' || nim || ' ' AS nims,
@@ -70,10 +71,12 @@ WITH found AS MATERIALIZED (
     FROM mahasiswa LIMIT 1000000000000
   ) AS beginnings
   WHERE (
-    instr(nims, '  ') OR instr(nims, char(9)) OR instr(nims, char(10)) OR instr(nims, char(13))
+    instr(nims, '  ')
+    OR nims GLOB '*[' || char(9) || '-' || char(13) || char(28) || '-' || char(31) || ']*'
     OR (length(nims) <> octet_length(nims) AND nims GLOB '*[' || :ODD_CHARACTERS || ']*')
   ) OR (
-    instr(names, '  ') OR instr(names, char(9)) OR instr(names, char(10)) OR instr(names, char(13))
+    instr(names, '  ')
+    OR names GLOB '*[' || char(9) || '-' || char(13) || char(28) || '-' || char(31) || ']*'
     OR (length(names) <> octet_length(names) AND names GLOB '*[' || :ODD_CHARACTERS || ']*')
   )
 )
@@ -239,7 +242,8 @@ WITH found AS MATERIALIZED (
       || coalesce(substr(' ' || nullif(alamat, '') || ' ', 1, :SEARCHED_CHARACTERS), '') AS names
     FROM mahasiswa LIMIT 1000000000000
   ) AS beginnings WHERE (
-    instr(names, '  ') OR instr(names, char(9)) OR instr(names, char(10)) OR instr(names, char(13))
+    instr(names, '  ')
+    OR names GLOB '*[' || char(9) || '-' || char(13) || char(28) || '-' || char(31) || ']*'
     OR (length(names) <> octet_length(names) AND names GLOB '*[' || :ODD_CHARACTERS || ']*')
   )
 )
