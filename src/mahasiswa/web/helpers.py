@@ -132,19 +132,22 @@ class Helpers:
         number = next(self._numbers)
         kind = PREVIEW if file is None else EXPORT
         ours = self._start(kind, number, file)
-        reader, writer = await asyncio.open_unix_connection(sock=ours)
+        try:
+            reader, writer = await asyncio.open_unix_connection(sock=ours)
+        except BaseException:  # the request was abandoned
+            ours.close()
+            self._kill(number)
+            raise
         try:
             silent = PREVIEW_SILENT_SECONDS if file is None else EXPORT_SILENT_SECONDS
             talk = _Conversation(reader, writer, silent)
             return await talk.outcome(task, given, answer)
         except (asyncio.IncompleteReadError, ConnectionError, TimeoutError) as error:
-            error.with_traceback(None)
             self._raise_failed_fork()
             log.warning("a helper process did not finish its task: %s", type(error).__name__)
             raise TooBig(wording.TOO_HEAVY) from None
         finally:
-            with suppress(OSError):  # the parent of helpers was killed, and the helper with it
-                self._control.send(ORDER.pack(KILL, number))
+            self._kill(number)
             # Its memory and its files are free when it has ended.
             try:
                 async with asyncio.timeout(END_SECONDS):
@@ -155,6 +158,10 @@ class Helpers:
                 error.__context__ = None
                 error.with_traceback(None)
             writer.transport.abort()
+
+    def _kill(self, number: int) -> None:
+        with suppress(OSError):  # the parent of helpers was killed, and the helper with it
+            self._control.send(ORDER.pack(KILL, number))
 
     def _raise_failed_fork(self) -> None:
         """Raise the error of a fork, if the parent of helpers has reported one."""
