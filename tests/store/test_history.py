@@ -264,6 +264,30 @@ async def test_one_of_many_concurrent_undos_is_made(url: DatabaseURL) -> None:
         assert [type(item) for item in await items(second)] == [Batch, Entry, Entry]
 
 
+async def test_an_undo_over_a_missing_record_overwrites_no_addition(url: DatabaseURL) -> None:
+    """The person has seen that there is no record. Another adds one at this moment, and one of both is refused."""
+    async with opened(url) as first, opened(url) as second:
+        for moment in range(60):
+            await first.add(*SITI)
+            await first.update(*SITI._replace(nama="Siti"))
+            entry = await newest(first)
+            await first.delete(SITI.nim)
+            added = SITI._replace(nama="Lain")
+
+            async def add(moment: int, added: Mahasiswa = added) -> None:
+                await asyncio.sleep(moment * 0.0002)
+                await second.add(*added)
+
+            undone, refused = await asyncio.gather(
+                first.undo(entry.id, is_batch=False, expected="-"),
+                add(moment),
+                return_exceptions=True,
+            )
+            assert isinstance(undone, Exception) != isinstance(refused, Exception)
+            assert await read_all(first) == [added if isinstance(undone, Exception) else SITI]
+            await first.delete(SITI.nim)
+
+
 async def test_a_conflict_has_what_the_form_showed_only_if_the_history_has_it(
     store: Store, url: DatabaseURL
 ) -> None:

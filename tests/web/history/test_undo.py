@@ -7,9 +7,12 @@ from form_answers import assert_error
 from harness import Form, Page, Service, Site, led_to
 from selectolax.lexbor import LexborNode
 from spreadsheets import HEADER, Importer, csv, numbered
+from stores import url_of
 from visitor import fields, page_of, texts_in
 from web.history.test_history import HISTORY
 from web.records.test_one_record import refused
+
+from mahasiswa.store.engines import engine_of
 
 SITI = ("2300018001", "Siti Aminah", "Sleman")
 FORMER = ("00", "Nama", "Bantul")
@@ -180,6 +183,17 @@ def test_an_undo_of_a_record_whose_nim_was_replaced_leads_to_the_record(
     assert site.list().records == [("2300018999", "Siti <b>", "Klaten")]
     site.accepts(form, nama="Siti Aminah")
     assert site.list().records == [("2300018999", "Siti Aminah", "Klaten")]
+
+
+def test_the_history_shows_the_rest_of_a_changed_nim(
+    site: Site, service: Service, changed: list[Form]
+) -> None:
+    """The new nim was forgotten, so only the entry of the old one is left, which cannot be undone."""
+    site.accepts(site.page(f"/mahasiswa/nim/{SITI[0]}").posts[0], nim="2300018998")
+    assert engine_of(url_of(service.database)).forget("2300018998")
+    for query in ("", "?jenis=nim", f"?cari={SITI[0]}"):
+        assert "NIM diganti" in site.page(HISTORY + query).texts("tbody")[0]
+    assert site.submit(changed[1]).status_code == 409
 
 
 def test_the_unchanged_rows_of_an_import_are_taken_back_together(
