@@ -57,10 +57,18 @@ def _asked(process: subprocess.Popen[bytes]) -> list[tuple[float, float]]:
     return [(start, end) for start, end in json.loads(process.stdout.readline())]
 
 
+making = threading.Lock()
+
+
 @cache
+def _made() -> Watchers:
+    return Watchers()
+
+
 def watchers() -> Watchers:
     """The watchers of this process, from the first call on, which is that of the first service. They end with the process."""
-    return Watchers()
+    with making:  # two threads may start the first services
+        return _made()
 
 
 def waited_since(began: float) -> float:

@@ -201,6 +201,8 @@ async def test_a_restore_sees_a_record_that_differs_in_one_field(path: Path, fie
         (("1", "", "Solo"), []),
         (("1", "Ani", ""), []),
         (("1", " ", "Solo"), ["1"]),
+        (("1", "Ani\vB", "Solo"), ["1"]),
+        (("1", "Ani", "Jl. A\x1fB"), ["1"]),
     ],
 )
 async def test_needless_spaces_are_seen_in_each_field(

@@ -45,6 +45,7 @@ is_ordinary_nim = re.compile(
 ).fullmatch
 # A spreadsheet shows this instead of a number if the column is too narrow, and some programs copy the shown text.
 _is_masked = re.compile("##+").fullmatch
+_is_error = re.compile("#(?:[A-Z0-9/]+[!?]|N/A)").fullmatch
 _has_two_nims = re.compile(r"[0-9]{5,}\s*(?:[,;&\n]|\s/|/\s)\s*[0-9]{5,}").fullmatch
 # Excel makes a date of a NIM such as `01-02-2023` or `2-23`.
 _MONTH = "[A-Z][a-z]{2}"
@@ -257,6 +258,7 @@ def _problem_of_nim(nim: str) -> str:
         wording.NUL.format(field=wording.LABELS["nim"]): "\0" in nim,
         wording.NIM_BLANK: not nim,
         wording.NIM_MASKED: _is_masked(nim),
+        wording.ERROR.format(field=wording.LABELS["nim"], text=nim): _is_error(nim),
         wording.NIM_ROUNDED.format(text=nim): _is_rounded(nim),
         wording.TWO_NIMS: _has_two_nims(nim),
     }

@@ -70,6 +70,11 @@ class ListQuery(NamedTuple):
         return not any(map(str.isalpha, self.query.cari))
 
     @property
+    def has_only_signs(self) -> bool:
+        """Whether the search has neither a letter nor a digit. Most such searches find nothing."""
+        return not any(map(str.isalnum, self.query.cari))
+
+    @property
     def last(self) -> int:
         """The number of the last page."""
         return max(1, math.ceil(self.total / self.per))

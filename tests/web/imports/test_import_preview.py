@@ -425,6 +425,22 @@ def test_columns_that_were_not_chosen_are_not_sent_for_another_sheet_of_a_large_
     importer.save(again)
 
 
+def test_a_row_with_more_cells_than_titles_changes_nothing_about_the_columns(
+    importer: Importer,
+) -> None:
+    """It stands below the rows by which the columns are found. The first press saves, or reads the chosen columns."""
+    lines = [
+        f"{2300018100 + at},{nama},{alamat},Solo"
+        for at, (_, nama, alamat) in enumerate(students(40))
+    ]
+    lines[35] += ",RT 3"
+    preview = importer.upload("\n".join(["NIM,Nama,Alamat,Kota Asal", *lines]).encode())
+    again = importer.check_again(preview, **with_columns(preview, A="nim", B="nama", D="alamat"))
+    assert "Alamat dari kolom D" in again.what_was_read
+    importer.save(preview, ticks=True)
+    assert len(importer.records()) == 40
+
+
 def test_suggested_columns_are_taken_without_a_change(importer: Importer) -> None:
     """The titles contradict the cells, so a person must tick that the columns are right, and need not choose."""
     rows = [("NIM", "Nama", "Alamat"), *((nama, nim, alamat) for nim, nama, alamat in students(5))]

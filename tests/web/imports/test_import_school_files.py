@@ -280,7 +280,11 @@ FILES = {
         skipped=3,
     ),
     "damaged numbers": File(
-        "csv ;", [HEADER, "2,3E+10|Dewi|S", "####|Elsa|S", "|Fajar|S", DEWI], "ABC", 1, repair=3
+        "csv ;",
+        [HEADER, "2,3E+10|Dewi|S", "####|Elsa|S", "|Fajar|S", "#DIV/0!|Gita|S", DEWI],
+        "ABC",
+        1,
+        repair=4,
     ),
     "a removed zero": File(
         "xlsx numbers", [HEADER, "22100008|Rizki Lestari|S"], "ABC", 1, check=1, says="022100008"

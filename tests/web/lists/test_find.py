@@ -131,6 +131,7 @@ def test_a_search_without_a_match_shows_its_text_and_offers_the_nearest_names(
     assert not page.tree.css(".empty a")
     assert position(page) == "0 mahasiswa ditemukan"
     assert follow(site, page, "Hapus pencarian").rows == site.list().rows
+    assert find(site, cari="=").texts(".empty")[0].endswith("“=”. Ketik huruf atau angka.")
     page = find(site, cari="emille zolla", urut="nama", per=10)
     assert page.texts(".empty")[0].endswith(
         "periksa ejaannya. Mungkin maksud Anda: Émile Zola (1)."
@@ -163,6 +164,15 @@ def test_a_search_without_a_match_offers_searches_that_find_something(
     offered = empty.partition("Mungkin maksud Anda: ")[2]
     assert offered.startswith(OFFERED[cari]) if OFFERED[cari] else not offered
     assert ("ejaan" in empty, "Periksa angkanya." in empty) == (not cari.isdigit(), cari.isdigit())
+
+
+def test_a_search_with_hits_is_answered_although_other_words_cannot_be_read(
+    site: Site, other: Database
+) -> None:
+    """Another program stored a text that is not UTF-8, so no other spellings are counted."""
+    other.fill([("1", "Aminah", "Solo")])
+    other.run("INSERT INTO mahasiswa VALUES ('9', CAST(x'ff' AS TEXT), 'Solo')")
+    assert site.page("/?cari=aminah").nims == ["1"]
 
 
 def test_a_search_with_hits_counts_other_spellings_above_the_table(
