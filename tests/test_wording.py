@@ -5,7 +5,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from mahasiswa.wording import moment
+from mahasiswa.wording import moment, size
 
 NEW_YEAR = datetime(2026, 12, 31, 17, 5, tzinfo=UTC)
 
@@ -28,6 +28,14 @@ def test_a_moment_is_shown_in_its_time_zone_with_the_name_of_the_zone(
 ) -> None:
     """Indonesian zones are WIB, WITA and WIT; a zone without a name of its own shows its distance from UTC."""
     assert moment(NEW_YEAR.astimezone(ZoneInfo(zone)), with_year=False) == shown
+
+
+def test_a_limit_is_shown_in_the_unit_that_fits() -> None:
+    assert [size(count) for count in ((1 << 20) - 1, 1 << 20, 64 << 10)] == [
+        "1023 KB",
+        "1 MB",
+        "64 KB",
+    ]
 
 
 def test_months_years_and_summer_time() -> None:

@@ -109,7 +109,7 @@ PARTS = [
 ]
 ONE_LONG_NIM = [HEADER, *(f"23010{n}|Ani|Solo" for n in range(10, 29)), "23010299|B|S"]
 UNQUOTED_COMMA = ["NIM,Nama,Alamat", "2401,Nur Aini,Gg. Mawar II, Bantul"]
-UNTIDY = [HEADER.replace("|", ";"), '2401;" Nur  Aini ";"Gg. 2\n Solo"']
+UNTIDY = [HEADER.replace("|", ";"), '2401;" Nur  Aini ";"Gg. 2,\n Solo"']
 
 # Every kind of file. The options of CSV are its separator, its encoding and its line end.
 KINDS = (
@@ -311,6 +311,65 @@ FILES = {
         1,
         check=2,
         says="22000186203Dewi LestariJl. Godean 3",
+    ),
+    "two NIMs and two names": File(
+        "csv ;",
+        ["NISN|Nama|NIS|Nama Lengkap|Alamat", "0061234567|Dewi|10234|Dewi Sri|Solo"],
+        "CBE",
+        1,
+        says="Ada dua kolom NIM",
+    ),
+    "codes of a programme before the NIM": File(
+        "csv ;",
+        ["55201|22000186203|Dewi|Solo", "55201|22000186204|Elsa|Wates"],
+        "BCD",
+        2,
+        says=GUESSED,
+    ),
+    "a note in a column without a title": File(
+        "csv ;",
+        ["NIM|Nama||Alamat", "2401|Dewi||Solo", "2402|Elsa|pindah|Solo", "2403|Fajar||Solo"],
+        "ABD",
+        3,
+    ),
+    "the parts of a name apart": File(
+        "csv ;",
+        ["NIM|Nama Depan|Alamat|Nama Belakang", "2401|Dewi|Solo|Sri"],
+        "ABC",
+        1,
+        says="Kolom B mungkin bukan Nama",
+    ),
+    "the first name alone": File(
+        "csv ;",
+        ["NIM|Nama Depan|Alamat", "2401|Dewi|Solo"],
+        "ABC",
+        1,
+        says="Kolom B mungkin bukan Nama",
+    ),
+    "a number and nothing else": File("csv ;", ["No|" + HEADER, "1|" + DEWI, "2|||"], "BCD", 1),
+    "an RT alone": File("csv ;", ["NIM|Nama|RT", "2401|Dewi|3"], "ABC", 1, says="2401DewiRT 3"),
+    "a cell far behind the address": File(
+        "csv ;", [HEADER, "2401|Dewi|Solo||x"], "ABC", 1, check=1, says="lebih banyak sel"
+    ),
+    "titles with a slash and a short one": File(
+        "csv ;", ["NIM|Nama Mahasiswa/i|Jl.", "2401|Dewi|Solo"], "ABC", 1
+    ),
+    "a title with a long number": File(
+        "xlsx",
+        ["NIM|Nama|Alamat (data 20231231)", "2401|Dewi|Solo"],
+        "ABC",
+        1,
+        says="Kolom C mungkin bukan Alamat",
+    ),
+    "titles that only contain words": File(
+        "xlsx",
+        ["Kode|Nama calon siswa|Alamat calon siswa", "22000186203|Dewi|Solo"],
+        "ABC",
+        1,
+        says="Kolom A mungkin bukan NIM",
+    ),
+    "a zero too many": File(
+        "csv ;", [HEADER, "0022100008|Rizki Lestari|S"], "ABC", 1, check=1, says=wording.NEAR_STORED
     ),
     "a row and a NIM twice": File(
         "csv ;", [HEADER, DEWI, DEWI, ELSA, ELSA + "B"], "ABC", 1, repair=2, skipped=1

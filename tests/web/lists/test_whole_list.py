@@ -242,6 +242,16 @@ def test_what_half_of_the_names_or_a_tenth_of_the_nims_have_is_a_habit(site: Sit
     assert [len(section.css("th[scope=row]")) for section in found] == [1, 5]
 
 
+def test_a_length_that_nine_tenths_of_the_nims_have_is_usual(site: Site) -> None:
+    for number in range(9):
+        site.add(f"250018000{number}", f"Nama {'abcdefghi'[number]}", f"Jl. Mawar No. {number}")
+    site.add("25001800010", "Nama j", "Jl. Melati")
+    page = site.page("/mahasiswa/periksa")
+    assert page.headings[1:] == ["Panjang NIM berbeda (1)"]
+    site.add("25001800020", "Nama k", "Jl. Anggrek")
+    assert "Panjang NIM berbeda" not in site.page("/mahasiswa/periksa").html
+
+
 def test_stray_spaces_are_tidied_as_one_batch_that_can_be_taken_back(site: Site) -> None:
     """Names and addresses are tidied, a NIM is not, and a second press changes nothing."""
     untidy = [
