@@ -167,7 +167,7 @@ TESTS = {
     "__main__": "cli/test_cli",
     "digits": "cli/test_settings web/lists/test_find",
     "logs": "web/service/test_health cli/test_supervisor",
-    "record": "store/test_one_field web/records/test_edit_conflicts",
+    "record": "test_record store/test_one_field web/records/test_edit_conflicts",
     "shared_task": "test_work",
     "commands/bulk": "cli/test_cli_transfers cli/test_cli_interrupt",
     "server/helper": "faults/test_helpers",

@@ -118,7 +118,7 @@ def show_person(url: DatabaseURL, who: str, timezone: tzinfo) -> Sequence[str]:
 
 
 def show_changes(url: DatabaseURL, period: Days, timezone: tzinfo) -> Sequence[str]:
-    """The newest changes of a period, oldest first, also batches."""
+    """The newest changes of a period, batches too. The oldest of them comes first."""
     page = _read(url, lambda reader: reader.history("", 0, MAX_LISTED_ROWS, days=period))
     lines = list(_made(map(_told, page.items), timezone))
     if hidden := page.total - len(page.items):

@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     from mahasiswa.web.middleware import Middleware
     from mahasiswa.web.responses import FixedResponse
 
-# For the head of a request, from the connection or from the end of the last response.
+# Maximum time for the head of a request, from the connection or from the end of the last response.
 HEAD_TIMEOUT_SECONDS = 10.0
-# Without a byte of a body, and in which a client may be slower than pace.py allows.
+# Maximum time without a byte of a body, and in which a client may be slower than pace.py allows.
 BODY_TIMEOUT_SECONDS = 10.0
-LATE_SECONDS = 2.0  # of a check; if it is later, the deadlines move by its delay
+LATE_SECONDS = 2.0  # a check that is later than this moves the deadlines by its delay
 CHECK_SECONDS = 1.0  # time between two checks of the deadlines of a connection
 
 WRITE_TIMEOUT_SECONDS = DRAIN_TIMEOUT_SECONDS = 30.0
@@ -48,7 +48,7 @@ add 256 KB. In a chunked body it is also the maximum of sizes, extensions and tr
 
 HEAD_MAX_HEADERS = 100
 PATH_MAX_BYTES = 3200  # besides the prefix of BASE_URL; a nim of 255 characters takes at most 3,060
-# Of a body that are parsed at a time. Chunks of one byte take the longest.
+# Maximum bytes of a body that are parsed at a time. Chunks of one byte take the longest.
 PARSED_MAX_BYTES = 16 * 1024
 head_end = re.compile(rb"\n\r?\n")  # the parser refuses line feeds alone
 

@@ -15,8 +15,8 @@ EXACT_DIGITS = 15  # digits of a number that a spreadsheet keeps; a longer one l
 FIRST_INEXACT = 10**EXACT_DIGITS
 # Four times what Excel holds, and the default limit of Python's CSV reader.
 CELL_MAX_CHARACTERS = 131_072
-# Added to the number of a row (at most 1,048,576) once for each sheet that is read before its
-# sheet.
+# A row of the n-th place, counted from 0, has its number in Excel (at most 1,048,576) plus n times
+# this.
 SHEET_ROWS = 1 << 21
 
 

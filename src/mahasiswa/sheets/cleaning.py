@@ -142,7 +142,7 @@ class Cleaner:
         return RejectedRow(number, " ".join(problems), shown) if problems else cleaned
 
     def _reason_to_skip(self, cells: Sequence[Cell]) -> str:
-        """The same of one row. The rows below a signature are signatures until a student follows."""
+        """The reason to skip a row, or a blank text. The rows below a signature are signatures until a student follows."""
         reason = _reason_to_skip(cells, in_signatures=self._in_signatures)
         is_below = self._in_signatures or reason == wording.SKIPPED_SIGNATURE
         self._in_signatures = bool(reason) and is_below

@@ -130,7 +130,7 @@ class TableReader:
             yield from self._tables(name, (row for row in part if not is_blank(row[1])))
 
     def _tables(self, place: str, filled: Iterator[SheetRow]) -> Iterator[SheetRow]:
-        """The same of the tables one below another in a sheet, or in a part of one."""
+        """The NIM, Nama and Alamat of each row of the tables one below another in a sheet, or in a part of one."""
         offset = len(self.places) * SHEET_ROWS
         self.places.append(place)
         nim_only = self.choice.nim_only

@@ -12,7 +12,7 @@ MAX_TITLES = 100  # maximum columns of a table among which a person can choose
 MAX_TABLES = 400  # of a file
 KEY_CHARACTERS = 8  # of the digest of the titles of a table
 MAX_SHEETS = 200  # of a file, because a preview offers all of them
-# Of the name of a file or of a sheet; Excel's sheets have at most 31 characters.
+# Maximum length of the name of a file or of a sheet. Excel's sheets have at most 31 characters.
 NAME_MAX_CHARACTERS = 255
 
 

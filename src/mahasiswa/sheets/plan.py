@@ -196,6 +196,7 @@ def _tidied(text: str, separator: str) -> str:
     """
     if not untidy.search(text):
         return text
+    # "Jl. Mawar 5,\nSolo" must not become "Jl. Mawar 5,, Solo".
     lines = (
         " ".join(filter(None, line.split(" "))).removesuffix(separator.strip())
         for line in text.replace("\u00a0", " ").replace("\r", "\n").split("\n")

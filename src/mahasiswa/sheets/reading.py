@@ -22,9 +22,9 @@ from mahasiswa.sheets.sheet_errors import SheetError, TooBig
 from mahasiswa.sheets.titles import is_header
 from mahasiswa.sheets.workbook import Workbook, read_workbook
 
-# Of all sheets that are kept, because a phone must load them: 1,000 rows of 60 columns fit.
+# Maxima of all sheets that are kept, because a phone must load them: 1,000 rows of 60 columns fit.
 KEPT_MAX_CELLS, KEPT_MAX_CHARACTERS = 150_000, 450_000
-TRANSPOSED_MAX_ROWS = 100  # of a table whose titles stand in its first column
+TRANSPOSED_MAX_ROWS = 100  # maximum rows of a table whose titles stand in its first column
 
 
 @contextmanager

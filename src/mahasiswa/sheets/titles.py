@@ -81,7 +81,7 @@ _is_of_others = re.compile(
     r"|smk|sma|slta|kampus|universitas|perguruan|instansi|perusahaan|kantor|e|email|mail|surel|web|website|akun|panggilan"
     r"|prodi|program|studi|jurusan|fakultas|kelas|kelompok|mk|mata|pt|bank)\b"
 ).search
-# Of a title above others.
+# Finds a word that a title above others may have.
 _is_of_students = re.compile(
     r"\b(?:identitas|data|biodata|profil|siswa|mahasiswa|murid|santri|peserta|anak|alamat|domisili|tinggal|rumah|nama|nim"
     r"|npm|nis|nisn|nipd|induk|no|nomor)\b"
@@ -99,7 +99,7 @@ class Heading(NamedTuple):
     kind: Literal["sure", "part", "word"]
     column: int
     label: str = ""  # of a part of an address
-    # Of several sure titles that with the lowest rank wins, until a person decides. The ranks of
+    # If several titles are sure, that with the lowest rank wins, until a person decides. The ranks of
     # the parts of a name ascend from the first name to the last one.
     rank: int = 0
 

@@ -31,7 +31,7 @@ T = TypeVar("T")
 # The names of the sheets that are to be read, and of the others; and the sheets, each of which must be read before the next.
 Workbook = tuple[Sequence[str], Sequence[str], Iterator[Sheet]]
 
-# In a workbook, even if it is damaged.
+# Texts that stand in each workbook, even if it is damaged.
 _PARTS = (b"xl/", b"opendocument.spreadsheet", "Workbook".encode("utf-16-le"))
 
 

@@ -1,4 +1,4 @@
-"""The class Store: the changes of records, which each engine makes in transactions of its own. An Engine opens one."""
+"""The class Store: the changes of records, which each engine makes in transactions of its own. An Engine opens a Store."""
 
 import json
 import logging
@@ -344,7 +344,7 @@ def _refuse_conflicts(sql: SharedSQL, item: int, kind: str, expected: str | None
 
 
 def parts(items: Sequence[T], length: Callable[[T], int]) -> Iterator[Sequence[T]]:
-    """Records in parts that one call may handle: at most PART_RECORDS, and none after PART_CHARACTERS."""
+    """Parts of at most PART_RECORDS records. A part ends with the record that makes it longer than PART_CHARACTERS."""
     for few in slices(items, PART_RECORDS):
         yield from groups(few, length, PART_CHARACTERS)
 

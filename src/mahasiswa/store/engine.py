@@ -89,9 +89,9 @@ class Engine(ABC):
 
     @abstractmethod
     def examine(self, folder: Path | None, *, quick: bool = False) -> Iterator[Finding]:
-        """Check the database; raise Unusable if the service cannot work with it. Nothing stays written to it.
+        """Check the database; raise Unusable if the service cannot work with it. It leaves no change in the database.
 
-        `folder` is that of the back-ups. The start of the service makes the `quick` checks. `mahasiswa doctor` makes these, and those that read every record.
+        `folder` is that of the back-ups. The start of the service makes the `quick` checks. `mahasiswa doctor` also makes the slow ones, which read every record.
         """
 
     @abstractmethod

@@ -18,7 +18,7 @@ UNDO_CONFLICTS_MAX = 50  # maximum conflicts that an undo names
 PURGE_ENTRIES = 100
 
 PURGE_SECONDS = 60
-"""Minimum time between two purges that no other change has caused, because each is a new version of the list."""
+"""Minimum time between two purges by the timer. Each purge is a new version of the list."""
 
 BatchKind = Literal["import", "delete", "undo", "restore", "nim", "tidy"]
 # The kind of an entry ("add", "edit", "delete") or of a batch.

@@ -159,7 +159,7 @@ def _sent(body: bytes, max_fields: int) -> Mapping[str, Sequence[bytes]]:
 def _decode(text: bytes) -> bytes:
     """The text without its percent-encoding.
 
-    Only the field of a preview is longer than DECODE_BYTES. It is base64, in which only `=` is
+    Of our own pages only the field of a preview is longer than DECODE_BYTES. It is base64, in which only `=` is
     encoded.
     """
     if len(text) > DECODE_BYTES:

@@ -31,8 +31,8 @@ from mahasiswa.work import groups, slices
 REST_NAME = "baris-yang-dilewati.xlsx"
 ALL_LOST_ZEROS = "nol"  # the value of the button that restores the zeros of all NIMs
 ABSENTEES_MAX_ROWS = 1000  # records that are listed because the file lacks them
-ASKED_NIMS = 500  # whose records one question asks for
-# Of the keys of one question for nearly equal NIMs. The database looks at all records for each question, and psycopg
+ASKED_NIMS = 500  # maximum NIMs in one question for records
+# Maximum length of the keys in one question for nearly equal NIMs. The database looks at all records for each question, and psycopg
 # quotes the keys on the event loop.
 ASKED_KEYS_MAX_CHARACTERS = 100_000
 

@@ -2,7 +2,7 @@
 
 Each worker starts a parent of helpers (`python -m mahasiswa.server.helper`) some seconds after its
 own start, or for its first task. The parent forks one helper for each task. If a fork fails, the
-parent closes the connection, and sends the errno to the worker as one byte.
+parent sends the errno to the worker as one byte, and then closes the connection.
 
 To end a conversation, the worker orders the parent to kill the helper and to wait for its end. When
 the worker closes its socket to the parent, the parent ends with all its helpers. If the worker is

@@ -33,7 +33,7 @@ from mahasiswa.web.pages import Pages
 from mahasiswa.web.service import Request
 from mahasiswa.work import EXPORT, IMPORT, PREVIEW, slices
 
-# Stored records that are compared with unknown NIMs because their NIM looks the same.
+# Maximum stored NIMs in the answer to one question for nearly equal ones.
 NEAR_MAX_RECORDS = 20_000
 CHUNK_RECORDS = 500
 

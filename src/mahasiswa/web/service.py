@@ -1,4 +1,4 @@
-"""What all handlers share, and the request that they get."""
+"""The store, the pages and the limits that all handlers share, and the request that they get."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Opens connections to the SQLite file, translates SQLite's errors, and locks the file's folder."""
+"""Opens connections to the SQLite file, makes transactions, and locks the file's folder."""
 
 import ctypes
 import fcntl
