@@ -64,7 +64,7 @@ LIMITS = [
     ),
     ("trailers and chunk sizes of a body, without content between them", "{INPUT_MAX_BYTES}", "400"),
     ("body of a form, and of a deletion, which ignores it", "{FORM_MAX_BYTES}", "413"),
-    ("fields of a form; of a preview or of ticked rows", "{MAX_FIELDS}; {MAX_REPAIRS}", "400"),
+    ("fields of a form; of a preview or of ticked rows", "{MAX_FIELDS}; {PREVIEW_MAX_FIELDS}", "400"),
     ("path of an address after that of `BASE_URL`", "{PATH_MAX_BYTES}", "414"),
     (
         "query of an address, without a malformed escape",
@@ -73,9 +73,9 @@ LIMITS = [
     ),
     ("head of a request; its address", "{INPUT_MAX_BYTES}, {HEAD_MAX_HEADERS} headers; {INPUT_MAX_BYTES}", "431; 414"),
     ("Content-Type of an upload", "{CONTENT_TYPE_MAX_BYTES}", "400"),
-    ("length of a page, except the list and pages of more than {INLINE_ROWS} rows", "{PAGE_MAX_BYTES}", "503"),
+    ("length of a page, except the list and pages of more than {HELD_PAGE_MAX_ROWS} rows", "{PAGE_MAX_BYTES}", "503"),
     (
-        "room for temporary files: exports, pages of more than {INLINE_ROWS} rows",
+        "room for temporary files: exports, pages of more than {HELD_PAGE_MAX_ROWS} rows",
         "the free space in the folder `TMPDIR`",
         "503, nothing is saved",
     ),

@@ -39,8 +39,13 @@ from mahasiswa.sheets.signed_field import MAX_CONFIRMED_BYTES
 from mahasiswa.store.postgres.postgres_sql import LOCK_TIMEOUT_SECONDS
 from mahasiswa.store.store_errors import Unavailable
 from mahasiswa.web.checks import PREFIXES_MAX, SUSPECTS_MAX
-from mahasiswa.web.forms import CONTENT_TYPE_MAX_BYTES, FORM_MAX_BYTES, MAX_FIELDS, MAX_REPAIRS
-from mahasiswa.web.list_query import INLINE_ROWS, MAX_ROWS_PER_PAGE, SEARCH_MAX_CHARACTERS
+from mahasiswa.web.forms import (
+    CONTENT_TYPE_MAX_BYTES,
+    FORM_MAX_BYTES,
+    MAX_FIELDS,
+    PREVIEW_MAX_FIELDS,
+)
+from mahasiswa.web.list_query import HELD_PAGE_MAX_ROWS, MAX_ROWS_PER_PAGE, SEARCH_MAX_CHARACTERS
 from mahasiswa.web.request_guard import QUERY_MAX_BYTES, QUERY_MAX_PARAMETERS
 from mahasiswa.work import (
     ANSWERS_MAX_BYTES,
@@ -134,7 +139,7 @@ REQUESTS: Mapping[str, Limit] = {
     "FORM_MAX_BYTES": Limit(FORM_MAX_BYTES, lambda n: form(FIELDS.ljust(n, b"a")), 302, 413, TOO_LARGE),
     "FORM_MAX_BYTES in chunks": Limit(FORM_MAX_BYTES, lambda n: in_chunks(FIELDS.ljust(n, b"a")), 302, 413, TOO_LARGE),
     "MAX_FIELDS": Limit(MAX_FIELDS, fields, 302, 400),
-    "MAX_REPAIRS": Limit(MAX_REPAIRS, lambda n: form(b"&".join([b"nim[]=1"] * n), "/mahasiswa/pilih/centang"), 200, 400),
+    "PREVIEW_MAX_FIELDS": Limit(PREVIEW_MAX_FIELDS, lambda n: form(b"&".join([b"nim[]=1"] * n), "/mahasiswa/pilih/centang"), 200, 400),
     "PATH_MAX_BYTES": Limit(PATH_MAX_BYTES, lambda n: get("/".ljust(n, "a")), 404, 414),
     "QUERY_MAX_BYTES": Limit(QUERY_MAX_BYTES, lambda n: get("/?", b"a" * n), 200, 400),
     "QUERY_MAX_PARAMETERS": Limit(QUERY_MAX_PARAMETERS, lambda n: get("/?a", b"&a" * (n - 1)), 200, 400),
@@ -194,7 +199,7 @@ def test_the_rest_of_a_long_search_does_not_count(site: Site, other: Database) -
 def test_a_page_up_to_a_limit_has_ticks(site: Site) -> None:
     """A longer one is written to a file by a thread."""
     site.add("1", "Ani", "Solo")
-    for per, count in ((INLINE_ROWS, 1), (INLINE_ROWS + 1, 0)):
+    for per, count in ((HELD_PAGE_MAX_ROWS, 1), (HELD_PAGE_MAX_ROWS + 1, 0)):
         assert len(site.page(f"/?per={per}").tree.css("td [type=checkbox]")) == count
 
 

@@ -99,7 +99,7 @@ def _help(
         _limit(kind)
         gc.disable()  # the process ends soon
         connection, *files = descriptors
-        _converse(Worker(connection), pages, *files)
+        _converse(WorkerConnection(connection), pages, *files)
     finally:
         os._exit(0)
 
@@ -125,7 +125,7 @@ def _limit(kind: bytes) -> None:
         Path("/proc/self/oom_score_adj").write_text(OOM_SCORE, "ascii")
 
 
-class Worker:
+class WorkerConnection:
     """The worker, as a helper talks with it."""
 
     def __init__(self, descriptor: int) -> None:
@@ -150,7 +150,7 @@ class Worker:
         self._stream.flush()
 
 
-def _converse(worker: Worker, pages: Pages, file: int = -1) -> None:
+def _converse(worker: WorkerConnection, pages: Pages, file: int = -1) -> None:
     first, *given = worker.messages()
     head = json.loads(first)
     outcome: Mapping[str, object]

@@ -11,7 +11,7 @@ MAX_SELECTS = 400  # maximum selects of a page; the columns of further tables ar
 MAX_UNREAD_TITLES = 12  # maximum titles in the line about columns that are not read
 
 
-class Choice(NamedTuple):
+class ColumnSelect(NamedTuple):
     """A column with its select. `role` is its field, or a blank text."""
 
     name: str  # of the field in the form
@@ -28,7 +28,7 @@ class ColumnsPart(NamedTuple):
     read: Sequence[tuple[str, str]]
     unread: Sequence[str]
     others: int  # columns that are not read, and not in `unread`
-    choices: Sequence[Choice]
+    choices: Sequence[ColumnSelect]
 
 
 def columns_parts(file: sheets.CarriedFile) -> list[ColumnsPart]:
@@ -57,11 +57,11 @@ def columns_parts(file: sheets.CarriedFile) -> list[ColumnsPart]:
     return parts
 
 
-def _choices(columns: sheets.Columns) -> Iterable[Choice]:
+def _choices(columns: sheets.Columns) -> Iterable[ColumnSelect]:
     for column, title in enumerate(columns.titles):
         examples = columns.examples[column]
         if title or examples:
-            yield Choice(
+            yield ColumnSelect(
                 f"kolom-{columns.key}-{column}",
                 wording.column_letter(column),
                 title,

@@ -27,7 +27,7 @@ INLINE_FORM_MAX_BYTES = 8 * 1024  # a longer form is decoded in a thread
 MAX_FIELDS = 20  # of a form for one record
 # Maximum fields of the form of a preview, or of ticked rows. A preview has at most 100 rows to
 # repair with six fields each, as many ticks, and 400 columns.
-MAX_REPAIRS = 1500
+PREVIEW_MAX_FIELDS = 1500
 DECODE_BYTES = 64 * 1024  # a longer text would hold the GIL for too long
 
 CONTENT_TYPE_MAX_BYTES = 1024  # of an upload; a longer header would hold the event loop
@@ -86,7 +86,7 @@ def parse_confirmation(body: bytes) -> Mapping[str, Sequence[str]]:
     """All values of each field of a preview's form, or of ticked rows. Wrong bytes are replaced. Raise BodyRefused."""
     texts = {
         field: [_decode(value).decode(errors="replace") for value in values]
-        for field, values in _sent(body, MAX_REPAIRS).items()
+        for field, values in _sent(body, PREVIEW_MAX_FIELDS).items()
     }
     return defaultdict(list, texts)
 

@@ -11,8 +11,8 @@ from mahasiswa.shared_task import SharedTask
 from mahasiswa.store import Store, Version
 from mahasiswa.store.history_items import Item
 from mahasiswa.web.list_html import (
-    INLINE_MAX_BYTES,
-    INLINE_MAX_ROWS,
+    LOOP_MAX_BYTES,
+    LOOP_MAX_ROWS,
     PAGE_MAX_RECORDS,
     format_bodies,
 )
@@ -64,9 +64,7 @@ class ListCache:
         page = None
         today = self._pages.today()
         if snapshot.packed is not None:
-            is_short = (
-                len(snapshot.packed) <= INLINE_MAX_BYTES and snapshot.total <= INLINE_MAX_ROWS
-            )
+            is_short = len(snapshot.packed) <= LOOP_MAX_BYTES and snapshot.total <= LOOP_MAX_ROWS
             with suppress(PageTooLong):
                 render = partial(
                     self._rendered_page, snapshot.packed, snapshot.total, snapshot.last

@@ -47,11 +47,11 @@ ENTITIES = (
 LONG_CELL_BYTES = 100
 HUGE_CELL_BYTES = 4096
 
-INLINE_MAX_BYTES = 64 * 1024
+LOOP_MAX_BYTES = 64 * 1024
 """Maximum bytes of texts that are formatted on the event loop without a pause. Longer ones are formatted in a thread.
 The texts of 1,000 usual records are about as long."""
 
-INLINE_MAX_ROWS = 1000
+LOOP_MAX_ROWS = 1000
 
 PAGE_MAX_RECORDS = 12_000
 """Maximum records of a page that is kept. The route streams a longer list. After a change, a stream
@@ -124,7 +124,7 @@ def size_of(records: Sequence[Mahasiswa]) -> int:
 
 def is_short(records: Sequence[Mahasiswa]) -> bool:
     """Whether the event loop may format these records. A character has up to four bytes."""
-    return size_of(records) <= INLINE_MAX_BYTES and len(packed(records)) <= INLINE_MAX_BYTES
+    return size_of(records) <= LOOP_MAX_BYTES and len(packed(records)) <= LOOP_MAX_BYTES
 
 
 def packed(records: Sequence[Sequence[str]]) -> bytes:

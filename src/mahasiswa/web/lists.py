@@ -19,7 +19,7 @@ from mahasiswa.store.threads import in_thread
 from mahasiswa.web import list_html
 from mahasiswa.web.exports import export_records
 from mahasiswa.web.list_query import (
-    INLINE_ROWS,
+    HELD_PAGE_MAX_ROWS,
     MAX_ROWS_PER_PAGE,
     ListQuery,
     Printout,
@@ -43,7 +43,7 @@ async def index(request: Request, store: Store, pages: Pages) -> Response:
     """GET / (specification 4.1): the kept page, one page of a search, or a list too long to keep as a stream."""
     if is_list_query(request.query_params):
         asked = ListQuery.of(request.query_params)
-        show = _page if asked.per <= INLINE_ROWS else _long_page
+        show = _page if asked.per <= HELD_PAGE_MAX_ROWS else _long_page
         return await request.while_connected(show(request, asked, store, pages))
     if page := await request.service.cache.respond(request.scope):
         return page
