@@ -1,9 +1,11 @@
 """Every command: wrong use, exit codes and help; `mahasiswa forget`; and commands while the service runs."""
 
+import os
 import re
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import partial
 from itertools import pairwise
@@ -14,10 +16,10 @@ import pytest
 from attack import holds
 from click.testing import CliRunner
 from harness import Service, Site
-from operators import COMMAND, COMMAND_SECONDS, TWO, Operator
+from operators import COMMAND, TWO, Operator, use_up
 from processes import needs_namespaces, run, started, working
 from spreadsheets import HEADER, Database, by_openpyxl, csv, numbered
-from stores import ask, migrate, other_program
+from stores import ask, migrate, other_program, run_script
 
 from mahasiswa.commands.cli import main
 from mahasiswa.store.history_items import UNDOABLE_ROWS_MAX
@@ -129,49 +131,80 @@ mount --bind /dev/urandom /mnt/urandom && mount --bind "$1" /mnt/log && mount --
 """
 
 
+@pytest.fixture(name="noted")
+def command_beside_a_journal(operator: Operator) -> Iterator[Callable[..., list[str]]]:
+    """Return a function that runs a command, and returns its lines of the journal."""
+    needs_namespaces()
+    log = str(operator.folder / "log")
+    before = ["unshare", "--mount", "sh", "-c", WITH_JOURNAL, "sh", log]
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as journal:
+        journal.bind(log)
+        journal.settimeout(0)
+
+        def noted(*arguments: str, code: int = 0) -> list[str]:
+            answer = operator.run(*arguments, before=before, SUDO_USER="ani")
+            assert answer.returncode == code, answer.stderr
+            lines = []
+            with suppress(BlockingIOError):
+                while True:
+                    lines.append(journal.recv(4096).decode())
+            return [re.sub(r"^<\d+>.*? mahasiswa: ", "", line) for line in lines]
+
+        yield noted
+
+
 @pytest.mark.root
 @pytest.mark.parametrize("days", [30, 0])
 def test_a_command_that_changes_records_names_the_administrator(
-    operator: Operator, days: int
+    operator: Operator, noted: Callable[..., list[str]], days: int
 ) -> None:
     """In a line of the journal and in the history, unless nothing changes. No NIM of a person who is forgotten."""
-    needs_namespaces()
     migrate(operator.database, days)
     name = operator.write("a.csv", csv(HEADER, *TWO))
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as journal:
-        journal.bind(str(operator.folder / "log"))
-        journal.settimeout(COMMAND_SECONDS)
-        before = [
-            "unshare",
-            "--mount",
-            "sh",
-            "-c",
-            WITH_JOURNAL,
-            "sh",
-            str(operator.folder / "log"),
-        ]
-
-        def noted(*arguments: str) -> str:
-            answer = operator.run(*arguments, before=before, SUDO_USER="ani")
-            assert answer.returncode == 0, answer.stderr
-            return re.sub(r"^<\d+>.*? mahasiswa: ", "", journal.recv(4096).decode())
-
-        operator.done("backup", "b.db")
-        operator.run("import", name, "--dry-run", before=before)
-        into = f"{operator.database}: 2 new, 0 changed, by command: ani"
-        assert noted("import", name) == f"import of {name} into {into}"
-        left = f"forget: a record and its history were removed from {operator.database}, by command: ani"
-        assert noted("forget", "1") == left
-        restored = f"restore of {operator.database} from b.db: 0 added, 0 changed, 1 removed, by command: ani"
-        assert noted("restore", "b.db") == restored
-        copied = f"copy of 0 records from {operator.database} to {operator.folder / 'c.db'}, by command: ani"
-        assert noted("copy", "--to", f"sqlite:///{operator.folder / 'c.db'}") == copied
+    operator.done("backup", "b.db")
+    assert noted("import", name, "--dry-run") == []
+    into = f"{operator.database}: 2 new, 0 changed, by command: ani"
+    assert noted("import", name) == [f"import of {name} into {into}"]
+    left = (
+        f"forget: a record and its history were removed from {operator.database}, by command: ani"
+    )
+    assert noted("forget", "1") == [left]
+    restored = (
+        f"restore of {operator.database} from b.db: 0 added, 0 changed, 1 removed, by command: ani"
+    )
+    assert noted("restore", "b.db") == [restored]
+    copied = (
+        f"copy of 0 records from {operator.database} to {operator.folder / 'c.db'}, by command: ani"
+    )
+    assert noted("copy", "--to", f"sqlite:///{operator.folder / 'c.db'}") == [copied]
     history = ask(
         operator.database,
         "SELECT kind, rows, oleh, nim FROM mahasiswa_history WHERE batch IS NULL ORDER BY id",
     )
     kinds = ("import", 1), ("delete", 1), ("restore", 1)
     assert history == [(*kind, "command: ani", None) for kind in kinds if days]
+
+
+@pytest.mark.root
+def test_a_removal_that_needs_a_second_run_is_in_the_journal_once(
+    operator: Operator, noted: Callable[..., list[str]], small_disk: Path
+) -> None:
+    """The first run has removed the record, but the disk has no room to rewrite the file."""
+    operator.database = small_disk / "mahasiswa.db"
+    operator.environment["DATABASE_URL"] = f"sqlite:///{operator.database}"
+    operator.fill(TWO)
+    run_script(operator.database, "INSERT INTO mahasiswa VALUES ('3', hex(randomblob(200000)), '')")
+    filler = use_up(small_disk)
+    os.truncate(filler, filler.stat().st_size - 300_000)
+    left = "forget: a record and its history were removed from "
+    assert [line.startswith(left) for line in noted("forget", "1", code=1)] == [True]
+    assert noted("forget", "1", code=1) == []
+    said = operator.run("forget", "1").stderr
+    remedy = "make room on the disk, up to twice the size of the file, then run the command again"
+    assert said.startswith("mahasiswa: no record and no history, but ")
+    assert said.endswith(f"; {remedy}\n")
+    filler.unlink()
+    assert noted("forget", "1") == []
 
 
 # ---- the history
@@ -251,15 +284,20 @@ def test_a_list_on_a_read_only_disk_is_exported_and_shown(
 
 @pytest.mark.torture
 def test_forget_fails_while_another_program_reads(operator: Operator) -> None:
-    """Exit code 1, and one line names the files that still hold the texts. Run again, the command succeeds."""
+    """Exit code 1. It names the copies, and the files that still hold the texts. Run again, the command succeeds."""
     operator.fill(TWO)
+    operator.done("export", "lama.csv")
     with other_program(operator.database) as other:
         other("BEGIN")
         other("SELECT * FROM mahasiswa")
-        (line,) = operator.failed("forget", "1")
+        ended = operator.run("forget", "1")
         other("ROLLBACK")
-    assert f"{operator.database} and {operator.database}-wal still hold the texts" in line
-    assert line.endswith("run the command again")
+    assert ended.stdout.startswith(f"{operator.folder / 'lama.csv'} still holds the texts.\n")
+    files = f"{operator.database} and {operator.database}-wal still hold the texts"
+    assert ended.stderr.startswith(
+        f"mahasiswa: the record and its history are removed, but {files}"
+    )
+    assert (ended.returncode, ended.stderr.endswith("run the command again\n")) == (1, True)
     assert operator.records() == [TWO[1]]
     operator.done("forget", "1")
     assert b"Ani" not in operator.database.read_bytes()

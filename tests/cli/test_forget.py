@@ -5,12 +5,14 @@ import os
 import shutil
 import signal
 import subprocess
+import uuid
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil  # type: ignore[import-untyped]
 import pytest
 from operators import COMMAND, MANY, TWO, Operator, records_of
-from postgres import own_schema, programs
+from postgres import execute, own_schema, programs
 from processes import run, started, until
 from stores import merge, migrate, other_program, run_script
 
@@ -189,6 +191,43 @@ def test_a_nim_with_a_backslash_is_found_in_a_dump(operator: Operator, postgres:
         run(programs() / "pg_dump", "--format=custom", f"--file={dump}", f"--dbname={url}")
     assert f"{dump} still holds the texts." in operator.done("forget", nim)
     assert "still holds" not in operator.done("forget", "a\\b")
+
+
+@pytest.fixture(name="clerk")
+def operator_who_owns_nothing(operator: Operator, postgres: str) -> Iterator[Operator]:
+    """Run commands as a role that may read and write the tables of another one. The file `lama.csv` has the records."""
+    name = f"clerk_{uuid.uuid4().hex}"
+    with own_schema(postgres) as url:
+        schema = url.rpartition("search_path%3D")[2]
+        migrate(url)
+        merge(url, *TWO)
+        rights = f"SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {schema}"
+        execute(url, f"CREATE ROLE {name} LOGIN; GRANT USAGE ON SCHEMA {schema} TO {name}")
+        execute(url, f"GRANT {rights} TO {name}")
+        operator.environment |= {
+            "DATABASE_URL": url.replace("//postgres@", f"//{name}@"),
+            "BACKUP_DIR": str(operator.folder),
+        }
+        operator.done("export", "lama.csv")
+        yield operator
+        execute(url, f"DROP OWNED BY {name}; DROP ROLE {name}")
+
+
+def test_the_copies_are_named_also_if_only_the_owner_can_remove_the_texts_from_the_files(
+    clerk: Operator,
+) -> None:
+    """The error is the last line. Run again, the command does not say that the owner has done nothing."""
+    copy = clerk.folder / "lama.csv"
+    for removed in ("the record and its history are removed", "no record and no history"):
+        ended = clerk.run("forget", "1")
+        assert ended.stdout.startswith(f"{copy} still holds the texts.\n")
+        assert ended.stderr.startswith(f"mahasiswa: {removed}, but ")
+        is_done = "; if the owner has run it since the removal, this is done\n"
+        assert ended.stderr.endswith(is_done) == (removed == "no record and no history")
+        assert ended.returncode == 1
+    ended = clerk.answers("y\n", "forget", "1", "--delete-copies")
+    assert "the owner of the table must run: VACUUM" in ended.stderr
+    assert (ended.returncode, copy.exists()) == (1, True)  # there is no newer dump
 
 
 def test_no_copy_is_removed_if_no_backup_can_be_made(copied: tuple[Operator, list[Path]]) -> None:

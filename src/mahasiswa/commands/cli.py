@@ -26,7 +26,7 @@ from mahasiswa.settings import (
 from mahasiswa.sheets import public as sheets
 from mahasiswa.store.copies import copies_that_hold, is_of_another, remove_copy
 from mahasiswa.store.engines import engine_of
-from mahasiswa.store.store_errors import NotInHistory, StoreError, UndoConflict
+from mahasiswa.store.store_errors import NotInHistory, StoreError, TextsRemain, UndoConflict
 from mahasiswa.system import interrupt
 from mahasiswa.system.administrator import note, process_user, typed
 
@@ -358,12 +358,28 @@ def forget(nim: str, *, delete_copies: bool) -> None:
     for other in bulk.other_nims(settings.database_url, nim):
         see = f"See {typed('show NIM')}, and run the command for it too."
         click.echo(f"{other}: the same person had this NIM. {see}")
-    was_known = engine_of(settings.database_url).forget(nim)
+    remain: TextsRemain | None = None
+    try:
+        was_known = engine_of(settings.database_url).forget(nim)
+    except TextsRemain as error:
+        remain = error
+        was_known = error.was_known
     if was_known:
         note(f"forget: a record and its history were removed from {settings.database_url}")
-    click.echo(
-        f"{nim}: {'the record and its history are removed' if was_known else 'no record and no history'}"
-    )
+    if not remain:
+        removed = "the record and its history are removed"
+        click.echo(f"{nim}: {removed if was_known else 'no record and no history'}")
+    try:
+        _forget_copies(settings, nim, delete_copies=delete_copies)
+    finally:  # also if a copy cannot be removed
+        if remain:
+            _say(f"mahasiswa: {remain}", logging.ERROR)
+    if remain:
+        sys.exit(1)
+
+
+def _forget_copies(settings: Settings, nim: str, *, delete_copies: bool) -> None:
+    """Name the copies that still hold the texts, and remove them if that is wanted."""
     copies = _copies(settings, nim)
     for file in copies:
         click.echo(f"{file} still holds the texts.")

@@ -70,7 +70,19 @@ class TookTooLong(Unavailable):
 
 
 class TextsRemain(StoreError):
-    """The record and its history are removed, but files still hold its texts. The text names them and the remedy."""
+    """The record is not in the list, but files may still hold its texts. The text names them and the remedy.
+
+    `was_known` is False if this run has removed nothing, as after an earlier run that failed in the same way.
+    """
+
+    def __init__(self, files: str, reason: str, *, was_known: bool) -> None:
+        removed, hold = (
+            ("the record and its history are removed", "still hold")
+            if was_known
+            else ("no record and no history", "may still hold")
+        )
+        super().__init__(f"{removed}, but {files} {hold} the texts{reason}")
+        self.was_known = was_known
 
 
 class Uncertain(StoreError):

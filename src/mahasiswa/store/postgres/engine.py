@@ -45,7 +45,7 @@ OLDER_TRANSACTIONS_TIMEOUT_SECONDS = 10.0
 
 DUMP_START = b"PGDMP"  # of a dump in the custom format of pg_dump
 
-REMAIN = "the record and its history are removed, but the files of the tables still hold the texts"
+TABLE_FILES = "the files of the tables"
 
 
 @dataclass
@@ -101,13 +101,14 @@ class PostgresEngine(Engine):
             ((transaction,),) = db.execute(sql.TRANSACTION_ID).fetchall()
         try:
             with connect(self._conninfo) as db:
-                _rewrite(db, transaction)
+                _rewrite(db, transaction, was_known=was_known)
         except (
             psycopg.Error
         ) as error:  # for example another program holds a lock, or a right is missing
-            raise TextsRemain(
-                f"{REMAIN}: {first_line(error)}; the owner of the table must run: {sql.VACUUM}"
-            ) from error
+            reason = f": {first_line(error)}; the owner of the table must run: {sql.VACUUM}"
+            if not was_known:  # the files cannot tell whether the owner has done so
+                reason += "; if the owner has run it since the removal, this is done"
+            raise TextsRemain(TABLE_FILES, reason, was_known=was_known) from error
         return was_known
 
     def backup(self, to: Path) -> None:
@@ -198,14 +199,15 @@ def _transaction(conninfo: str) -> Iterator[SyncConnection]:
         raise translate(error) from error
 
 
-def _rewrite(db: SyncConnection, transaction: str) -> None:
+def _rewrite(db: SyncConnection, transaction: str, *, was_known: bool) -> None:
     """Remove the rows that a committed transaction has deleted from the tables' files; raise TextsRemain, psycopg.Error."""
     deadline = time.monotonic() + OLDER_TRANSACTIONS_TIMEOUT_SECONDS
     while older := db.execute(sql.FIND_OLDER_TRANSACTIONS, (transaction,)).fetchall():
         if time.monotonic() > deadline:
             seen_by = ", ".join(str(pid) for (pid,) in older)
             remedy = f"end these, then run: {sql.VACUUM}"
-            raise TextsRemain(f"{REMAIN}: the server processes {seen_by} still see them; {remedy}")
+            reason = f": the server processes {seen_by} still see them; {remedy}"
+            raise TextsRemain(TABLE_FILES, reason, was_known=was_known)
         time.sleep(0.1)
     with db.transaction():
         db.execute(sql.ALTER_LOCK_TIMEOUT)

@@ -92,9 +92,15 @@ class SQLiteEngine(Engine):
             try:
                 _erase_traces(db)
             except apsw.Error as error:
+                remedy = (
+                    "make room on the disk, up to twice the size of the file"
+                    if isinstance(error, apsw.FullError)
+                    else "stop every program that has the file open, such as Litestream"
+                )
                 raise TextsRemain(
-                    f"the record and its history are removed, but {self._path} and {self._path}-wal still hold the texts ({error});"
-                    " stop every program that has the file open, such as Litestream, then run the command again"
+                    f"{self._path} and {self._path}-wal",
+                    f" ({error}); {remedy}, then run the command again",
+                    was_known=was_known,
                 ) from error
         return was_known
 
