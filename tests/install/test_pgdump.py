@@ -265,6 +265,24 @@ def test_the_documented_rights_are_enough_for_the_service_and_its_dumps(
         execute(database, f"DROP OWNED BY {clerk}; DROP ROLE {clerk}")
 
 
+def test_a_dump_that_has_failed_takes_no_room_and_is_a_copy_until_the_unit_ends(
+    owner: Operator,
+) -> None:
+    """The end of the unit removes it. If the power fails before, it may hold a person who is forgotten."""
+    folder = Path(owner.environment["BACKUP_DIR"])
+    with visited(owner.environment["DATABASE_URL"]) as site:
+        site.add(*TWO[0])
+    run_line("ExecStart", folder, owner.environment)
+    left = folder / ".unfinished"
+    assert f"{left} still holds the texts." not in owner.done("forget", "2")
+    assert f"{left} still holds the texts." in owner.done("forget", "1")
+    left.write_bytes(left.read_bytes()[:-100])
+    assert f"{left} still holds the texts." in owner.done("forget", "2")
+    for _ in range(2):  # a dump that has got its name leaves none
+        run_line("ExecStopPost", folder, owner.environment)
+        assert not left.exists()
+
+
 def test_the_dumps_that_hold_a_forgotten_person_are_removed_after_a_newer_dump(
     owner: Operator,
 ) -> None:

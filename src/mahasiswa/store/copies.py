@@ -22,7 +22,10 @@ from mahasiswa.system.unfinished import leftovers
 
 # The names that the program and its documents give to copies. A restore leaves, for example,
 # `mahasiswa.db.before-20261120T101700Z`, and the log of a file that was missing.
-NAME = re.compile(r".+\.((db|dump)(\.kept)?|csv(\.gz)?|xlsx|[a-z]+-\d{8}T\d{6}Z(-\d+)?(-wal)?)")
+# `.unfinished` is a dump that mahasiswa-pgdump.service has not named yet.
+NAME = re.compile(
+    r".+\.((db|dump)(\.kept)?|csv(\.gz)?|xlsx|[a-z]+-\d{8}T\d{6}Z(-\d+)?(-wal)?)|\.unfinished"
+)
 
 # As `backup_folder.find_backups` reads it.
 LIST_ID = re.compile(r"-([0-9a-f]{8})-\d{8}T\d{6}Z")
@@ -73,7 +76,7 @@ def remove_copy(copy: Path) -> None:
 def _may_hold(file: Path, nim: str) -> bool:
     """Whether a file holds a nim as a whole cell, or cannot be read."""
     try:
-        if file.suffix in (".csv", ".gz", ".xlsx", ".dump"):
+        if file.suffix in (".csv", ".gz", ".xlsx", ".dump") or file.name == ".unfinished":
             return any(map(_cell(nim).search, _texts(file)))
         with closing(open_to_read(file)) as db:
             return bool(db.execute(sql.SHARED.is_known, sql.SHARED.of(nim)).get)
