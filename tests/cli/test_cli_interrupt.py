@@ -1,19 +1,29 @@
 """Ctrl-C while a command runs: one line, exit code 130, and nothing was written."""
 
+import fcntl
+import os
 import signal
+import subprocess
 import sys
+import termios
+import time
+from array import array
 from collections.abc import Callable
 from contextlib import suppress
 from glob import glob
 from pathlib import Path
+from typing import IO
 
+import psutil  # type: ignore[import-untyped]
 import pytest
 from operators import COMMAND, MANY, TWO, Operator, records_of
-from postgres import execute, own_schema
+from postgres import QUICK, Server, awaited_locks, execute, locked, own_schema
 from processes import children, is_running, started, until
 from spreadsheets import HEADER, by_openpyxl, csv, numbered
-from stores import other_program, run_script
+from stores import migrate, other_program, run_script
 from units import RUN, pretend_unit
+
+from mahasiswa.store.postgres.postgres_sql import LOCK_TIMEOUT_SECONDS
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has other terminals")
 
@@ -88,6 +98,50 @@ def test_an_interrupted_command_changes_nothing(
         assert filled.names() == names
 
 
+@pytest.mark.parametrize("door", [COMMAND, [*RUN]], ids=["mahasiswa", "mahasiswa-run"])
+def test_the_first_ctrl_c_ends_an_import_that_waits_for_its_input(
+    operator: Operator, door: list[str]
+) -> None:
+    """A person has typed `import -` at a terminal."""
+    operator.fill(TWO)
+    operator.environment |= pretend_unit(operator.folder, operator.environment)
+    pipe = subprocess.PIPE
+    with started(*door, "import", "-", stdin=pipe, env=operator.environment) as process:
+        assert process.stdin
+        assert process.stderr
+        assert process.stderr.readline().startswith(b"database: ")
+        process.stdin.write(b"NIM")
+        process.stdin.flush()
+        until(lambda: has_read_all(process.stdin))
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 130
+        assert process.stderr.read() == b"mahasiswa: interrupted; nothing was written\n"
+    assert operator.records() == TWO
+
+
+def has_read_all(pipe: IO[bytes] | None) -> bool:
+    """Whether the program at the other end of a pipe has taken everything, so that it waits for more."""
+    left = array("i", [0])
+    assert pipe
+    fcntl.ioctl(pipe, termios.FIONREAD, left)
+    return left[0] == 0
+
+
+def test_the_first_ctrl_c_ends_an_export_that_waits_for_the_reader_of_a_pipe(
+    operator: Operator,
+) -> None:
+    operator.fill(TWO)
+    os.mkfifo(operator.folder / "keluar.csv")
+
+    def is_waiting() -> bool:
+        children = psutil.Process().children()
+        waits = [Path(f"/proc/{child.pid}/wchan").read_text() for child in children]
+        return "wait_for_partner" in waits
+
+    ended = operator.interrupted("export", "keluar.csv", at=is_waiting)
+    assert ended == (130, "", ["mahasiswa: interrupted; nothing was written"])
+
+
 def test_mahasiswa_run_waits_for_a_command_that_goes_on_after_ctrl_c(operator: Operator) -> None:
     """Such as `forget`, whose change is committed: the prompt comes back when the files hold no text of the record."""
     operator.fill(TWO)
@@ -152,3 +206,37 @@ def test_an_import_into_postgresql_that_is_interrupted_while_it_merges_changes_n
         assert (code, output) == (130, "")
         assert errors == ["mahasiswa: interrupted; nothing was written"]
         assert execute(url, "SELECT count(*) FROM mahasiswa") == [(0,)]
+
+
+def test_the_first_ctrl_c_ends_a_change_of_postgresql_that_waits_for_another_program(
+    operator: Operator, postgres: str
+) -> None:
+    """The lock of a program that does not end, for which the command waits for 4 s."""
+    with own_schema(postgres) as url:
+        operator.environment["DATABASE_URL"] = url
+        migrate(url)
+        operator.write("a.csv", csv(HEADER, *TWO))
+        with locked(url):
+            began = time.monotonic()
+            ended = operator.interrupted("import", "a.csv", at=lambda: awaited_locks(url) > 0)
+        assert ended == (130, "", ["mahasiswa: interrupted; nothing was written"])
+        assert time.monotonic() - began < LOCK_TIMEOUT_SECONDS
+
+
+def test_the_first_ctrl_c_ends_a_commit_that_waits_for_the_standby(operator: Operator) -> None:
+    """The command does not say that nothing was written: the change is on this server."""
+    with Server(QUICK) as server:
+        operator.environment["DATABASE_URL"] = server.url()
+        migrate(server.url())
+        server.execute("ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
+        server.stop()
+        server.start()
+        operator.write("a.csv", csv(HEADER, *TWO))
+        waiting = "SELECT 1 FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
+        code, output, (error,) = operator.interrupted(
+            "import", "a.csv", at=lambda: bool(server.execute(waiting))
+        )
+        assert error.startswith("mahasiswa: canceling wait for synchronous replication")
+        assert error.endswith("The change may have been made. Look before you repeat the command")
+        assert (code, output) == (130, "")
+        assert server.execute("SELECT count(*) FROM mahasiswa") == [(2,)]

@@ -16,6 +16,7 @@ from postgres import execute, own_schema, programs
 from processes import run, started, until
 from stores import merge, migrate, other_program, run_script
 
+REMAIN = b"mahasiswa: interrupted; the record is not in the list any more, and copies remain\n"
 HINT = "To remove these copies, add --delete-copies."
 
 
@@ -125,7 +126,8 @@ def test_ctrl_c_at_the_question_ends_the_command(copied: tuple[Operator, list[Pa
         # A signal that comes just before the process waits for the answer would not end that wait.
         until(lambda: psutil.Process(process.pid).status() == psutil.STATUS_SLEEPING)
         process.send_signal(signal.SIGINT)
-        assert process.wait(30) == 1
+        assert process.wait(30) == 130
+        assert process.stderr.read() == REMAIN
     assert [path for path in copies if path.exists()] == copies
 
 
@@ -141,8 +143,7 @@ def test_ctrl_c_after_the_record_is_removed_says_that_the_copies_remain(filled: 
         until(lambda: any(folder.glob(".mahasiswa-*/*.db")))
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate()
-    said = b"mahasiswa: interrupted; the record is not in the list any more, and copies remain\n"
-    assert (process.returncode, errors.endswith(said)) == (130, True), errors
+    assert (process.returncode, errors.endswith(REMAIN)) == (130, True), errors
     assert len(filled.records()) == MANY - 1
     assert [*folder.iterdir()] == [copy]
 

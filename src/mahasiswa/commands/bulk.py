@@ -281,7 +281,8 @@ def _source(file: Path) -> BinaryIO:
     if file != Path("-"):
         return file.open("rb")
     source = tempfile.TemporaryFile()  # noqa: SIM115 - the caller closes it
-    shutil.copyfileobj(sys.stdin.buffer, source)
+    with interrupt.at_once():  # a person may have to type the end of the input
+        shutil.copyfileobj(sys.stdin.buffer, source)
     return source
 
 
@@ -299,9 +300,10 @@ def _complete_file(file: Path) -> Iterator[BinaryIO]:
     except FileNotFoundError:
         mode = None
     if to_stdout or (mode is not None and not stat.S_ISREG(mode)):
-        with open(
-            sys.stdout.fileno() if to_stdout else file, "wb", closefd=not to_stdout
-        ) as target:
+        with interrupt.at_once():  # the reader of a named pipe may be late
+            opened = sys.stdout.fileno() if to_stdout else file
+            target = open(opened, "wb", closefd=not to_stdout)  # noqa: SIM115 - closed below
+        with target:
             yield target
         return
     final = Path(os.path.realpath(file))

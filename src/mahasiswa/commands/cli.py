@@ -26,7 +26,13 @@ from mahasiswa.settings import (
 from mahasiswa.sheets import public as sheets
 from mahasiswa.store.copies import copies_that_hold, is_of_another, remove_copy
 from mahasiswa.store.engines import engine_of
-from mahasiswa.store.store_errors import NotInHistory, StoreError, TextsRemain, UndoConflict
+from mahasiswa.store.store_errors import (
+    NotInHistory,
+    StoreError,
+    TextsRemain,
+    Uncertain,
+    UndoConflict,
+)
 from mahasiswa.system import interrupt
 from mahasiswa.system.administrator import note, process_user, typed
 
@@ -59,6 +65,10 @@ def _ended_early(interrupted: str = "nothing was written") -> Iterator[None]:
         sys.exit(PIPE_CLOSED)
     except bulk.Failure as failure:
         _fail(str(failure))
+    except Uncertain as error:
+        doubt = "The change may have been made. Look before you repeat the command"
+        code = INTERRUPTED if interrupt.is_pressed() else 1
+        _fail(f"mahasiswa: {error}. {doubt}", code)
     except StoreError as error:
         _fail(f"mahasiswa: {error}")
 

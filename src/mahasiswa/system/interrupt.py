@@ -2,10 +2,11 @@
 
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 _pressed = threading.Event()
+_actions: list[Callable[[], object]] = []
 
 
 class Interrupted(Exception):
@@ -18,18 +19,16 @@ def listen() -> None:
     def note(*_: object) -> None:
         _pressed.set()
         signal.signal(signal.SIGINT, signal.SIG_DFL)
+        for action in _actions:
+            action()
 
     # A shell lets its background jobs ignore Ctrl-C.
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, note)
 
 
-@contextmanager
-def at_once() -> Iterator[None]:
-    """Let Ctrl-C end the command in this block, in which it waits for an answer."""
-    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, handler)
+def is_pressed() -> bool:
+    return _pressed.is_set()
 
 
 def check() -> bool:
@@ -37,3 +36,14 @@ def check() -> bool:
     if _pressed.is_set():
         raise Interrupted
     return False
+
+
+@contextmanager
+def at_once(action: Callable[[], object] = check) -> Iterator[None]:
+    """Let Ctrl-C also call `action` in this block, which waits. Without one, it raises Interrupted."""
+    _actions.append(action)
+    try:
+        check()  # it may have come before
+        yield
+    finally:
+        _actions.remove(action)

@@ -186,9 +186,12 @@ class PostgresEngine(Engine):
 
 @contextmanager
 def _transaction(conninfo: str) -> Iterator[SyncConnection]:
-    """Commit the changes of the block, or none; raise Refused, Unavailable or Uncertain."""
+    """Commit the changes of the block, or none; raise Refused, Unavailable, Uncertain or Interrupted.
+
+    Ctrl-C cancels the statement that runs. A commit can also wait for a standby that does not answer.
+    """
     try:
-        with connect(conninfo) as db:
+        with connect(conninfo) as db, interrupt.at_once(db.cancel):
             db.execute(sql.BEGIN.format(milliseconds=0))
             db.execute(sql.NAME, {"oleh": json.dumps(command_name())})
             yield db
@@ -196,6 +199,7 @@ def _transaction(conninfo: str) -> Iterator[SyncConnection]:
             with commit_checked(db):
                 db.execute(sql.COMMIT)
     except psycopg.Error as error:
+        interrupt.check()  # the error may only say that the statement was cancelled
         raise translate(error) from error
 
 
