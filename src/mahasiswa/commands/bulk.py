@@ -255,7 +255,10 @@ def _read_all(url: DatabaseURL, work: Callable[[Iterator[Mahasiswa]], T]) -> T:
     def interruptible(records: Iterator[Mahasiswa]) -> T:
         return work(_interruptible(records))
 
-    return _read(url, lambda reader: in_thread(reader.chunks(Query()), interruptible))
+    def read(reader: Reader) -> Awaitable[T]:
+        return in_thread(reader.chunks(Query(), may_pause=True), interruptible)
+
+    return _read(url, read)
 
 
 @contextmanager

@@ -136,8 +136,13 @@ class Reader(ABC):
         """Do the steps in one transaction that only reads. They may be done again if the connection breaks."""
 
     @abstractmethod
-    def chunks(self, query: Query) -> AsyncGenerator[Sequence[Mahasiswa]]:
-        """All records that a query finds at one moment. Do not wait for a client between chunks: a transaction is open."""
+    def chunks(
+        self, query: Query, *, may_pause: bool = False
+    ) -> AsyncGenerator[Sequence[Mahasiswa]]:
+        """All records that a query finds at one moment.
+
+        A transaction is open between chunks. Only a caller with `may_pause` may wait there for its reader.
+        """
 
     @in_transaction
     def find(self, nims: Sequence[str]) -> Steps[Mapping[str, Mahasiswa]]:

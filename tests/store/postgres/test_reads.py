@@ -1,19 +1,25 @@
 """PostgreSQL: deadlines, cancelled reads, bounded memory, shares of the connections, and the time of a search."""
 
 import asyncio
+import os
 import time
 import tracemalloc
 from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
+import processes
 import pytest
 from harness import Service
 from postgres import Server, awaited_locks, execute, locked, until
 from stores import SITI, attempt, read_all
 
+from mahasiswa.commands.bulk import export_file
 from mahasiswa.record import Mahasiswa
 from mahasiswa.settings import PostgresURL
 from mahasiswa.store import Query, Store
+from mahasiswa.store.postgres import postgres_sql as sql
 from mahasiswa.store.store_errors import TookTooLong, Uncertain
 from mahasiswa.work import CHANGE, EXPORT, RECORD, SEARCH, STEP_TIMEOUT_SECONDS, Busy
 
@@ -117,6 +123,24 @@ async def test_a_commit_that_waits_for_the_standby_is_not_interrupted(
     finally:
         server.execute("ALTER SYSTEM RESET synchronous_standby_names")
         server.execute("SELECT pg_reload_conf()")
+
+
+def test_an_export_by_a_command_waits_for_its_reader(
+    url: PostgresURL, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as `less`, for longer than the server lets a transaction of the service do nothing."""
+    monkeypatch.setattr(sql, "BEGIN_READING", sql.BEGIN_READING.replace("60s", "300ms"))
+    added = "INSERT INTO mahasiswa SELECT n, 'Siti', 'Solo' FROM generate_series(1, 90000) n"
+    execute(url.address, added)
+    idle = "SELECT 1 FROM pg_stat_activity WHERE state = 'idle in transaction' AND now() - state_change > '1s'"
+    os.mkfifo(tmp_path / "a.csv")
+    with ThreadPoolExecutor(1) as thread:
+        exporting = thread.submit(export_file, url, tmp_path / "a.csv")
+        with (tmp_path / "a.csv").open("rb") as reader:
+            reader.read(1)
+            processes.until(lambda: exporting.done() or execute(url.address, idle))
+            assert reader.read().count(b"\n") == 90_001
+        assert exporting.result() == 90_000
 
 
 async def test_a_snapshot_of_long_texts_is_given_up_before_they_are_read(

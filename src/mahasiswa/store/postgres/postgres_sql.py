@@ -77,6 +77,7 @@ SET LOCAL lock_timeout = '{LOCK_TIMEOUT_SECONDS}s'; SET LOCAL client_min_message
 BEGIN_READING = """
 BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL statement_timeout = {milliseconds};
 SET LOCAL idle_in_transaction_session_timeout = '60s';"""
+NO_IDLE_TIMEOUT = "SET LOCAL idle_in_transaction_session_timeout = 0;"
 COMMIT = "COMMIT"
 SHORTEN_LOCK_TIMEOUT = "SET LOCAL lock_timeout = '200ms'"
 

@@ -219,7 +219,9 @@ class PostgresReader(Reader):
         # The COMMIT goes in the same round trip. A read in steps needs another round trip for it.
         return await super()._rows(f"{statement}; {sql.COMMIT}", parameters)
 
-    async def chunks(self, query: Query) -> AsyncGenerator[Sequence[Mahasiswa]]:
+    async def chunks(
+        self, query: Query, *, may_pause: bool = False
+    ) -> AsyncGenerator[Sequence[Mahasiswa]]:
         found, parameters = self._records_of(query)
         statement = sql.DECLARE_CHUNKS.format(found=found)
         try:
@@ -227,7 +229,8 @@ class PostgresReader(Reader):
             async with self._pool.connection(self._kind, deadline) as db:
                 with time_limit(db, deadline):
                     start = begin(sql.BEGIN_READING, deadline)
-                    await execute(db, start + statement, parameters)
+                    pause = sql.NO_IDLE_TIMEOUT if may_pause else ""
+                    await execute(db, start + pause + statement, parameters)
                 while True:
                     with time_limit(db, new_deadline()):
                         rows = await execute(db, sql.FETCH_CHUNK)

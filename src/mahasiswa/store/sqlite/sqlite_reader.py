@@ -61,7 +61,10 @@ class SQLiteReader(Reader):
 
         return await self.query(read)
 
-    async def chunks(self, query: Query) -> AsyncGenerator[Sequence[Mahasiswa]]:
+    async def chunks(
+        self, query: Query, *, may_pause: bool = False
+    ) -> AsyncGenerator[Sequence[Mahasiswa]]:
+        del may_pause  # SQLite ends no transaction
         statement, parameters = self._records_of(query)
         async with self._connection() as db:
             cursor = db.cursor()
