@@ -2,14 +2,19 @@
 
 import re
 import shutil
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import psycopg
 import pytest
 from harness import visited
 from operators import TWO, Operator, records_of
+from postgres import execute, own_schema
 from spreadsheets import HEADER, Database, Record, by_openpyxl, cells_of, csv, numbered
 from stores import ask
+
+from mahasiswa.store.postgres.postgres_sql import LOCK_TIMEOUT_SECONDS
 
 
 def test_records_are_imported_and_exported_on_either_engine(
@@ -92,6 +97,29 @@ def test_a_long_import_is_undone_by_a_command(operator: Operator, database: str)
             .replace("Dibatalkan", "Dibatalkan ")
         )
         assert {"Dibatalkan", "perintah"} <= {*undo.split()}
+
+
+def test_a_command_waits_four_seconds_for_a_lock_and_says_that_nothing_was_changed(
+    operator: Operator, postgres: str
+) -> None:
+    """Another program has changed a record, and does not commit."""
+    with own_schema(postgres) as url:
+        operator.environment["DATABASE_URL"] = url
+        name = operator.write("a.csv", csv(HEADER, *TWO))
+        operator.imported(name)
+        ((batch,),) = execute(url, "SELECT id FROM mahasiswa_history WHERE kind = 'import'")
+
+        def refused(*command: str) -> tuple[list[str], bool]:
+            began = time.monotonic()
+            lines = operator.failed(*command)
+            return lines, time.monotonic() - began > LOCK_TIMEOUT_SECONDS
+
+        with psycopg.connect(url) as other, ThreadPoolExecutor(3) as threads:
+            other.execute("UPDATE mahasiswa SET nama = 'Ina' WHERE nim = '1'")
+            commands = ("undo", str(batch)), ("forget", "1"), ("import", name)
+            ended = [threads.submit(refused, *command) for command in commands]
+            said = "mahasiswa: another program has locked the table; nothing was changed; try again when it has ended"
+            assert [one.result() for one in ended] == [([said], True)] * 3
 
 
 def test_an_import_reports_the_rows_that_it_sets_aside_or_doubts(operator: Operator) -> None:

@@ -301,6 +301,9 @@ async def test_a_standby_can_be_read_without_a_version_and_not_written(
             assert (await store.reader(SEARCH).history("", 0, 10)).total == 1
             with pytest.raises(Unavailable, match="during recovery"):
                 await store.add(*BUDI)
+        said = "a standby, which takes no changes; nothing was changed"
+        with pytest.raises(Unavailable, match=said):
+            engine_of(standby_url).forget(SITI.nim)
 
 
 async def test_doctor_finds_that_no_synchronous_standby_answers(

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import psycopg
+from psycopg import errors
 
 from mahasiswa.record import Incoming
 from mahasiswa.store import commands, refuse_nul, undo
@@ -35,7 +36,7 @@ from mahasiswa.store.postgres.pool import (
 from mahasiswa.store.postgres.store import PostgresStore
 from mahasiswa.store.results import Finding, Merged, Restored, good, wrong
 from mahasiswa.store.shared_sql import COUNT, SIGNING_KEY
-from mahasiswa.store.store_errors import TextsRemain, Unusable
+from mahasiswa.store.store_errors import Locked, TextsRemain, Unavailable, Unusable
 from mahasiswa.system import interrupt
 from mahasiswa.system.administrator import command_name, typed
 from mahasiswa.work import Slots
@@ -45,6 +46,8 @@ OLDER_TRANSACTIONS_TIMEOUT_SECONDS = 10.0
 
 DUMP_START = b"PGDMP"  # of a dump in the custom format of pg_dump
 
+LOCKED = "another program has locked the table; nothing was changed; try again when it has ended"
+STANDBY = "the server is a standby, which takes no changes; nothing was changed; correct DATABASE_URL, or promote the server"
 TABLE_FILES = "the files of the tables"
 
 
@@ -85,8 +88,15 @@ class PostgresEngine(Engine):
         return merged if dry_run else merged._replace(seconds=time.monotonic() - locked)
 
     def undo(self, number: int, *, only_unchanged: bool) -> int:
-        with _transaction(self._conninfo) as db:
-            return do_steps(db, undo(sql.SHARED, number, only_unchanged=only_unchanged))
+        """See Engine. Others wait behind its lock, so it asks for the lock several times, for a short time each."""
+        deadline = time.monotonic() + sql.LOCK_TIMEOUT_SECONDS
+        while True:
+            try:
+                with _transaction(self._conninfo) as db:
+                    return do_steps(db, undo(sql.SHARED, number, only_unchanged=only_unchanged))
+            except Locked:
+                if time.monotonic() > deadline:
+                    raise
 
     def forget(self, nim: str) -> bool:
         """See Engine. The tables are rewritten for an unknown nim too.
@@ -200,6 +210,10 @@ def _transaction(conninfo: str) -> Iterator[SyncConnection]:
                 db.execute(sql.COMMIT)
     except psycopg.Error as error:
         interrupt.check()  # the error may only say that the statement was cancelled
+        if isinstance(error, errors.LockNotAvailable):
+            raise Locked(LOCKED) from error
+        if isinstance(error, errors.FeatureNotSupported):  # "during recovery"
+            raise Unavailable(STANDBY) from error
         raise translate(error) from error
 
 
