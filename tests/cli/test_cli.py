@@ -267,6 +267,17 @@ def test_show_finds_a_person_by_name_and_changes_by_their_time(
     assert deleted == ("before: 72 | Zubaidah Ratri | Solo", "after: no record")
     assert show("--since", since, "--until", since).returncode == 1
     assert show("--since", until).returncode == show("zubaidah x").returncode == 1
+    refused = show("70", "--until", until)
+    assert (refused.returncode, "--until needs --since." in refused.stderr) == (2, True)
+
+
+def test_show_says_how_to_see_the_changes_that_it_leaves_out(operator: Operator) -> None:
+    operator.fill([])
+    numbers = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 103)"
+    run_script(operator.database, f"{numbers} INSERT INTO mahasiswa SELECT i, 'Ani', 'Solo' FROM n")
+    shown = operator.done("show", "--since", "2026-01-01")
+    assert shown.startswith("3 earlier changes are not shown. Narrow the time with --until\n")
+    assert shown.count("\n  after: ") == 100
 
 
 def test_a_list_on_a_read_only_disk_is_exported_and_shown(

@@ -122,7 +122,7 @@ def show_changes(url: DatabaseURL, period: Days, timezone: tzinfo) -> Sequence[s
     page = _read(url, lambda reader: reader.history("", 0, MAX_LISTED_ROWS, days=period))
     lines = list(_made(map(_told, page.items), timezone))
     if hidden := page.total - len(page.items):
-        return [f"{hidden} earlier changes are not shown", *lines]
+        return [f"{hidden} earlier changes are not shown. Narrow the time with --until", *lines]
     return lines
 
 

@@ -284,7 +284,7 @@ def doctor(*, accept: bool) -> None:
 
 @main.command()
 @click.argument("who", required=False)
-@click.option("--since", type=MOMENT, help="Show all changes from this time on (TIMEZONE).")
+@click.option("--since", type=MOMENT, help="Show the newest changes from this time on (TIMEZONE).")
 @click.option("--until", type=MOMENT, help="Show no later changes.")
 @_ended_early("the output is incomplete")
 def show(who: str | None, since: datetime | None, until: datetime | None) -> None:
@@ -301,6 +301,8 @@ def show(who: str | None, since: datetime | None, until: datetime | None) -> Non
     """  # noqa: D301 - as above
     if (who is None) == (since is None):
         raise click.UsageError("Give a NIM, a name or --since.")
+    if until and since is None:
+        raise click.UsageError("--until needs --since.")
     settings = _settings_and_database()
     url = settings.database_url
     timezone = settings.timezone
@@ -473,17 +475,19 @@ def copy(source: str | None, target: str | None) -> None:
     """  # noqa: D301 - as above
     if source is None and target is None:
         raise click.UsageError("Give --from, --to or both.")
-    urls = _url("--from", source), _url("--to", target)
-    for url in urls:
+    settings = _settings()
+    begin, end = (
+        settings.database_url if text is None else _url(option, text)
+        for option, text in (("--from", source), ("--to", target))
+    )
+    for url in (begin, end):
         _say_database(url)
-    count = bulk.copy_records(*urls, _settings().backup_dir)
+    count = bulk.copy_records(begin, end, settings.backup_dir)
     click.echo(f"{count} records copied")
-    note(f"copy of {count} records from {urls[0]} to {urls[1]}")
+    note(f"copy of {count} records from {begin} to {end}")
 
 
-def _url(option: str, text: str | None) -> DatabaseURL:
-    if text is None:
-        return _settings().database_url
+def _url(option: str, text: str) -> DatabaseURL:
     try:
         is_file = text.startswith("@")
         return parse_database_url(
