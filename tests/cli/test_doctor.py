@@ -11,7 +11,7 @@ import subprocess
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import cast
@@ -438,6 +438,20 @@ def operator_with_tables(operator: Operator, postgres: str) -> Iterator[Operator
         yield operator
 
 
+@contextmanager
+def as_clerk(owner: Operator) -> Iterator[str]:
+    """Let the operator be a role that may read and write the tables of the owner; return its name."""
+    url, role = owner.environment["DATABASE_URL"], f"clerk_{uuid.uuid4().hex}"
+    schema = url.rpartition("%3D")[2]
+    execute(url, f"CREATE ROLE {role} LOGIN; GRANT USAGE ON SCHEMA {schema} TO {role}")
+    execute(url, f"GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {schema} TO {role}")
+    owner.environment["DATABASE_URL"] = url.replace("postgres@", f"{role}@")
+    try:
+        yield role
+    finally:
+        execute(url, f"DROP OWNED BY {role}; DROP ROLE {role}")
+
+
 REVOKE = "REVOKE INSERT ON mahasiswa FROM {role}; REVOKE DELETE ON mahasiswa_history FROM {role}"
 GRANT = "{role} lacks rights. .* run: GRANT INSERT ON mahasiswa TO {role}; GRANT DELETE ON mahasiswa_history TO {role}"
 DISABLE = "ALTER TABLE mahasiswa DISABLE TRIGGER mahasiswa_history_insert"
@@ -451,20 +465,31 @@ def test_a_fault_of_the_tables_is_found_and_the_service_does_not_start(
     owner: Operator, breaking: str, said: str
 ) -> None:
     """Both say the same about rights. Only the owner can enable the triggers, so the start gives the owner the SQL."""
-    url, role = owner.environment["DATABASE_URL"], f"clerk_{uuid.uuid4().hex}"
-    schema = url.rpartition("%3D")[2]
-    execute(url, f"CREATE ROLE {role} LOGIN; GRANT USAGE ON SCHEMA {schema} TO {role}")
-    execute(url, f"GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {schema} TO {role}")
-    owner.environment["DATABASE_URL"] = url.replace("postgres@", f"{role}@")
-    try:
+    url = owner.environment["DATABASE_URL"]
+    with as_clerk(owner) as role:
         assert not [
             line for line in problems(owner) if "off" not in line and "back-ups" not in line
         ]
         execute(url, breaking.format(role=role))
         assert any(re.search(said.format(role=role), line) for line in problems(owner))
         assert re.search(said.format(role=role), refusal(owner, 1))
+
+
+def test_the_lack_of_the_right_to_import_is_found(owner: Operator) -> None:
+    """The service does not need it, and starts. The line has the SQL for the owner of the database."""
+    url = owner.environment["DATABASE_URL"]
+    lack = "The commands import and copy lack a right. The owner of the database must run: "
+    try:
+        execute(url, "REVOKE TEMPORARY ON DATABASE postgres FROM PUBLIC")
+        with as_clerk(owner):
+            (line,) = (line for line in problems(owner) if "lack a right" in line)
+            assert line.startswith(lack)
+            with start(owner):
+                pass
+            execute(url, line.removeprefix(lack))
+            assert "lack a right" not in "".join(problems(owner))
     finally:
-        execute(url, f"DROP OWNED BY {role}; DROP ROLE {role}")
+        execute(url, "GRANT TEMPORARY ON DATABASE postgres TO PUBLIC")
 
 
 def test_disabled_triggers_are_created_again_by_the_start_of_the_owner(owner: Operator) -> None:

@@ -309,10 +309,17 @@ def _commits(db: SyncConnection) -> Iterator[Finding]:
         timer.cancel()
 
 
+def _imports(db: SyncConnection) -> Iterator[Finding]:
+    for (grant,) in db.execute(sql.GRANT_TO_IMPORT):
+        yield wrong(
+            f"The commands import and copy lack a right. The owner of the database must run: {grant}"
+        )
+
+
 def _count(db: SyncConnection) -> Iterator[Finding]:
     (count,) = db.execute(shared_sql.COUNT).fetchall()[0]
     yield good(f"The table mahasiswa holds {count} records.")
 
 
 QUICK_CHECKS = (_schema, _changes, _durability)  # the checks at the start of the service
-CHECKS = (*QUICK_CHECKS, _count, _commits)
+CHECKS = (*QUICK_CHECKS, _imports, _count, _commits)

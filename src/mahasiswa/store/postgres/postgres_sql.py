@@ -57,6 +57,10 @@ SELECT name, string_agg(needed, ', ') FROM (VALUES
   ('mahasiswa_history', 'SELECT'), ('mahasiswa_history', 'UPDATE'), ('mahasiswa_history', 'DELETE'),
   ('mahasiswa_history_state', 'SELECT'), ('mahasiswa_history_state', 'UPDATE')
 ) AS r (name, needed) WHERE NOT has_table_privilege(to_regclass(name), needed) GROUP BY name ORDER BY name"""
+# Only an import needs the right, so its lack is no reason not to start.
+GRANT_TO_IMPORT = """
+SELECT format('GRANT TEMPORARY ON DATABASE %I TO %I', current_database(), current_user)
+WHERE NOT has_database_privilege(current_database(), 'TEMPORARY')"""
 
 # --- Transactions ---
 
