@@ -19,6 +19,13 @@ def _fast_switches() -> Iterator[None]:
     sys.setswitchinterval(usual)
 
 
+def test_a_look_that_fails_is_an_error_at_once_and_the_next_one_looks_again(tmp_path: Path) -> None:
+    """Whatever the error is. Otherwise every caller would wait 5 s for that place, until the process ends."""
+    with pytest.raises(ValueError, match="invalid literal"):
+        looked(tmp_path, lambda _: int("x"))
+    assert looked(tmp_path, lambda _: 7) == 7
+
+
 @pytest.mark.usefixtures("_fast_switches")
 def test_two_threads_that_ask_at_once_share_one_look(tmp_path: Path) -> None:
     """As two requests for /metrics do. In 1,000 rounds no look begins while another one at the same folder runs."""

@@ -29,8 +29,9 @@ def looked(place: Path, read: Callable[[Path], T]) -> T:
     with _lock:
         look = _looks.get(place)
         if look is None or look.done():
-            look = _looks[place] = Future()
+            look = Future()
             Thread(target=_look, args=(place, read, look), daemon=True).start()
+            _looks[place] = look
     try:
         return cast("T", look.result(LOOK_SECONDS))
     except TimeoutError:
@@ -41,5 +42,5 @@ def looked(place: Path, read: Callable[[Path], T]) -> T:
 def _look(place: Path, read: Callable[[Path], T], look: Future[T]) -> None:
     try:
         look.set_result(read(place))
-    except OSError as error:
+    except Exception as error:  # noqa: BLE001 - a look without a result would hang for ever
         look.set_exception(error)
