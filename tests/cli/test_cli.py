@@ -16,7 +16,7 @@ import pytest
 from attack import holds
 from click.testing import CliRunner
 from harness import Service, Site
-from operators import COMMAND, TWO, Operator, use_up
+from operators import COMMAND, TWO, Operator, records_of, use_up
 from processes import needs_namespaces, run, started, working
 from spreadsheets import HEADER, Database, by_openpyxl, csv, numbered
 from stores import ask, migrate, other_program, run_script
@@ -280,7 +280,7 @@ def test_show_says_how_to_see_the_changes_that_it_leaves_out(operator: Operator)
     assert shown.count("\n  after: ") == 100
 
 
-def test_a_list_on_a_read_only_disk_is_exported_and_shown(
+def test_a_list_on_a_read_only_disk_is_exported_shown_and_copied(
     operator: Operator, small_disk: Path
 ) -> None:
     """With the changes in the write-ahead log, which a killed service has left."""
@@ -291,6 +291,9 @@ def test_a_list_on_a_read_only_disk_is_exported_and_shown(
     operator.environment["DATABASE_URL"] = f"sqlite:///{small_disk}/a.db"
     assert "\n1;Ani;Solo" in operator.done("export", "-")
     assert operator.done("show", "1").startswith("now: 1 | Ani | Solo\n")
+    copied = operator.folder / "b.db"
+    assert operator.done("copy", "--to", f"sqlite:///{copied}") == "1 records copied\n"
+    assert records_of(copied) == [("1", "Ani", "Solo")]
 
 
 @pytest.mark.torture

@@ -88,7 +88,8 @@ def copy_records(source: DatabaseURL, target: DatabaseURL, backups: Path | None)
         rows = ((number, *record) for number, record in enumerate(records, 1))
         return engine_of(target).merge(rows, update=False, dry_run=False).new
 
-    engine_of(source).migrate(create=False)
+    with engine_of(source).readable() as readable:
+        readable.migrate(create=False)
     engine_of(target).migrate(backups=backups)
     if engine_of(target).count():
         # Later, the copied records could not be told from those.
