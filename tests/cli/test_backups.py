@@ -6,7 +6,7 @@ import re
 import shutil
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from datetime import UTC, datetime, timedelta
@@ -22,6 +22,7 @@ from stores import ask, run_script
 
 from mahasiswa.store.backup_folder import read_outcome, write_outcome
 from mahasiswa.store.sqlite.connection import LOCK_TIMEOUT_SECONDS, folder_lock
+from mahasiswa.system.administrator import process_user
 
 NAME = re.compile(r"mahasiswa-[0-9a-f]{8}-\d{8}T\d{6}Z(-2)?\.db")
 KEY = "SELECT signing_key FROM mahasiswa_history_state"
@@ -259,13 +260,25 @@ def test_a_list_that_was_unchanged_for_months_is_compared_with_its_old_backup(
     assert SHRUNK.format(199) not in kept.done("doctor")
 
 
+def lost(kept: Operator, fault: str, file: Path) -> str:
+    """Return what the start and the commands say about a lost database and one of its copies."""
+    remedies = f"To begin an empty list: mahasiswa begin. To have the records back: mahasiswa restore {file}"
+    return f"mahasiswa: {kept.database} holds no list, but {fault}. {remedies}"
+
+
+def refused_start(kept: Operator, before: Sequence[str] = ()) -> str:
+    """Start the service, which must end with exit code 2; return its line."""
+    names = ("DATABASE_URL", "BACKUP_DIR", "PORT", "PATH")
+    environment = {name: kept.environment[name] for name in names}
+    ended = run_to_the_end(environment, kept.folder, before)
+    assert ended.returncode == 2, ended.stderr
+    return ended.stderr.removesuffix("\n")
+
+
 def test_a_lost_database_is_not_begun_anew_beside_its_copies(kept: Operator) -> None:
     """The start, an import and a copy refuse. They name the commands that restore it or begin an empty list."""
     kept.done("backup")
     (file,) = backups(kept)
-    lost = f"mahasiswa: {kept.database} holds no list, but {{}} holds 2 records. "
-    said = lost + "To begin an empty list: mahasiswa begin. To have them back: mahasiswa restore {}"
-    start = {"DATABASE_URL": kept.environment["DATABASE_URL"], "PORT": str(free_port())}
     csv_file = kept.write("a.csv", b"NIM,Nama,Alamat\n7,A,B\n")
     source = f"sqlite:///{shutil.copy(kept.database, kept.folder / 'lain.db')}"
     kept_copy = file.rename(kept.folder / "simpanan")
@@ -278,10 +291,10 @@ def test_a_lost_database_is_not_begun_anew_beside_its_copies(kept: Operator) -> 
             path.unlink()
         if copy != file:  # the file is there, but without tables
             kept.database.touch()
-        ended = run_to_the_end(start | {"BACKUP_DIR": str(folder)}, kept.folder)
-        assert (ended.returncode, ended.stderr) == (2, said.format(copy, copy) + "\n")
+        said = lost(kept, f"{copy} holds 2 records", copy)
+        assert refused_start(kept) == said
         for command in (("import", csv_file), ("copy", "--from", source)):
-            assert kept.failed(*command) == [said.format(copy, copy)]
+            assert kept.failed(*command) == [said]
         kept.done("restore", str(copy))
         assert kept.records() == TWO
         assert ask(kept.database, KEY) == ask(kept_copy, KEY), "it is the same list"
@@ -296,6 +309,57 @@ def test_a_lost_database_is_not_begun_anew_beside_its_copies(kept: Operator) -> 
         assert kept.records() == TWO[:1]
         for path in (*kept.folder.glob("cadangan/*.db"), copy):
             path.unlink(missing_ok=True)
+
+
+def test_an_empty_file_beside_a_log_is_a_lost_database(kept: Operator) -> None:
+    """SQLite removes the log of an empty file, so it holds no list. A restore brings the records back."""
+    kept.done("backup")
+    (file,) = backups(kept)
+    csv_file = kept.write("a.csv", b"NIM,Nama,Alamat\n7,A,B\n")
+    with started_with(kept) as service, service.site() as site:
+        site.stores("8", "Citra", "Solo")
+        service.kill()
+    os.truncate(kept.database, 0)
+    assert kept.database.with_name("mahasiswa.db-wal").stat().st_size > 0
+    said = lost(kept, f"{file} holds 2 records", file)
+    assert refused_start(kept) == said
+    assert kept.failed("import", csv_file) == [said]
+    kept.done("restore", str(file))
+    assert kept.records() == TWO
+
+
+@pytest.mark.parametrize("copy", ["a back-up", "a damaged database"])
+def test_a_lost_database_is_not_begun_anew_beside_a_copy_that_cannot_be_read(
+    kept: Operator, unprivileged: list[str], copy: str
+) -> None:
+    """The line names the copy. With the right to read it, the start says what it holds."""
+    kept.done("backup")
+    (file,) = backups(kept)
+    if copy == "a damaged database":
+        file = file.rename(kept.folder / f"mahasiswa.db.damaged-{moment(1)}")
+    csv_file = kept.write("a.csv", b"NIM,Nama,Alamat\n7,A,B\n")
+    kept.database.unlink()
+    file.chmod(0)
+    user = process_user()
+    fault = f"{file} belongs to {user}, who may not use it. Run: chmod u+rwX {file}"
+    assert refused_start(kept, unprivileged) == lost(kept, fault, file)
+    assert kept.failed("import", csv_file, before=unprivileged) == [lost(kept, fault, file)]
+    file.chmod(0o600)
+    assert refused_start(kept) == lost(kept, f"{file} holds 2 records", file)
+    overwrite(file)
+    assert refused_start(kept) == lost(kept, f"{file} cannot be read", file)
+    # A folder that cannot be used stops nothing.
+    if copy == "a back-up":
+        file.parent.chmod(0)
+        assert kept.run("import", csv_file, before=unprivileged).returncode == 0
+        file.parent.chmod(0o700)
+
+
+def test_a_copy_without_records_does_not_stop_a_new_list(kept: Operator) -> None:
+    run_script(kept.database, "DELETE FROM mahasiswa")
+    kept.done("backup")
+    kept.database.unlink()
+    assert kept.imported(kept.write("a.csv", b"NIM,Nama,Alamat\n7,A,B\n")).startswith("written: 1")
 
 
 def test_the_service_restores_its_newest_backup_each_month_as_a_test(

@@ -28,7 +28,7 @@ from mahasiswa.store.backup_folder import (
 )
 from mahasiswa.store.sqlite import sqlite_sql as sql
 from mahasiswa.store.sqlite.connection import CHECK_STEPS, folder_lock
-from mahasiswa.store.sqlite.sqlite_errors import reason, usable
+from mahasiswa.store.sqlite.sqlite_errors import forbidden, reason, usable
 from mahasiswa.store.store_errors import NeedsRepair, Unavailable, Unusable
 from mahasiswa.system import interrupt
 from mahasiswa.system.administrator import typed
@@ -111,22 +111,28 @@ def backup_into(source: Path, kept_in: Path | None, max_age_seconds: float = 0.0
 
 
 def refuse_if_lost(path: Path, folder: Path | None) -> None:
-    """Raise NeedsRepair if the database is missing or has no tables, and a copy of that name has records.
+    """Raise NeedsRepair if the database is missing or has no tables, and a copy of that name has or may have records.
 
     Only in this case the start waits for a folder that hangs, at most LOOK_SECONDS.
     """
     if not _has_no_tables(path):
         return
     for file in _all_copies(path, folder):
-        if number := count_records(file):
-            fault = f"{path} holds no list, but {file} holds {number} records"
-            empty = f"To begin an empty list: {typed('begin')}"
-            back = typed(f"restore {shlex.quote(str(file))}")
-            raise NeedsRepair(f"{fault}. {empty}. To have them back: {back}")
+        number = count_records(file)
+        if number == 0:
+            continue
+        if number:
+            found = f"{file} holds {number} records"
+        else:  # the records may be in it
+            found = f"{file} cannot be read" if os.access(file, os.R_OK) else forbidden(file)
+        empty = f"To begin an empty list: {typed('begin')}"
+        back = f"To have the records back: {typed(f'restore {shlex.quote(str(file))}')}"
+        raise NeedsRepair(f"{path} holds no list, but {found}. {empty}. {back}")
 
 
 def _has_no_tables(path: Path) -> bool:
-    if not path.exists():
+    # SQLite removes the log of an empty file.
+    if not path.exists() or path.stat().st_size == 0:
         return True
     if Path(f"{path}-wal").exists():  # a killed instance has left it; the tables may be in it
         return False
