@@ -6,7 +6,7 @@ import shlex
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, NoReturn, cast
 
@@ -36,7 +36,12 @@ from mahasiswa.store.store_errors import (
 from mahasiswa.system import interrupt
 from mahasiswa.system.administrator import note, process_user, typed
 
+# An id of the history is a BIGINT.
+CHANGE = click.IntRange(1, 2**63 - 1)
 MOMENT = click.DateTime(["%Y-%m-%d %H:%M", "%Y-%m-%d %H:%M:%S", "%Y-%m-%d"])
+# The moment of a change is between them. In UTC, one at the edge of the calendar may have no year.
+FIRST_MOMENT = datetime(1970, 1, 1, tzinfo=UTC)
+LAST_MOMENT = datetime(9999, 12, 30, tzinfo=UTC)
 STANDARD_STREAM = Path("-")
 READ_FILE = click.Path(dir_okay=False, readable=False, path_type=Path)
 REMEDIES = {
@@ -309,7 +314,10 @@ def show(who: str | None, since: datetime | None, until: datetime | None) -> Non
     if who is not None:
         lines = bulk.show_person(url, who, timezone)
     else:
-        begin, end = (moment and moment.replace(tzinfo=timezone) for moment in (since, until))
+        begin, end = (
+            moment and min(max(moment.replace(tzinfo=timezone), FIRST_MOMENT), LAST_MOMENT)
+            for moment in (since, until)
+        )
         # Days are read to the second.
         end = end or datetime.now(timezone) + timedelta(seconds=1)
         lines = bulk.show_changes(url, (cast("datetime", begin), end), timezone)
@@ -319,7 +327,7 @@ def show(who: str | None, since: datetime | None, until: datetime | None) -> Non
 
 
 @main.command()
-@click.argument("number", type=click.IntRange(1))
+@click.argument("number", type=CHANGE)
 @click.option(
     "--unchanged", is_flag=True, help="Leave alone the records of NUMBER that have changed since."
 )
@@ -333,15 +341,19 @@ def undo(number: int, *, unchanged: bool) -> None:
     mahasiswa undo 4711
     """  # noqa: D301 - as above
     url = _settings_and_database().database_url
+    engine = engine_of(url)
+    engine.migrate(create=False)  # a newer database is refused
     try:
-        count = engine_of(url).undo(number, only_unchanged=unchanged)
+        count = engine.undo(number, only_unchanged=unchanged)
     except NotInHistory:
         _fail(
             f"mahasiswa: {number} cannot be undone: the history does not hold it, or not as a whole"
         )
     except UndoConflict as conflict:
-        remedy = f"To restore the {conflict.unchanged} others, add --unchanged"
-        _fail(f"mahasiswa: {conflict}; nothing was changed. {remedy}")
+        others = f". To restore the {conflict.unchanged} others, add --unchanged"
+        _fail(f"mahasiswa: {conflict}; nothing was changed{others if conflict.unchanged else ''}")
+    if not count:
+        _fail(f"mahasiswa: no record is as change {number} left it; nothing was changed")
     click.echo(f"{count} records are as before change {number}")
     note(f"undo of change {number} in {url}: {count} records")
 

@@ -56,16 +56,19 @@ class Engine(ABC):
         """Import any number of rows, each nim at most once, all or none. With `update`, existing records may change.
 
         The history has them as one batch of kind "import". More than UNDOABLE_ROWS_MAX rows make a silent batch. Raise
-        Unavailable, Refused or Uncertain.
+        Unavailable, Unusable, Refused or Uncertain.
         """
 
     @abstractmethod
     def undo(self, number: int, *, only_unchanged: bool) -> int:
-        """See `Store.undo`. The batch may have any length. Return the number of restored records."""
+        """See `Store.undo`. The batch may have any length. Return the number of restored records.
+
+        Call `migrate` before, because a newer database must not be written to.
+        """
 
     @abstractmethod
     def forget(self, nim: str) -> bool:
-        """Remove a record and its history; return False if there was neither. Raise Unavailable or TextsRemain."""
+        """Remove a record and its history; return False if there was neither. Raise Unavailable, Unusable or TextsRemain."""
 
     @abstractmethod
     def backup(self, to: Path) -> None:

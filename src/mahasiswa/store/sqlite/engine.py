@@ -23,7 +23,7 @@ from mahasiswa.store.sqlite.restore import restore
 from mahasiswa.store.sqlite.sqlite_errors import refusal, usable
 from mahasiswa.store.sqlite.sqlite_reader import take, take_named
 from mahasiswa.store.sqlite.store import SQLiteStore
-from mahasiswa.store.store_errors import TextsRemain, Unavailable, Unusable
+from mahasiswa.store.store_errors import TextsRemain, Unusable
 from mahasiswa.system.administrator import typed
 from mahasiswa.work import Slots
 
@@ -147,14 +147,15 @@ class SQLiteEngine(Engine):
 
 @contextmanager
 def _connected(path: Path) -> Iterator[apsw.Connection]:
-    """Open the file for a command; raise Refused or Unavailable."""
+    """Open the file for a command; raise Refused, Unavailable or Unusable."""
     try:
         with closing(connect(path)) as db:
             yield db
     except apsw.ConstraintError as error:
         raise refusal(error) from error
-    except apsw.Error as error:
-        raise Unavailable(str(error)) from error
+    except apsw.Error:
+        with usable(path):
+            raise
 
 
 def _erase_traces(db: apsw.Connection) -> None:
