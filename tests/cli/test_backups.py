@@ -388,15 +388,18 @@ def test_the_service_restores_its_newest_backup_each_month_as_a_test(
     (file,) = backups(kept)
     good = file.read_bytes()
     overwrite(file, 4096, 8192)
-    assert re.search(
-        f"WRONG  The test restore of .* failed: {file} cannot be restored: .*damaged", tested()
-    )
+    remedy = "Make room on the disk, or make a new back-up: mahasiswa backup\n"
+    said = f"WRONG  The test restore of .* failed: {file} cannot be restored: .*damaged.* {remedy}"
+    assert re.search(said, tested())
     file.write_bytes(good)
     (small_disk / "penuh").write_bytes(bytes(2300 * 1024))
     said = f"WRONG  The test restore of .*: {file} was not restored as a test: only"
     assert re.search(said, tested())
     (small_disk / "penuh").unlink()
     assert succeeded in tested()
+
+
+AGAIN = "The service tries again within an hour. At once: systemctl restart mahasiswa"
 
 
 def test_doctor_reports_that_the_service_cannot_write_where_the_command_can(
@@ -411,8 +414,11 @@ def test_doctor_reports_that_the_service_cannot_write_where_the_command_can(
     with Service(kept.database, environment, command=[*unprivileged, *COMMAND]) as service:
         service.says(" ERROR no backup was written to the folder")
         until(lambda: failed in kept.run("doctor").stdout)
-        assert f"{folder}: Permission denied" in kept.run("doctor").stdout
+        rights = f"Give the user {process_user()} the rights on it\n"
+        assert f"{folder}: Permission denied. {AGAIN}. {rights}" in kept.run("doctor").stdout
         folder.chmod(0o700)
+        kept.done("backup")
+        assert AGAIN in kept.run("doctor").stdout
         service.restart()
         until(
             lambda: (
@@ -441,11 +447,30 @@ def test_doctor_names_the_command_that_lets_the_service_use_a_folder_on_another_
     needs_namespaces()
     kept.done("backup")
     folder = kept.environment["BACKUP_DIR"]
-    said = f"{folder}: Read-only file system. As root, run: mahasiswa-backup-folder {folder}\n"
+    remedy = f"As root, run: mahasiswa-backup-folder {folder}"
+    said = f"{folder}: Read-only file system. {AGAIN}. {remedy}\n"
     with Service(kept.database, {"BACKUP_DIR": folder}, command=[*PROTECTED, folder, *COMMAND]):
         until(lambda: said in kept.run("doctor").stdout)
         kept.done("backup")
         assert said in kept.run("doctor").stdout
+
+
+@pytest.mark.root
+def test_doctor_does_not_move_the_backups_to_the_disk_of_the_records_if_their_disk_is_gone(
+    kept: Operator,
+) -> None:
+    """The mount point is protected as the folder was. Both lines say that the disk must be connected."""
+    needs_namespaces()
+    mount_point = kept.folder / "usb"
+    mount_point.mkdir()
+    kept.environment["BACKUP_DIR"] = folder = f"{mount_point}/cadangan"
+    command = [*PROTECTED, str(mount_point), *COMMAND]
+    other = "or set BACKUP_DIR to another folder, under systemd by mahasiswa-backup-folder FOLDER"
+    remedy = f"Connect its disk, {other}\n"
+    with Service(kept.database, {"BACKUP_DIR": folder}, command=command):
+        until(lambda: f"Read-only file system. {AGAIN}. {remedy}" in kept.run("doctor").stdout)
+    read = f"The folder of the back-ups {folder} cannot be read: No such file or directory"
+    assert f"{read}. {remedy}" in kept.run("doctor").stdout
 
 
 def test_the_copy_of_a_killed_command_is_named_and_removed_after_an_hour(filled: Operator) -> None:
@@ -607,7 +632,8 @@ def test_an_outcome_that_the_service_may_not_read_stops_no_backup(
         assert [path.suffix for path in backups(kept)] == [".db"]
         assert "Traceback" not in service.stderr()
     said = kept.run("doctor", before=unprivileged).stdout
-    assert "WRONG  The outcome of the service's last back-up" in said
+    fault = "WRONG  The outcome of the service's last back-up cannot be read: Permission denied"
+    assert f"{fault}. As root, run: chown {process_user()}: {noted}\n" in said
 
 
 def test_a_number_that_is_accepted_during_a_backup_stays_accepted(kept: Operator) -> None:

@@ -418,6 +418,22 @@ def test_an_old_a_missing_and_a_future_backup_are_found(kept: Operator) -> None:
     assert problems(kept, BACKUP_DIR="") == ["No back-ups are made. Set BACKUP_DIR to a folder."]
 
 
+def test_a_folder_of_backups_that_cannot_be_read_has_a_remedy(
+    kept: Operator, unprivileged: list[str]
+) -> None:
+    """It is that of a missing disk, or of missing rights."""
+    folder = kept.folder / "cadangan"
+    folder.chmod(0)
+    (line,) = problems(kept, before=unprivileged)
+    folder.chmod(0o700)
+    fault = f"The folder of the back-ups {folder} cannot be read"
+    remedy = f"Give the user {process_user()} the rights on it"
+    assert line == f"{fault}: Permission denied. {remedy}"
+    shutil.rmtree(folder)
+    (line,) = problems(kept)
+    assert line.startswith(f"{fault}: No such file or directory. Connect its disk, or set ")
+
+
 def test_backups_that_every_user_can_read_are_found(kept: Operator) -> None:
     """Its command mends it. Under systemd, commands are those of mahasiswa-run."""
     backup_of(kept).chmod(0o644)

@@ -20,7 +20,8 @@ from mahasiswa.store.engine import Engine
 from mahasiswa.store.engines import engine_of
 from mahasiswa.store.results import Finding, good, shrunk, wrong
 from mahasiswa.store.store_errors import StoreError
-from mahasiswa.system.administrator import process_user
+from mahasiswa.system.administrator import process_user, typed
+from mahasiswa.system.lookout import listed
 from mahasiswa.web.routes import HEALTH_PATH
 
 # Maximum time for a back-up after the newest one has the age of BACKUP_HOURS.
@@ -168,7 +169,24 @@ def _backups(settings: Settings, engine: Engine) -> Iterator[Finding]:
         yield from _folder(engine, folder)
         yield from _newest_backup(engine, folder, settings.backup_hours)
     except OSError as error:
-        yield wrong(f"The folder of the back-ups {folder} cannot be read: {error.strerror}.")
+        fault = f"The folder of the back-ups {folder} cannot be read: {error.strerror}"
+        yield wrong(f"{fault}. {_folder_remedy(folder, str(error.strerror)) or 'Check its disk'}")
+
+
+def _folder_remedy(folder: Path, problem: str) -> str:
+    """What to do about an error of the folder of the back-ups, or nothing if the error does not tell it."""
+    try:
+        listed(folder)
+    except OSError as error:
+        if error.errno != errno.EACCES:
+            other = "under systemd by mahasiswa-backup-folder FOLDER"
+            return f"Connect its disk, or set BACKUP_DIR to another folder, {other}"
+    # systemd protects a folder on another disk, for example.
+    if os.strerror(errno.EROFS) in problem:
+        return f"As root, run: mahasiswa-backup-folder {shlex.quote(str(folder))}"
+    if os.strerror(errno.EACCES) in problem:
+        return f"Give the user {process_user()} the rights on it"
+    return ""
 
 
 def _folder(engine: Engine, folder: Path) -> Iterator[Finding]:
@@ -209,26 +227,21 @@ def _last_attempt(database: Path, folder: Path, timezone: tzinfo) -> Iterator[Fi
     try:
         last = read_outcome(database)
     except OSError as error:
-        yield wrong(
-            f"The outcome of the service's last back-up, beside {database}, cannot be read: {error}."
-        )
+        fault = f"The outcome of the service's last back-up cannot be read: {error.strerror}"
+        name = shlex.quote(str(error.filename))
+        yield wrong(f"{fault}. As root, run: chown {process_user()}: {name}")
         return
     at = datetime.fromtimestamp(last.moment, timezone)
     if last.problem:
-        # systemd protects a folder on another disk, for example.
-        is_protected = os.strerror(errno.EROFS) in last.problem
-        remedy = (
-            f". As root, run: mahasiswa-backup-folder {shlex.quote(str(folder))}"
-            if is_protected
-            else ""
-        )
-        yield wrong(
-            f"The service's last back-up failed at {at:%Y-%m-%d %H:%M}: {last.problem}{remedy}"
-        )
+        fault = f"The service's last back-up failed at {at:%Y-%m-%d %H:%M}: {last.problem}"
+        again = "The service tries again within an hour. At once: systemctl restart mahasiswa"
+        yield wrong(". ".join(filter(None, (fault, again, _folder_remedy(folder, last.problem)))))
     elif last.moment:
         yield good(f"The service could write to the folder of the back-ups at {at:%Y-%m-%d %H:%M}.")
     tested = f"{datetime.fromtimestamp(last.tested, timezone):%Y-%m-%d %H:%M}"
     if last.test_problem:
-        yield wrong(f"The test restore of {tested} failed: {last.test_problem}.")
+        remedy = f"Make room on the disk, or make a new back-up: {typed('backup')}"
+        fault = f"The test restore of {tested} failed: {last.test_problem}"
+        yield wrong(f"{fault}. The service repeats it after a day. {remedy}")
     elif last.tested:
         yield good(f"The service has restored a back-up as a test at {tested}.")
