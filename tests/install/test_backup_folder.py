@@ -4,6 +4,7 @@ import getpass
 import os
 import shlex
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from harness import free_port
@@ -12,21 +13,40 @@ from operators import COMMAND
 from processes import finished, needs_namespaces
 
 PROGRAM = ROOT / "packaging" / "systemd" / "mahasiswa-backup-folder"
-FOLDERS = "for each in /etc/systemd/system /var/lib /mnt; do mount -t tmpfs none $each; done"
-TRY = (
-    f"{FOLDERS}; mkdir /var/lib/mahasiswa /mnt/usb;"
-    ' "$0" /mnt/usb/mahasiswa; echo $?; ls /etc/systemd/system/mahasiswa.service.d'
+DROP_IN = "/etc/systemd/system/mahasiswa.service.d/backup-folder.conf"
+FOLDERS = (
+    "set -e; for each in /etc/systemd/system /var/lib /mnt; do mount -t tmpfs none $each; done;"
+    " mkdir /var/lib/mahasiswa /mnt/usb"
 )
+NONE = f"mkdir {Path(DROP_IN).parent}"
+OLD = f"{NONE}; echo old >{DROP_IN}"
+TRY = f'{{ "$0" /mnt/usb/mahasiswa || echo $?; }}; cd {Path(DROP_IN).parent}; for each in *; do [ ! -e $each ] || cat $each; done'
 
-# For each fault: the result of a restart and of the back-up, then how the last line begins and ends.
+AGAIN = "The settings before are in use again"
+FULL = "mount -o remount,size=8k /etc/systemd/system; cat /dev/zero 2>/dev/null >/etc/systemd/system/full || true"
+READ_ONLY = "mount -o remount,ro /etc/systemd/system"
+
+
+class Fault(NamedTuple):
+    """What the command says, and what is done before it, at the restart and at the back-up."""
+
+    said: str
+    before: str = "true"
+    restart: str = "exit 0"
+    backup: str = "exit 0"
+
+
+INTERRUPTED = f"interrupted. {AGAIN}"
 FAULTS = {
-    "the service does not start": (
-        "exit 1",
-        "exit 1",
-        "systemctl restart mahasiswa failed",
-        ", and the service does not start: journalctl -u mahasiswa -n 20",
+    "the service does not start": Fault(
+        f"systemctl restart mahasiswa failed. {AGAIN}, and the service does not start: journalctl -u mahasiswa -n 20",
+        restart="exit 1",
     ),
-    "Ctrl-C": ("exit 0", "kill -INT $PPID", "interrupted", ""),
+    "Ctrl-C": Fault(INTERRUPTED, backup="kill -INT $PPID"),
+    "the end of the terminal": Fault(INTERRUPTED, backup="kill -HUP $PPID"),
+    "a shutdown": Fault(INTERRUPTED, backup="kill -TERM $PPID"),
+    "a full disk": Fault(f"{DROP_IN}: No space left on device. {AGAIN}", FULL),
+    "a read-only disk": Fault(f"{DROP_IN}.new: Read-only file system. {AGAIN}", READ_ONLY),
 }
 
 
@@ -34,24 +54,44 @@ def found_first(folder: Path) -> dict[str, str]:
     return {**os.environ, "PATH": f"{folder}:{os.environ['PATH']}"}
 
 
-@pytest.mark.root
-@pytest.mark.parametrize(("restart", "backup", "why", "end"), FAULTS.values(), ids=FAULTS)
-def test_the_settings_before_are_in_use_again_after_a_fault(
-    tmp_path: Path, restart: str, backup: str, why: str, end: str
-) -> None:
-    needs_namespaces()
+def stand_ins(folder: Path, restart: str, backup: str) -> None:
+    """Make the programs that the command calls."""
     programs = {
         "systemctl": f'case "$1" in show) echo {getpass.getuser()} ;; restart) {restart} ;; esac',
         "mahasiswa-run": f"[ $# = 1 ] || exit 1; {backup}",
     }
     for name, line in programs.items():
-        (tmp_path / name).write_text(f"#!/bin/sh\n{line}\n")
-        (tmp_path / name).chmod(0o755)
-    done = finished("unshare", "--mount", "sh", "-c", TRY, PROGRAM, env=found_first(tmp_path))
-    assert done.stdout == "1\n"
-    said = f"mahasiswa-backup-folder: {why}. The settings before are in use again{end}"
-    assert done.stderr.splitlines()[-1] == said
+        (folder / name).write_text(f"#!/bin/sh\n{line}\n")
+        (folder / name).chmod(0o755)
+
+
+@pytest.mark.root
+@pytest.mark.parametrize("old", ["", "old\n"])
+@pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)
+def test_the_settings_before_are_in_use_again_after_a_fault(
+    tmp_path: Path, fault: Fault, old: str
+) -> None:
+    """Nothing else stays in the folder of the drop-in file."""
+    needs_namespaces()
+    stand_ins(tmp_path, fault.restart, fault.backup)
+    script = f"{FOLDERS}; {OLD if old else NONE}; {fault.before}; {TRY}"
+    done = finished("unshare", "--mount", "sh", "-c", script, PROGRAM, env=found_first(tmp_path))
+    assert done.stdout == f"1\n{old}"
+    assert done.stderr.splitlines()[-1] == f"mahasiswa-backup-folder: {fault.said}"
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.root
+def test_a_folder_whose_disk_is_gone_is_not_made_on_the_disk_of_the_records(tmp_path: Path) -> None:
+    """A new folder on that disk is allowed."""
+    needs_namespaces()
+    stand_ins(tmp_path, "exit 0", "echo /var/lib/usb/mahasiswa/a.db")
+    use = '"$0" /var/lib/usb/mahasiswa'
+    script = f"{FOLDERS}; mkdir /var/lib/usb; {use}; rmdir /var/lib/usb/mahasiswa; ! {use}; ls /var/lib/usb"
+    done = finished("unshare", "--mount", "sh", "-c", script, PROGRAM, env=found_first(tmp_path))
+    assert (done.returncode, done.stdout) == (0, "/var/lib/usb/mahasiswa/a.db\n")
+    gone = "/var/lib/usb/mahasiswa is gone. Connect its disk, then repeat the command"
+    assert done.stderr.splitlines()[-1] == f"mahasiswa-backup-folder: {gone}"
 
 
 @pytest.mark.root

@@ -403,7 +403,7 @@ def test_a_folder_on_another_disk_is_prepared_and_its_loss_does_not_stop_the_ser
         kept.run("umount /mnt/usb; systemctl restart mahasiswa")
         assert is_well(kept.site)
         doctor = kept.run("! mahasiswa-run doctor")
-        assert f"As root, run: mahasiswa-backup-folder '{BACKUP_FOLDER}'" in doctor
+        assert "Connect its disk, or set BACKUP_DIR to another folder" in doctor
         kept.run(DISK + use)
         inside = f"nsenter --target {kept.property('MainPID')} --mount"
         kept.run(f"{inside} touch '{BACKUP_FOLDER}/writable'")
