@@ -294,6 +294,10 @@ def test_a_database_of_another_user_is_found(kept: Operator, unprivileged: list[
 
 
 def test_a_full_disk_is_found(kept: Operator, small_disk: Path) -> None:
+    filler = use_up(small_disk)
+    (line,) = problems(kept, BACKUP_DIR=str(small_disk))
+    assert f": only 0 MB are free for {small_disk}, not 1 MB. Make room" in line
+    filler.unlink()
     shutil.copy(kept.database, small_disk / "a.db")
     line, *_ = problems(kept, DATABASE_URL=f"sqlite:///{small_disk}/a.db")
     assert re.fullmatch(r"A restore or an upgrade may fail: only .* Make room on that disk\.", line)

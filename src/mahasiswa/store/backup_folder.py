@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from hashlib import sha256
 from itertools import count
+from math import ceil
 from pathlib import Path
 from typing import NamedTuple
 
@@ -201,7 +202,7 @@ def lack_of_room(folder: Path, database_bytes: int) -> str:
     free = shutil.disk_usage(folder).free
     if free >= needed:
         return ""
-    return f"only {free >> 20} MB are free for {folder}, not {needed >> 20} MB"
+    return f"only {free >> 20} MB are free for {folder}, not {ceil(needed / 2**20)} MB"
 
 
 def read_outcome(database: Path) -> Outcome:

@@ -1,7 +1,8 @@
 """Replaces the records of the SQLite file by those of a back-up, in one transaction, also while the service runs."""
 
 import time
-from contextlib import closing, suppress
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import apsw
@@ -24,7 +25,7 @@ from mahasiswa.store.sqlite.connection import (
     interruptible,
     transaction,
 )
-from mahasiswa.store.sqlite.sqlite_errors import access_problem, reason
+from mahasiswa.store.sqlite.sqlite_errors import access_problem, is_of_full_disk, reason
 from mahasiswa.store.sqlite.sqlite_reader import take_named
 from mahasiswa.store.sqlite.sqlite_schema import is_newer, migrate
 from mahasiswa.store.store_errors import Unavailable, Unusable
@@ -39,7 +40,7 @@ def restore(path: Path, file: Path) -> Restored:
     """
     # SQLite keeps its write-ahead log beside the file that a symbolic link leads to.
     path = path.resolve()
-    try:
+    with _reported(path):
         if path.exists() and path.samefile(file):
             raise Unusable(f"{file} is the database itself")
         # The folder for temporary files may be small, and may be on another disk, so do not use it.
@@ -50,9 +51,21 @@ def restore(path: Path, file: Path) -> Restored:
                 return _replace_file(path, copy, why)
             migrate(path)
             return _replace_records(path, copy)
+
+
+@contextmanager
+def _reported(path: Path) -> Iterator[None]:
+    """Raise Unusable for every error. One of a full disk names the disk of the database, which holds all copies."""
+    try:
+        yield
     except Unavailable as error:
         raise Unusable(f"nothing was restored: {error}") from error
-    except (apsw.Error, OSError) as error:
+    except (Unusable, apsw.Error, OSError) as error:
+        if is_of_full_disk(error):
+            room = f"make room on the disk of {path}"
+            raise Unusable(f"nothing was restored: {room}") from error
+        if isinstance(error, Unusable):
+            raise
         raise Unusable(f"nothing was restored: {access_problem(path) or reason(error)}") from error
 
 
@@ -115,13 +128,13 @@ def _replace_records(path: Path, copy: Path) -> Restored:
                 with interruptible(db):
                     restored = _replace_in_transaction(db, path, saved)
             return restored._replace(seconds=time.monotonic() - began)
-    except (
-        apsw.IOError
-    ) as error:  # the transaction may be in the write-ahead log, if only its sync failed
-        kept = f"; the records before are in {saved[0]}" if saved else ""
-        raise Unusable(
-            f"{path} could not be written: {reason(error)}; look at the list{kept}"
-        ) from error
+    except apsw.IOError as error:
+        if not saved:  # nothing was written yet
+            raise
+        # If only its sync failed, the transaction may be in the write-ahead log. So the cause does
+        # not tell whether nothing was restored.
+        kept = f"look at the list; the records before are in {saved[0]}"
+        raise Unusable(f"{path} could not be written: {reason(error)}; {kept}") from None
     except BaseException:
         for before in saved:
             before.unlink()  # nothing was changed

@@ -83,11 +83,20 @@ def reason(error: apsw.Error | OSError) -> str:
             return "the file is damaged"
         case apsw.FullError():
             return os.strerror(errno.ENOSPC)
+        case apsw.IOError() if getattr(error, "extendedresult", 0) == apsw.SQLITE_IOERR_SHMSIZE:
+            return os.strerror(errno.ENOSPC)  # the index of the log needs room, too
         case apsw.IOError():
             return os.strerror(errno.EIO)
         case OSError():
             return error.strerror or str(error)
     return str(error)
+
+
+def is_of_full_disk(error: BaseException | None) -> bool:
+    """Whether a full disk has caused an error, also by the errors between them."""
+    if isinstance(error, apsw.Error | OSError) and reason(error) == os.strerror(errno.ENOSPC):
+        return True
+    return error is not None and is_of_full_disk(error.__cause__)
 
 
 def refusal(error: apsw.ConstraintError) -> StoreError:
