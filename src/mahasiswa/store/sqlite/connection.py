@@ -136,8 +136,8 @@ def folder_lock(folder: Path) -> Iterator[None]:
                 break
             except BlockingIOError:
                 if time.monotonic() > deadline:
-                    message = f"another program has locked the folder {folder} for {LOCK_TIMEOUT_SECONDS:g} s"
-                    raise Unavailable(message) from None
+                    held = f"another program has locked the folder {folder} for {LOCK_TIMEOUT_SECONDS:g} s"
+                    raise Unavailable(f"{held}. Probably a back-up runs: try again later") from None
                 time.sleep(LOCK_INTERVAL_SECONDS)
         yield
     finally:
