@@ -8,12 +8,13 @@ import subprocess
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Event
 
 import psutil  # type: ignore[import-untyped]
 import pytest
 from operators import COMMAND, MANY, TWO, Operator, records_of
 from postgres import execute, own_schema, programs
-from processes import run, started, until
+from processes import run, started, until, working
 from stores import merge, migrate, other_program, run_script
 
 REMAIN = b"mahasiswa: interrupted; the record is not in the list any more, and copies remain\n"
@@ -240,3 +241,26 @@ def test_no_copy_is_removed_if_no_backup_can_be_made(copied: tuple[Operator, lis
     refused = answered(operator, "y\ny\n")
     assert f"mahasiswa: no backup was written to the folder {gone}" in refused.stderr
     assert (refused.returncode, operator.names()) == (1, before)
+
+
+def test_a_copy_is_named_although_another_one_vanishes_meanwhile(operator: Operator) -> None:
+    """As by a back-up of the service, which removes old ones."""
+    operator.environment["BACKUP_DIR"] = str(operator.folder / "cadangan")
+    operator.fill(TWO)
+    operator.done("backup")
+    (copy,) = (operator.folder / "cadangan").iterdir()
+    stop = Event()
+
+    def make_and_remove() -> None:
+        others = [copy.with_name(f"mahasiswa-20260101T{number:06}Z.db") for number in range(500)]
+        while not stop.is_set():
+            for other in others:
+                other.touch()
+            for other in others:
+                other.unlink()
+
+    with working([make_and_remove], stop):
+        for _ in range(10):
+            answer = operator.run("forget", "1")
+            assert answer.returncode == 0, answer.stderr
+            assert f"{copy} still holds the texts." in answer.stdout

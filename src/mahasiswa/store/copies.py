@@ -56,8 +56,7 @@ def copies_that_hold(places: Iterable[Path], own: Path | None, nim: str) -> Sequ
     for place in set(places):
         with suppress(FileNotFoundError):
             named = [file for file in listed(place) if NAME.fullmatch(file.name) and file.is_file()]
-            others = [file for file in named if not (own and file.samefile(own))]
-            found += [file for file in others if _may_hold(file, nim)]
+            found += [file for file in named if not _is_same(file, own) and _may_hold(file, nim)]
             found += leftovers(place)
     return sorted(found)
 
@@ -71,6 +70,13 @@ def remove_copy(copy: Path) -> None:
     else:
         for suffix in ("-wal", "-shm", ""):
             Path(f"{copy}{suffix}").unlink(missing_ok=True)
+
+
+def _is_same(file: Path, own: Path | None) -> bool:
+    try:
+        return own is not None and file.samefile(own)
+    except FileNotFoundError:  # the service has just removed the file, and the others count
+        return False
 
 
 def _may_hold(file: Path, nim: str) -> bool:
@@ -88,7 +94,7 @@ def _may_hold(file: Path, nim: str) -> bool:
         zipfile.BadZipFile,
         subprocess.CalledProcessError,
     ):
-        return True
+        return file.exists()  # the service may have just removed it
 
 
 def _cell(nim: str) -> re.Pattern[bytes]:
