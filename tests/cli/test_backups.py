@@ -15,7 +15,7 @@ from threading import Event
 
 import pytest
 from harness import Service, free_port, run_to_the_end
-from operators import COMMAND, TWO, Operator, aged, overwrite, records_of
+from operators import COMMAND, TWO, Operator, aged, overwrite, records_of, use_up
 from processes import children, needs_namespaces, started, until, working
 from spreadsheets import numbered
 from stores import ask, run_script
@@ -229,6 +229,21 @@ def test_a_list_that_has_shrunk_is_an_alarm_until_its_number_is_accepted(kept: O
     overwrite(kept.database, 0, 4096)
     (line,) = kept.failed("doctor", "--accept")
     assert line == f"mahasiswa: {kept.database} cannot be read"
+
+
+def test_a_number_that_cannot_be_noted_is_not_accepted(
+    kept: Operator, small_disk: Path, unprivileged: list[str]
+) -> None:
+    """One line says why: a full disk, or a file of another user."""
+    noted = "mahasiswa.db.last-backup.json"
+    shutil.copy(kept.database, small_disk)
+    use_up(small_disk)
+    url = f"sqlite:///{small_disk}/mahasiswa.db"
+    said = f"mahasiswa: nothing was accepted: {small_disk}: No space left on device"
+    assert kept.failed("doctor", "--accept", DATABASE_URL=url) == [said]
+    kept.folder.joinpath(noted).touch(0)
+    said = f"mahasiswa: nothing was accepted: {kept.folder / noted}: Permission denied"
+    assert kept.failed("doctor", "--accept", before=unprivileged) == [said]
 
 
 def test_a_list_that_was_unchanged_for_months_is_compared_with_its_old_backup(

@@ -472,6 +472,13 @@ def as_clerk(owner: Operator) -> Iterator[str]:
         execute(url, f"DROP OWNED BY {role}; DROP ROLE {role}")
 
 
+def test_a_number_is_not_accepted_without_the_folder_of_the_dumps(owner: Operator) -> None:
+    owner.environment["BACKUP_DIR"] = str(owner.folder / "cadangan")
+    (line,) = owner.failed("doctor", "--accept")
+    start = re.escape(f"mahasiswa: nothing was accepted: {owner.folder}/cadangan/mahasiswa-")
+    assert re.fullmatch(rf"{start}\S+: No such file or directory", line)
+
+
 REVOKE = "REVOKE INSERT ON mahasiswa FROM {role}; REVOKE DELETE ON mahasiswa_history FROM {role}"
 GRANT = "{role} lacks rights. .* run: GRANT INSERT ON mahasiswa TO {role}; GRANT DELETE ON mahasiswa_history TO {role}"
 DISABLE = "ALTER TABLE mahasiswa DISABLE TRIGGER mahasiswa_history_insert"

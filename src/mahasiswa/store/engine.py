@@ -115,13 +115,17 @@ class Engine(ABC):
     def accept(self, folder: Path | None) -> int:
         """Accept the present number of records, so that an earlier loss is no alarm any more.
 
-        Return the number. Raise Unusable or OSError.
+        Return the number. Raise Unusable.
         """
         place = self.outcome_of(folder)
         count = self.count()
-        last = read_outcome(place)
-        accepted = last._replace(missing=0, accepted=time.time(), accepted_records=count)
-        write_outcome(place, accepted)
+        try:
+            last = read_outcome(place)
+            accepted = last._replace(missing=0, accepted=time.time(), accepted_records=count)
+            write_outcome(place, accepted)
+        except OSError as error:
+            fault = f"{error.filename or place.parent}: {error.strerror}"
+            raise Unusable(f"nothing was accepted: {fault}") from error
         return count
 
     def doubt(self, folder: Path) -> str:
