@@ -15,7 +15,7 @@ from mahasiswa.sheets.cells import row_name
 from mahasiswa.sheets.cleaning import CleanedFile, CleanedRow, RejectedRow
 from mahasiswa.sheets.questions import Question
 
-untidy = re.compile("[\r\n\u00a0]|  |^ | \\Z")
+_is_untidy = re.compile("[\r\n\u00a0]|  |^ | \\Z")
 
 
 class PlannedRow(NamedTuple):
@@ -194,7 +194,7 @@ def _tidied(text: str, separator: str) -> str:
 
     Other spaces than those of ASCII and of web pages stay.
     """
-    if not untidy.search(text):
+    if not _is_untidy.search(text):
         return text
     # "Jl. Mawar 5,\nSolo" must not become "Jl. Mawar 5,, Solo".
     lines = (

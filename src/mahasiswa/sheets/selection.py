@@ -162,12 +162,12 @@ def dump_selection(selection: Selection, signer: Signer) -> str:
     """The field of a preview, with the NIMs that it shows. Raises SheetError if it is too large."""
     found = [row for row, _ in selection.found]
     missing = [row for row, _ in selection.missing]
-    return pack([found, missing], "selection 1", signer)
+    return pack([found, missing], "selection 2", signer)
 
 
 def load_selection(field: str, signer: Signer) -> tuple[list[NimRow], list[NimRow]]:
     """The rows that a preview has shown as found, and the others. Raises SheetError as `load` does."""
-    found, missing = unpack(field, "selection 1", signer)
+    found, missing = unpack(field, "selection 2", signer)
     return [NimRow(*row) for row in found], [NimRow(*row) for row in missing]
 
 
