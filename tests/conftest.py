@@ -9,6 +9,12 @@ from itertools import chain
 from pathlib import Path
 
 import pytest
+
+# A failed assertion in one of these modules shows its values, as in a test.
+pytest.register_assert_rewrite(
+    *(file.stem for file in Path(__file__).parent.glob("*.py") if not file.stem.startswith("test_"))
+)
+
 from browser import chromium, node_modules, open_window, window
 from clocks import SHOWN_REPORTS, STOPPED_MAX_MS, Report, Reports
 from engines import ENGINES, empty_database

@@ -17,6 +17,9 @@ from postgres import execute, own_schema, programs
 from processes import run, started, until, working
 from stores import merge, migrate, other_program, run_script
 
+from mahasiswa.sheets.public import EXPORTS
+from mahasiswa.store.copies import NAME, is_of_another
+
 REMAIN = b"mahasiswa: interrupted; the record is not in the list any more, and copies remain\n"
 HINT = "To remove these copies, add --delete-copies."
 
@@ -84,6 +87,15 @@ def test_forget_names_each_copy_that_the_documents_make(
     assert named("1") == [f"{path} still holds the texts." for path in copies]
     unreadable = [path for path in copies if path.is_dir() or path.read_bytes() == b"unreadable"]
     assert named("9") == [f"{path} still holds the texts." for path in unreadable]
+
+
+@pytest.mark.parametrize("suffix", EXPORTS)
+def test_forget_knows_the_name_of_each_kind_of_export(tmp_path: Path, suffix: str) -> None:
+    """An export does not tell its list."""
+    export = tmp_path / f"daftar{suffix}"
+    export.write_bytes(b"")
+    assert NAME.fullmatch(export.name)
+    assert not is_of_another(export, "0" * 8)
 
 
 def test_copies_are_removed_after_a_question_and_a_new_backup(
