@@ -383,7 +383,7 @@ def _with_warning(sql: SharedSQL, entry: Entry, *, is_own: bool) -> Steps[Entry]
         return entry
     nims = near_nims(record.nim)
     rows = yield sql.find_shown, sql.of(*nims, *slips(record.nim))
-    for other in map(Mahasiswa._make, rows):
+    for other in sorted(map(Mahasiswa._make, rows)):  # the engines order them differently
         if other.nim in nims or other.nama == record.nama:
             return entry._replace(near=other)
     rows = yield sql.twin, record._asdict()

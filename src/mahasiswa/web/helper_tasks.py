@@ -87,7 +87,7 @@ class Task:
         keys = sorted({near_key(nim) for nim in nims} - {""})
         for asked in groups(keys, len, ASKED_KEYS_MAX_CHARACTERS):
             found += [nim for (nim,) in self.ask("near", asked)]
-        return list(self.find(found).values())
+        return sorted(self.find(found).values())
 
     def absentees(self, in_file: Collection[str], most: int) -> list[str]:
         """The first stored NIMs that the file lacks. Their records may have long texts, so they are not kept."""
