@@ -117,23 +117,7 @@ async def undo(request: Request, store: Store, pages: Pages) -> Response:
     except (NotInHistory, BatchTooLong, Refused) as error:
         return _refusal(pages, change, error)
     except UndoConflict as conflict:
-        entry, current = conflict.conflicts[0]
-        is_missing = conflict.total == 1 and not (current or conflict.unchanged)
-        if is_missing and (renamed := await _renamed(store, entry)):
-            return pages.undo_renamed(renamed)
-        origin = query.origin if query else ""
-        back = query.address if query else HISTORY_PATH
-        render = partial(
-            pages.page,
-            "undo_conflict.html",
-            409,
-            conflict=conflict,
-            is_batch=is_batch,
-            address=pages.path(request.path) + origin,
-            back=pages.path(back),
-            versi=digest_or_dash(current),
-        )
-        return await rendered_in_thread(request, SEARCH, render)
+        return await _conflict(request, store, pages, query, conflict)
     if undoing is None and not is_batch:
         # The record of an addition may be missing because its nim was replaced.
         undone = await store.reader(RECORD).last(change)
@@ -142,6 +126,33 @@ async def undo(request: Request, store: Store, pages: Pages) -> Response:
     if query is None:
         return pages.shown(undoing)
     return pages.redirect_to(query.address + changed(undoing))
+
+
+async def _conflict(
+    request: Request,
+    store: Store,
+    pages: Pages,
+    query: HistoryQuery | None,
+    conflict: UndoConflict,
+) -> Response:
+    """The page with the records that have changed since. If the only one has another nim, the form of that record."""
+    entry, current = conflict.conflicts[0]
+    is_missing = conflict.total == 1 and not (current or conflict.unchanged)
+    if is_missing and (renamed := await _renamed(store, entry)):
+        return pages.undo_renamed(renamed)
+    origin = query.origin if query else ""
+    back = query.address if query else HISTORY_PATH
+    render = partial(
+        pages.page,
+        "undo_conflict.html",
+        409,
+        conflict=conflict,
+        is_batch=request.path.startswith(BATCH_PATH),
+        address=pages.path(request.path) + origin,
+        back=pages.path(back),
+        versi=digest_or_dash(current),
+    )
+    return await rendered_in_thread(request, SEARCH, render)
 
 
 async def _renamed(store: Store, entry: Entry) -> Mahasiswa | None:
