@@ -8,9 +8,9 @@ from starlette.datastructures import QueryParams
 from starlette.responses import Response
 
 from mahasiswa import wording
-from mahasiswa.record import Mahasiswa, digest_or_dash
+from mahasiswa.record import digest_or_dash
 from mahasiswa.store import Query, Store
-from mahasiswa.store.history_items import UNDO_ROWS_MAX, Days, Entry, ItemKey, ItemKind
+from mahasiswa.store.history_items import UNDO_ROWS_MAX, Days, ItemKey, ItemKind
 from mahasiswa.store.store_errors import (
     BatchTooLong,
     NotInHistory,
@@ -118,11 +118,6 @@ async def undo(request: Request, store: Store, pages: Pages) -> Response:
         return _refusal(pages, change, error)
     except UndoConflict as conflict:
         return await _conflict(request, store, pages, query, conflict)
-    if undoing is None and not is_batch:
-        # The record of an addition may be missing because its nim was replaced.
-        undone = await store.reader(RECORD).last(change)
-        if isinstance(undone, Entry) and (renamed := await _renamed(store, undone)):
-            return pages.undo_renamed(renamed)
     if query is None:
         return pages.shown(undoing)
     return pages.redirect_to(query.address + changed(undoing))
@@ -137,9 +132,12 @@ async def _conflict(
 ) -> Response:
     """The page with the records that have changed since. If the only one has another nim, the form of that record."""
     entry, current = conflict.conflicts[0]
+    changed_record = entry.after or entry.before
     is_missing = conflict.total == 1 and not (current or conflict.unchanged)
-    if is_missing and (renamed := await _renamed(store, entry)):
-        return pages.undo_renamed(renamed)
+    if is_missing and changed_record:
+        renamed = await store.reader(RECORD).renamed(changed_record.nim)
+        if renamed:
+            return pages.undo_renamed(renamed)
     origin = query.origin if query else ""
     back = query.address if query else HISTORY_PATH
     render = partial(
@@ -153,12 +151,6 @@ async def _conflict(
         versi=digest_or_dash(current),
     )
     return await rendered_in_thread(request, SEARCH, render)
-
-
-async def _renamed(store: Store, entry: Entry) -> Mahasiswa | None:
-    """The record of an entry, if its nim was replaced after the change."""
-    record = entry.after or entry.before
-    return await store.reader(RECORD).renamed(record.nim) if record else None
 
 
 def _page_with_button(parameters: QueryParams) -> HistoryQuery | None:

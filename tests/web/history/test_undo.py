@@ -185,6 +185,21 @@ def test_an_undo_of_a_record_whose_nim_was_replaced_leads_to_the_record(
     assert site.list().records == [("2300018999", "Siti Aminah", "Klaten")]
 
 
+def test_an_undo_of_an_import_names_the_record_whose_nim_was_replaced(
+    site: Site, imported: str
+) -> None:
+    """It would stay in the list. The others are taken back by a button of their own."""
+    site.accepts(site.page("/mahasiswa/nim/07").posts[0], nim="70")
+    page = refused(site.submit(site.page(imported).posts[0]), site)
+    (alert,) = page.texts("[role=alert]")
+    assert alert.startswith("1 data sudah berubah lagi sejak perubahan itu")
+    (row,) = page.tree.css("tbody tr")
+    assert [both(cell) for cell in row.css("td")][:2] == ["07", "tidak ada lagi"]
+    (part,) = page.posts
+    assert_restored(site.submit(part, sebagian="1"), f"{imported}?halaman=1")
+    assert site.list().nims == ["00", "70"]
+
+
 def test_the_history_shows_the_rest_of_a_changed_nim(
     site: Site, service: Service, changed: list[Form]
 ) -> None:

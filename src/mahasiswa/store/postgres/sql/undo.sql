@@ -47,14 +47,21 @@ WHERE e.batch = :item
 
 -- name: entry_conflicts
 -- The entries whose record differs both from its texts after the change and from its texts before
--- the change, and the number of such entries.
+-- the change, and the number of such entries. An added record that is missing because its nim was
+-- replaced is not as before the change: it has another nim.
 SELECT count(*) OVER (), e.id, to_char(e.moment AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'), e.oleh, e.nim,
   e.nama_before, e.alamat_before, e.nama_after, e.alamat_after,
   m.nim, m.nama, m.alamat
 FROM mahasiswa_history AS e LEFT JOIN mahasiswa AS m ON m.nim = e.nim
 WHERE e.id = :item
   AND (m.nama, m.alamat) IS DISTINCT FROM (e.nama_after, e.alamat_after)
-  AND (m.nama, m.alamat) IS DISTINCT FROM (e.nama_before, e.alamat_before)
+  AND (
+    (m.nama, m.alamat) IS DISTINCT FROM (e.nama_before, e.alamat_before)
+    OR (e.nama_before IS NULL AND e.nim IN (
+      SELECT r.nim FROM mahasiswa_history AS head JOIN mahasiswa_history AS r ON r.batch = head.id
+      WHERE head.batch IS NULL AND head.id > :item AND head.kind = 'nim' AND r.nama_after IS NULL
+    ))
+  )
 
 -- name: batch_conflicts
 -- The same of a batch, as a page shows them. If the batch can only be undone as a whole, the entries
@@ -82,6 +89,10 @@ WHERE e.batch = :item
   AND (m.nama, m.alamat) IS DISTINCT FROM (e.nama_after, e.alamat_after)
   AND (
     (m.nama, m.alamat) IS DISTINCT FROM (e.nama_before, e.alamat_before)
+    OR (e.nama_before IS NULL AND e.nim IN (
+      SELECT r.nim FROM mahasiswa_history AS head JOIN mahasiswa_history AS r ON r.batch = head.id
+      WHERE head.batch IS NULL AND head.id > :item AND head.kind = 'nim' AND r.nama_after IS NULL
+    ))
     OR (:is_whole AND EXISTS (
       SELECT 1 FROM mahasiswa_history AS o LEFT JOIN mahasiswa AS r ON r.nim = o.nim
       WHERE o.batch = e.batch
