@@ -2,6 +2,7 @@
 
 import re
 import socket
+import struct
 from collections.abc import Mapping
 from contextlib import ExitStack, suppress
 from http.client import HTTPException, HTTPResponse
@@ -10,6 +11,9 @@ from urllib.parse import quote, urlencode
 
 from harness import URL_ENCODED, Service
 from processes import Closing
+
+RESET = struct.pack("ii", 1, 0)
+"""With this SO_LINGER, closing a socket resets its connection."""
 
 HOST = b"Host: localhost\r\n"
 CLOSE = b"Connection: close\r\n"

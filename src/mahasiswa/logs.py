@@ -132,8 +132,8 @@ def _unwritten(text: str) -> int:
 def write_now(file: int, text: str) -> bool:
     """Write a text; return False if the file has no room for it, or is not open.
 
-    A long text loses its middle. The first line, which says what has happened, stays. So does the
-    last line, which names the error in a traceback.
+    A long text loses its middle. Its first line stays, because it says what has happened. Its last
+    line stays, because it names the error in a traceback.
     """
     if len(text) > WRITE_MAX_CHARACTERS:
         text = f"{text[: WRITE_MAX_CHARACTERS // 2]}…{text[-WRITE_MAX_CHARACTERS // 2 :]}"

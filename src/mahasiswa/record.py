@@ -86,7 +86,7 @@ INVISIBLE = (
 )
 """Characters that cannot be seen. People copy them along from web pages, chats and the properties of files."""
 
-# A line break, a tab or another kind of space.
+# A line break, a tab or another kind of space. All of Unicode are below U+3001.
 ODD_SPACES = "".join(space for space in map(chr, range(0x3001)) if space.isspace() and space != " ")
 
 

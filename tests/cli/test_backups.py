@@ -276,7 +276,7 @@ def test_a_list_that_was_unchanged_for_months_is_compared_with_its_old_backup(
 
 
 def lost(kept: Operator, fault: str, file: Path) -> str:
-    """Return what the start and the commands say about a lost database and one of its copies."""
+    """Return the lines of the start and of the commands about a lost database and one of its copies."""
     remedies = f"To begin an empty list: mahasiswa begin. To have the records back: mahasiswa restore {file}"
     return f"mahasiswa: {kept.database} holds no list, but {fault}. {remedies}"
 

@@ -1,4 +1,4 @@
-"""`mahasiswa undo` and the times of `mahasiswa show`: what is refused, and what is said about it."""
+"""Refusals of `mahasiswa undo`, and of times for `mahasiswa show`, and their messages."""
 
 import os
 import shutil

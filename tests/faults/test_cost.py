@@ -5,7 +5,6 @@ import os
 import random
 import re
 import socket
-import struct
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -22,7 +21,7 @@ from attack import assert_log_is_sound, at_once, attacked, fill
 from clocks import CLOCK
 from harness import Service
 from processes import allow_files, cannot, children, client_files, helpers, memory, until
-from sockets import CLOSE, FORM, HOST, Line, connected, get, post, upload
+from sockets import CLOSE, FORM, HOST, RESET, Line, connected, get, post, upload
 from spreadsheets import HEADER_XML, Importer, numbered, sheet_xml, text_cell, with_sheet, zip_bomb
 from stores import ask
 from stores import fill as import_records
@@ -36,9 +35,6 @@ from mahasiswa.work import BODIES_MAX_BYTES, EXPORT, PREVIEW, SEARCH, Kind
 CONFIRM, DELETE = "/mahasiswa/impor/simpan", "/mahasiswa/pilih"
 PRINT = f"{DELETE}/cetak"
 MEGABYTE = 1 << 20
-
-RESET = struct.pack("ii", 1, 0)
-"""With this SO_LINGER, closing a socket resets its connection."""
 
 
 def form(target: str, body: bytes) -> bytes:

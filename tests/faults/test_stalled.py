@@ -2,7 +2,6 @@
 
 import random
 import socket
-import struct
 import threading
 import time
 from contextlib import ExitStack, suppress
@@ -13,7 +12,7 @@ import pytest
 from attack import Bystander, assert_log_is_sound, fill, holds
 from harness import Service
 from processes import allow_files, children, memory, open_files, until, working
-from sockets import FORM, HOST, Line, upload
+from sockets import FORM, HOST, RESET, Line, upload
 from web.service.test_raw import CORPUS
 
 from mahasiswa.server.http_protocol import (
@@ -268,7 +267,7 @@ def abandon(service: Service, dice: random.Random) -> None:
     """Disconnect in the middle of a request or an answer, half of the times with a reset."""
     with suppress(OSError), socket.create_connection(("127.0.0.1", service.port), 10) as client:
         if dice.random() < 0.5:
-            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
         client.sendall(dice.choice(ABANDONED))
         if dice.random() < 0.5:
             client.settimeout(0.05)

@@ -28,7 +28,7 @@ READ_ONLY = "mount -o remount,ro /etc/systemd/system"
 
 
 class Fault(NamedTuple):
-    """What the command says, and what is done before it, at the restart and at the back-up."""
+    """The message of the command, and the shell commands before it, at its restart and at its back-up."""
 
     said: str
     before: str = "true"

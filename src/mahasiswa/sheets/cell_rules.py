@@ -45,7 +45,8 @@ is_ordinary_nim = re.compile(
 ).fullmatch
 # A spreadsheet shows this instead of a number if the column is too narrow, and some programs copy the shown text.
 _is_masked = re.compile("##+").fullmatch
-_is_error = re.compile("#(?:[A-Z0-9/]+[!?]|N/A)").fullmatch
+_ERROR = "#[A-Z0-9/]+[!?]"  # such as `#DIV/0!`
+_is_error = re.compile(f"{_ERROR}|#N/A").fullmatch
 _has_two_nims = re.compile(r"[0-9]{5,}\s*(?:[,;&\n]|\s/|/\s)\s*[0-9]{5,}").fullmatch
 # Excel makes a date of a NIM such as `01-02-2023` or `2-23`.
 _MONTH = "[A-Z][a-z]{2}"
@@ -63,8 +64,7 @@ def is_like_a_nim(text: str) -> bool:
     return is_number and not is_date(text)
 
 
-# Every white space character of Unicode is below U+3001. str.strip() takes linear time, and a pattern for the spaces at
-# the end of a text takes quadratic time.
+# str.strip() takes linear time, and a pattern for the spaces at the end of a text takes quadratic time.
 _SPACES = " " + ODD_SPACES + INVISIBLE
 _APOSTROPHES = "'’‘`´"
 
@@ -75,7 +75,7 @@ is_name = re.compile(r"\s*[^\W\d_][^\d_@:;/]{1,60}").fullmatch
 # Maximum length of a text that stands for nothing, such as `belum ada`.
 NOTHING_MAX_CHARACTERS = 20
 _is_nothing = re.compile(
-    r"\W*(?:0+|null|none|nan|\\n|n\W?a\W*|#[a-z0-9/]+[!?]|idem|s\W?d\W?a\W*|(?:belum|tidak|tdk|blm) (?:ada|diketahui)"
+    rf"\W*(?:0+|null|none|nan|\\n|n\W?a\W*|{_ERROR}|idem|s\W?d\W?a\W*|(?:belum|tidak|tdk|blm) (?:ada|diketahui)"
     r"|kosong|nihil|sama(?: dengan)?(?: di)? ?(?:atas)?)?\W*",
     re.IGNORECASE,
 ).fullmatch

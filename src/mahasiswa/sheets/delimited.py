@@ -210,7 +210,7 @@ def _too_long(row: int) -> SheetError:
 
 
 def _separator(sample: str) -> str:
-    """The separator of our own titles, or one that shows a header in the sample.
+    """The separator in our own titles, or else the one with which the sample has a header.
 
     Without a header it is the separator that gives most rows the same width.
     """

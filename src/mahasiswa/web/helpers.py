@@ -79,7 +79,7 @@ log = logging.getLogger(__name__)
 class Outcome(NamedTuple):
     """The result of a task: a complete answer, rows of texts for the handler, or a file.
 
-    The rows are those of `in_messages`. The helper has written the file.
+    Only an answer has a `status`. The rows are those of `in_messages`. The helper has written the file.
     """
 
     status: int = 0

@@ -132,12 +132,10 @@ async def _conflict(
 ) -> Response:
     """The page with the records that have changed since. If the only one has another nim, the form of that record."""
     entry, current = conflict.conflicts[0]
-    changed_record = entry.after or entry.before
+    record = entry.after or entry.before
     is_missing = conflict.total == 1 and not (current or conflict.unchanged)
-    if is_missing and changed_record:
-        renamed = await store.reader(RECORD).renamed(changed_record.nim)
-        if renamed:
-            return pages.undo_renamed(renamed)
+    if is_missing and record and (new := await store.reader(RECORD).renamed(record.nim)):
+        return pages.undo_renamed(new)
     origin = query.origin if query else ""
     back = query.address if query else HISTORY_PATH
     render = partial(

@@ -3,7 +3,6 @@
 import os
 import resource
 import socket
-import struct
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
@@ -18,7 +17,7 @@ from engines import empty_database, run_elsewhere
 from harness import Service
 from postgres import locked
 from processes import children, memory, open_files, until
-from sockets import HOST, Line, connected, get, post, upload
+from sockets import HOST, RESET, Line, connected, get, post, upload
 from spreadsheets import HEADER, Importer, csv, numbered
 from stores import Place, other_program
 
@@ -289,7 +288,7 @@ def test_an_answer_that_its_client_has_not_taken_counts_as_499(tmp_path: Path) -
         records = "SELECT i, hex(zeroblob(5000)), hex(zeroblob(5000)) FROM n"
         add(tmp_path / "a.db", 500, records)
         with ExitStack() as stack:
-            client = connected(service, stack, get("/?per=500"), linger=struct.pack("ii", 1, 0))
+            client = connected(service, stack, get("/?per=500"), linger=RESET)
             assert client.recv(12) == b"HTTP/1.1 200"
         counted = b'route="/",method="GET",status="%d"'
         until(lambda: counted % 499 in line.get("/metrics").body)

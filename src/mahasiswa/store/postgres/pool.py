@@ -112,7 +112,7 @@ class Pool:
         self._is_reachable = True
 
     async def run(self, kind: Kind, work: Work[T], deadline: float, *, commits: bool = True) -> T:
-        """Call `work`, which begins a transaction, then commit. Try again if nothing was done, as after a deadlock."""
+        """Call `work`, which begins a transaction, then commit unless it only reads. Try again if nothing was done."""
         attempts = 0
         soon = time.monotonic() + LOCK_RETRY_SECONDS
         while True:
