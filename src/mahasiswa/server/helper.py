@@ -146,7 +146,7 @@ class WorkerConnection:
             yield from json.loads(message)
 
     def send(self, kind: bytes, message: bytes = b"") -> None:
-        self._stream.writelines(with_head(kind, message))
+        self._stream.write(with_head(kind, message))
         self._stream.flush()
 
 

@@ -235,12 +235,12 @@ class _Conversation(NamedTuple):
 
     async def _send(self, messages: Iterable[bytes]) -> None:
         for message in messages:
-            self.writer.writelines(with_head(PART, message))
+            self.writer.write(with_head(PART, message))
             async with asyncio.timeout(self.silent_seconds):
                 await self.writer.drain()
             # A helper that reads fast never lets `drain` wait, and others must be answered meanwhile.
             await asyncio.sleep(0)
-        self.writer.writelines(with_head(END))
+        self.writer.write(with_head(END))
 
     async def _receive(self) -> tuple[bytes, bytes]:
         async with asyncio.timeout(self.silent_seconds):
@@ -276,9 +276,13 @@ def helper_task(request: BareRequest, name: str, **head: object) -> Mapping[str,
     }
 
 
-def with_head(kind: bytes, message: bytes = b"") -> Sequence[bytes]:
-    """A message after its head."""
-    return HEAD.pack(kind, len(message)), message
+def with_head(kind: bytes, message: bytes = b"") -> bytes:
+    """A message after its head.
+
+    They are joined, because `writelines` of asyncio (Python 3.12 and later) sends an empty part
+    once more, later. If the helper has ended meanwhile, its outcome would be lost.
+    """
+    return HEAD.pack(kind, len(message)) + message
 
 
 def in_messages(rows: Iterable[Sequence[str | None]]) -> Iterator[bytes]:
