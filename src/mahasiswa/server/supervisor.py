@@ -363,5 +363,7 @@ def _make_ready(settings: Settings, parent: int) -> None:
                 "Forms of other sites are accepted. To refuse them, set SAME_ORIGIN_ONLY=1 and BASE_URL."
             )
     except StoreError as error:
-        write_now(STANDARD_ERROR, f"{priority(logging.ERROR)}mahasiswa: {error}")
+        # A long text would lose its middle, and the SQL for the owner of a table is needed whole.
+        for reason in f"mahasiswa: {error}".split("\n"):
+            write_now(STANDARD_ERROR, priority(logging.ERROR) + reason)
         sys.exit(IN_VAIN if isinstance(error, NeedsRepair) else FAILED)

@@ -85,6 +85,20 @@ def test_a_user_who_may_not_upgrade_gets_the_script_for_the_owner(
     assert describe(second_step.address) > before - {("comment", "", "schema 1 of mahasiswa")}
 
 
+def test_a_service_that_may_not_create_the_triggers_prints_the_whole_script_for_the_owner(
+    clerk: str, url: PostgresURL
+) -> None:
+    """It does not start until the owner has run what stands on standard error."""
+    before = describe(url.address)
+    execute(url.address, "DROP TRIGGER mahasiswa_history_insert ON mahasiswa")
+    with pytest.raises(StartError) as refused:
+        Service(clerk)
+    execute(url.address, refused.value.stderr.partition("SQL:")[2])
+    assert describe(url.address) == before
+    with Service(clerk):
+        pass
+
+
 def test_a_start_waits_two_seconds_for_the_table_if_it_needs_its_lock(
     url: PostgresURL, monkeypatch: pytest.MonkeyPatch
 ) -> None:

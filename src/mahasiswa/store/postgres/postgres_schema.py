@@ -183,8 +183,6 @@ def _upgrade(db: SyncConnection, table: StoredTable, wanted_days: int | None) ->
     stored = _history_days(db, table)
     if wanted_days is None:
         wanted_days = DEFAULT_HISTORY_DAYS if stored is None else stored
-    if stored not in (None, wanted_days):
-        log.warning("HISTORY_DAYS is now %s for every instance; it was %s", wanted_days, stored)
 
     statements = _lacking(db, version, stored, wanted_days)
     set_schema = sql.SET_SCHEMA.format(schema=table.schema)
@@ -195,6 +193,9 @@ def _upgrade(db: SyncConnection, table: StoredTable, wanted_days: int | None) ->
         raise Unusable(
             f"the table mahasiswa belongs to {table.owner}, who must run this SQL:\n{script}"
         )
+
+    if stored not in (None, wanted_days):
+        log.warning("HISTORY_DAYS is now %s for every instance; it was %s", wanted_days, stored)
 
     if not 0 < version < len(UPGRADES):
         db.execute(script)
