@@ -1,14 +1,13 @@
 """A selection: NIMs are pasted or come from a file; their records are printed, downloaded, or removed at once."""
 
-import re
 from itertools import cycle
 from urllib.parse import quote
 
 import httpx
 import pytest
-from form_answers import assert_page, post_raw
+from form_answers import assert_page
 from harness import Page, Site, led_to
-from spreadsheets import Database, Importer, by_openpyxl, cells_of, csv, numbered
+from spreadsheets import HEADER, Database, Importer, by_openpyxl, cells_of, csv, numbered
 from visitor import texts_in
 
 from mahasiswa.sheets.public import MAX_CONFIRMED_BYTES, UPLOAD_MAX_ROWS
@@ -16,7 +15,7 @@ from mahasiswa.sheets.public import MAX_CONFIRMED_BYTES, UPLOAD_MAX_ROWS
 CHOOSE = "/mahasiswa/pilih"
 CONFIRM = "/mahasiswa/pilih/simpan"
 LIST = [
-    ("001", "Ani", "Solo"),
+    ("001", "Ani Putri", "Solo"),
     ("002", "Budi", "Bantul"),
     ("003", "Citra", "Klaten"),
     ("20/4", "Dewi", ""),
@@ -79,7 +78,10 @@ def missing(preview: Page) -> list[str]:
     return [" ".join(f"{row}: {nim} {why}".split()) for row, nim, why in named]
 
 
-GIVEN: dict[str, str | bytes] = {
+LONG_NIMS = [("2300018101", "Siti Nur Aini", "Solo"), ("2300018102", "Budi Eko", "Solo")]
+
+# The NIMs 001, 20/4 and 999, of which the last one is not in the list. A part of the stored name is no other name.
+TWO_OF_THREE: dict[str, str | bytes] = {
     "one a line": "001\n20/4\n999",
     "spaces around them": "  001 \n20/4\t\n\u00a0999",
     "an apostrophe before them": "'001\n'20/4\n'999",
@@ -93,20 +95,77 @@ GIVEN: dict[str, str | bytes] = {
     "xlsx with other columns": by_openpyxl(
         ("Nama", "NIM"), ("Ani", "001"), ("Dewi", "20/4"), ("Eko", "999")
     ),
+    "lines with numbers": "1. 001\n2) 20/4\n10. 999",
+    "lines with marks": "- 001\n• 20/4\n* 999",
+    "names": "001 Ani\n20/4 - Dewi\n999 Eko",
+    "numbers and names": "1. 001 Ani\n2. 20/4 Dewi\n3. 999 Eko",
+    "numbers without a dot, and names": "1 001 Ani\n2 20/4 Dewi\n3 999 Eko",
+    "names before them": "Ani 001\nDewi (20/4)\nEko 999",
+    "a class behind the name": "001 Ani 7A\n20/4, Dewi 7A\n999 Eko 7A",
+    "a column of names": "001\tAni\n20/4\tDewi\n999\tEko",
+    "the same student twice": "001\n001 Ani\n20/4 Dewi\n20/4\n999",
+}
+# Lines with the NIM and the name of a student, for each of LONG_NIMS. No line is taken for a title, and a telephone
+# number, a date or a year is no second NIM.
+BESIDE_LONG_NIMS = [
+    *("{} {}", "{1} 7A ({0})", "{},{}", "{};{}", "{}-{}", "1.{} {}", "*{}* {}", "•{}", "{} {} L"),
+    *("NIM: {} {}", "NIM {}", "NPM {} {}", "NIM:{}", "NIM: {}\n{}", "Nama {1} NIM {0}"),
+    *("{} {} 081234567890", "{} {} +62 812-3456-7890", "{} {} 2023", "{} {} 21/11/2023"),
+    *("{}, {}, Jl. Mawar 123, Bantul", "21/11/23 10.32 - Bu Ani: {}"),
+    "[21/11, 10.32] Bu Ani: {} {}",
+]
+# A line with a NIM and another name. The cells of one row are NIMs only if all of them have a digit.
+WITH_ANOTHER_NAME = ["{}, {}", "{}\t{}", "{};{}", "1\t{}\t{}", "{1}\t{0}", "{} {}"]
+
+
+def both(pattern: str) -> str:
+    """Return a line for each of LONG_NIMS, by the lines of the pattern in turn."""
+    patterns = cycle(pattern.split("\n"))
+    return "\n".join(
+        line.format(*student) for line, student in zip(patterns, LONG_NIMS, strict=False)
+    )
+
+
+ASKED_ONCE = "1. {0} Siti\n2. {1} Budi\n3. {1} Budi"
+# What is given, the NIMs of the records that are found, and the counts of the preview.
+GIVEN: dict[str, tuple[str | bytes, list[str], list[int]]] = {
+    **{name: (given, ["001", "20/4"], [2, 1]) for name, given in TWO_OF_THREE.items()},
+    **{line: (both(line), [nim for nim, *_ in LONG_NIMS], [2, 0]) for line in BESIDE_LONG_NIMS},
+    **{
+        f"another name, {line}": (line.format("2300018101", "Budi"), ["2300018101"], [1, 0, 1])
+        for line in WITH_ANOTHER_NAME
+    },
+    "exchanged names": ("1. 002 Citra\n2. 003 Citra", ["002", "003"], [2, 0, 1]),
+    "a NIM on two lines": (ASKED_ONCE.format("2300018101", "2300018199"), ["2300018101"], [1, 1]),
+    "one with dots on two": (ASKED_ONCE.format("23.11.5401", "23.11.5499"), ["23.11.5401"], [1, 1]),
+    "two NIMs on a line": ("2300018101 2300018199\n001", ["001"], [1, 1]),
 }
 
 
-@pytest.mark.parametrize("given", GIVEN.values(), ids=GIVEN)
-def test_given_nims_are_shown_with_their_records(people: Site, given: str | bytes) -> None:
-    """The preview shows the records that were found and the NIMs that were not, and removes nothing."""
+@pytest.mark.parametrize(("given", "nims", "counted"), GIVEN.values(), ids=GIVEN)
+def test_given_nims_are_shown_with_their_records_and_removed_by_one_press(
+    people: Site, other: Database, given: str | bytes, nims: list[str], counted: list[int]
+) -> None:
+    """The preview removes nothing. Another name than the stored one needs a tick."""
+    listed = [*LIST, ("23.11.5401", "Siti", "Solo"), *LONG_NIMS]
+    other.fill(listed)
     preview = preview_of(people, given)
-    assert (counts(preview), found(preview)) == ([2, 1], [LIST[0], LIST[3]])
-    (line,) = missing(preview)
-    assert re.fullmatch(r"Baris \d: '?999", line)
+    assert [record for record in listed if record[0] in nims] == found(preview)
+    assert counts(preview) == counted
+    assert people.list().records == sorted(listed)
+    if len(counted) == 2:
+        confirm(preview, people)
+        assert people.list().records == sorted(record for record in listed if record[0] not in nims)
+
+
+def test_a_preview_names_the_nims_that_were_not_found_and_offers_uses_of_the_others(
+    people: Site,
+) -> None:
+    preview = preview_of(people, "001\n'999\n20/4")
+    assert missing(preview) == ["Baris 2: 999"]
     uses = ["Cetak", "Unduh Excel", "Unduh CSV", "Hapus 2 mahasiswa"]
     assert preview.texts("main button") == ["Periksa lagi", *uses, "Periksa lagi"]
     assert "Data yang dihapus dapat dikembalikan lewat Riwayat." in preview.texts("main")[0]
-    assert people.list().nims == NIMS
 
 
 @pytest.mark.parametrize(
@@ -196,23 +255,14 @@ def test_an_export_names_the_records_to_remove_whatever_their_nims_are(
     assert site.list().nims == ["neighbour"]
 
 
-@pytest.mark.parametrize(
-    "body", ["nim=001", "data=", "data=DATA&data=DATA", "data=%FFDATA", "data=DATAx"]
-)
-def test_a_confirmation_that_no_preview_sends_removes_nothing(people: Site, body: str) -> None:
-    """The page asks for the NIMs again."""
-    data = preview_of(people, "001").forms[0].values["data"]
-    answer = post_raw(people, CONFIRM, body.replace("DATA", data.replace("=", "%3D")).encode())
-    assert answer.status_code == 400
-    assert "tidak lengkap atau berubah" in assert_page(answer, people).texts("[role=alert]")[0]
-    assert people.list().nims == NIMS
-
-
 @pytest.mark.parametrize("door", ["search", "ticks", "absentees"])
 def test_records_with_blank_nims_are_removed_as_their_preview_shows(
     people: Site, other: Database, door: str
 ) -> None:
-    """A repair that clears the input of another row drops that row only."""
+    """Those of a search, those that were ticked, and those that a file lacks, of which no row is saved.
+
+    A repair that clears the input of another row drops that row only.
+    """
     blank = [("", "Eko", "Jl. A"), (" ", "Eko", "Jl. A"), ("\u3000", "Eko", "Jl. A")]
     other.fill([*blank, *LIST])
     if door == "search":
@@ -221,7 +271,10 @@ def test_records_with_blank_nims_are_removed_as_their_preview_shows(
         fields = [("nim[]", quote(nim, safe="")) for nim, *_ in blank]
         preview = assert_page(people.post(f"{CHOOSE}/centang", fields), people)
     else:
-        of_file = Importer(people).upload(csv(("NIM", "Nama", "Alamat"), *LIST))
+        of_file = Importer(people).upload(csv(HEADER, *LIST, ("007", "Fajar", "Solo")))
+        (button,) = [node for node in of_file.tree.css("#sisa button") if "Hapus" in node.text()]
+        assert button.text() == "Hapus 3 mahasiswa ini…"
+        assert (button.attributes["formaction"], button.attributes["value"]) == (CONFIRM, "sisa")
         fields = [("data", of_file.data), ("periksa", "sisa")]
         preview = assert_page(people.post(CONFIRM, fields), people)
     assert (counts(preview), found(preview)) == ([3, 0], blank)
@@ -283,17 +336,6 @@ def test_another_name_in_the_file_needs_a_tick_before_a_deletion(people: Site) -
     assert people.list().nims == ["20/4"]
 
 
-@pytest.mark.parametrize("line", ["{}, {}", "{}\t{}", "{};{}", "1\t{}\t{}", "{1}\t{0}", "{} {}"])
-def test_another_name_in_the_only_row_needs_a_tick_too(
-    people: Site, other: Database, line: str
-) -> None:
-    """The cells of one row are NIMs only if all of them have a digit."""
-    other.fill([("2300018101", "Siti Nur Aini", "Solo")])
-    preview = preview_of(people, line.format("2300018101", "Budi"))
-    assert counts(preview) == [1, 0, 1]
-    assert "Tertulis: Budi" in " ".join(preview.texts("#nama li")[0].split())
-
-
 def test_tables_beside_one_another_have_the_row_numbers_of_their_sheet(people: Site) -> None:
     pasted = "NIM\tNama\t\tNIM\tNama\n001\tZed\t\t002\tEko\n77\tAni\t\t78\tBudi"
     preview = preview_of(people, pasted)
@@ -301,70 +343,6 @@ def test_tables_beside_one_another_have_the_row_numbers_of_their_sheet(people: S
     assert [text[:8] for text in preview.texts("#nama li")] == ["Baris 2:", "Baris 2:"]
     assert missing(preview) == ["Baris 3: 77", "Baris 3: 78"]
     assert preview.texts("#perbaiki .number") == ["3", "3"]
-
-
-LINES = {
-    "numbers": "1. 001\n2) 20/4\n10. 999",
-    "marks": "- 001\n• 20/4\n* 999",
-    "names": "001 Ani\n20/4 - Dewi\n999 Eko",
-    "numbers and names": "1. 001 Ani\n2. 20/4 Dewi\n3. 999 Eko",
-    "numbers without a dot, and names": "1 001 Ani\n2 20/4 Dewi\n3 999 Eko",
-    "names before them": "Ani 001\nDewi (20/4)\nEko 999",
-    "a class behind the name": "001 Ani 7A\n20/4, Dewi 7A\n999 Eko 7A",
-    "a column of names": "001\tAni\n20/4\tDewi\n999\tEko",
-    "the same student twice": "001\n001 Ani\n20/4 Dewi\n20/4\n999",
-}
-
-
-@pytest.mark.parametrize("pasted", LINES.values(), ids=LINES)
-def test_lines_of_a_list_are_read_in_any_form(people: Site, other: Database, pasted: str) -> None:
-    """The NIM of a line is the part that is stored. A name that is not the stored one is pointed out."""
-    other.run("UPDATE mahasiswa SET nama = 'Ani Putri' WHERE nim = '001'")
-    preview = preview_of(people, pasted)
-    assert [name for _, name, _ in found(preview)] == ["Ani Putri", "Dewi"]
-    assert counts(preview) == [2, 1]
-    exchanged = preview_of(people, "1. 002 Citra\n2. 003 Citra")
-    assert counts(exchanged) == [2, 0, 1]
-
-
-BESIDE_LONG_NIMS = [
-    *("{} {}", "{1} 7A ({0})", "{},{}", "{};{}", "{}-{}", "1.{} {}", "*{}* {}", "•{}", "{} {} L"),
-    *("NIM: {} {}", "NIM {}", "NPM {} {}", "NIM:{}", "NIM: {}\n{}", "Nama {1} NIM {0}"),
-    *("{} {} 081234567890", "{} {} +62 812-3456-7890", "{} {} 2023", "{} {} 21/11/2023"),
-    *("{}, {}, Jl. Mawar 123, Bantul", "21/11/23 10.32 - Bu Ani: {}"),
-    "[21/11, 10.32] Bu Ani: {} {}",
-]
-
-
-@pytest.mark.parametrize("lines", BESIDE_LONG_NIMS)
-def test_long_nims_are_found_whatever_stands_beside_them(
-    people: Site, other: Database, lines: str
-) -> None:
-    """No line vanishes as a title, and a telephone number, a date or a year is no second NIM. Each name is the stored one."""
-    students = [("2300018101", "Siti Nur Aini", "Solo"), ("2300018102", "Budi Eko", "Solo")]
-    other.fill(students)
-    pasted = (
-        line.format(*student)
-        for line, student in zip(cycle(lines.split("\n")), students, strict=False)
-    )
-    preview = preview_of(people, "\n".join(pasted))
-    assert (counts(preview), found(preview)) == ([2, 0], students)
-
-
-@pytest.mark.parametrize(
-    ("stored", "unknown"), [("2300018101", "2300018199"), ("23.11.5401", "23.11.5499")]
-)
-def test_a_nim_on_two_lines_that_was_not_found_is_asked_about_once(
-    people: Site, other: Database, stored: str, unknown: str
-) -> None:
-    """The lines have other numbers. Nothing was repaired, so the button acts at once. A line with both NIMs is not taken."""
-    other.fill([*LIST, (stored, "Siti", "Solo")])
-    lines = [f"1. {stored} Siti", f"2. {unknown} Budi", f"3. {unknown} Budi"]
-    preview = preview_of(people, "\n".join(lines))
-    assert (counts(preview), missing(preview)) == ([1, 1], [f"Baris 2: {unknown}"])
-    assert counts(preview_of(people, f"{stored} {unknown}\n001")) == [1, 1]
-    confirm(preview, people)
-    assert people.list().nims == NIMS
 
 
 def test_a_stored_nim_is_more_than_the_parts_of_a_line(people: Site, other: Database) -> None:
@@ -389,17 +367,17 @@ def test_a_selection_is_printed_and_downloaded_in_its_order(people: Site, other:
     assert [row.partition(";")[2] for row in rows[1:]] == [
         "Citra;Klaten",
         "Kosong;Solo",
-        "Ani;Solo",
+        "Ani Putri;Solo",
     ]
     workbook = cells_of(people.post("/mahasiswa/pilih/ekspor.xlsx", fields).content)
-    assert [row[1].value for row in workbook[1:]] == ["Citra", "Kosong", "Ani"]
+    assert [row[1].value for row in workbook[1:]] == ["Citra", "Kosong", "Ani Putri"]
 
     layout = {"judul": "Remedi", "kolom": "2", "jabatan": "Wali Kelas", "tanpa": "alamat"}
     paper = assert_page(people.post("/mahasiswa/pilih/cetak", fields | layout), people)
     assert paper.headings == ["Remedi"]
     assert [row.cells for row in paper.table[:3]] == [
         (str(number), nim, nama, "", "")
-        for number, nim, nama in ((1, "003", "Citra"), (2, "", "Kosong"), (3, "001", "Ani"))
+        for number, nim, nama in ((1, "003", "Citra"), (2, "", "Kosong"), (3, "001", "Ani Putri"))
     ]
     form = paper.form("judul")
     assert (form.method, form.values["kolom"]) == ("post", "2")
@@ -441,25 +419,6 @@ def test_more_hits_than_a_selection_holds_are_refused(site: Site, other: Databas
     )
     site.delete(records[0][0])
     assert counts(site.page(link)) == [UPLOAD_MAX_ROWS, 0]
-
-
-def test_records_that_an_import_lacks_are_led_to_the_bulk_delete(
-    people: Site, other: Database
-) -> None:
-    """Every one of them is in its preview. Nothing is removed, and no row of the file is saved, before it is confirmed."""
-    other.fill([*LIST, ("'x", "Eko", "Solo")])
-    file = csv(
-        ("NIM", "Nama", "Alamat"), ("001", "Ani S.", "Solo"), *LIST[1:3], ("007", "Fajar", "Solo")
-    )
-    preview = Importer(people).upload(file)
-    (button,) = [node for node in preview.tree.css("#sisa button") if "Hapus" in node.text()]
-    assert button.text() == "Hapus 2 mahasiswa ini…"
-    assert (button.attributes["formaction"], button.attributes["value"]) == (CONFIRM, "sisa")
-    page = assert_page(people.post(CONFIRM, {"data": preview.data, "periksa": "sisa"}), people)
-    assert (counts(page), found(page)) == ([2, 0], [("'x", "Eko", "Solo"), LIST[3]])
-    assert len(people.list().nims) == 5
-    confirm(page, people)
-    assert people.list().nims == ["001", "002", "003"]
 
 
 @pytest.mark.parametrize(
