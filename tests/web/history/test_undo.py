@@ -337,72 +337,51 @@ def test_a_changed_nim_is_taken_back_whole_or_not_at_all(site: Site) -> None:
     assert latest(site) == ("Terakhir: NIM Siti Aminah diganti dari 2300018002 menjadi 2300018001")
 
 
-@pytest.mark.parametrize(
-    ("path", "fields", "records"),
-    [
-        ("/mahasiswa/nim/2", {"nim": "3"}, [("3", *SITI[1:])]),
-        ("/mahasiswa/delete/2", {}, []),
-        (
-            "/mahasiswa/add",
-            fields(SITI),
-            [("2", *SITI[1:]), SITI],
-        ),
-    ],
-    ids=["changed again", "removed", "the old nim of another record with the same texts"],
-)
+LATER = {
+    "changed again": ("/mahasiswa/nim/2", {"nim": "3"}, [("3", *SITI[1:])]),
+    "removed": ("/mahasiswa/delete/2", {}, []),
+    "the old nim of another record": ("/mahasiswa/add", fields(SITI), [("2", *SITI[1:]), SITI]),
+}
+
+
+@pytest.mark.parametrize("later", LATER)
 def test_an_older_change_of_a_nim_makes_no_second_record_and_removes_none(
-    site: Site, path: str, fields: dict[str, str], records: list[tuple[str, ...]]
+    site: Site, later: str
 ) -> None:
     """An undo of the change is refused after a later change of either NIM."""
+    path, typed, records = LATER[later]
     back = change_nim(site, "2")
-    site.post(path, fields)
+    site.post(path, typed)
     assert site.submit(back).status_code == 409
     assert site.list().records == records
 
 
-@pytest.mark.parametrize(
-    ("stored", "typed"),
-    [
-        *(
-            ("23000186002", typed)
-            for typed in ("23000186002 ", " 23000186002", "23O00186002", "23000l86002")
-        ),
-        *(
-            (stored, "23000186002")
-            for stored in (" 23000186002", "23000186002 ", "23000I86002", "23O00186002")
-        ),
-        *((" 23000703", "23000703 "), ("23000703 ", " 23000703")),
-        *(("0230000703", "230000703"), ("230000703", "00230000703")),
-        *(
-            ("23000703", typed)
-            for typed in ("23000704", "2300703", "230007031", "230100703", "23000730")
-        ),
-        *(("23000703", "23.000-703"), ("H1A020045", "h1a 020 045")),
-    ],
-)
-def test_an_addition_that_may_be_a_duplicate_is_named_at_once(
-    site: Site, stored: str, typed: str
-) -> None:
-    """The list names the other record and offers to edit, to change the NIM, and to take the addition back."""
+# A stored NIM, and one that is added.
+NEAR = [
+    *("23000186002|23000186002 ", "23000186002| 23000186002", " 23000186002|23000186002"),
+    *("23000186002 |23000186002", " 23000703|23000703 ", "23000703 | 23000703"),
+    *("23000186002|23O00186002", "23000186002|23000l86002", "23000I86002|23000186002"),
+    *("23O00186002|23000186002", "0230000703|230000703", "230000703|00230000703"),
+    *("23000703|23000704", "23000703|2300703", "23000703|230007031", "23000703|230100703"),
+    *("23000703|23000730", "23000703|23.000-703", "H1A020045|h1a 020 045"),
+]
+
+
+@pytest.mark.parametrize("pair", NEAR)
+def test_an_addition_that_may_be_a_duplicate_is_named_at_once(site: Site, pair: str) -> None:
+    """The list and the own page name the other record, which offers to change the NIM and to take the addition back."""
+    stored, typed = pair.split("|")
     site.add(stored, "Rizki <b>", "Solo")
-    site.add(typed, "Rizki <b>", "Solo")
+    place = "?cari=rizki&per=10"
+    own = site.post(f"/mahasiswa/add{place}", fields((typed, "Rizki <b>", "Solo")))
     nims = [nim.replace(" ", "␣") if nim.strip() != nim else nim for nim in (typed, stored)]
     near = f"mirip dengan {nims[1]} (Rizki <b>)."
     assert site.list().texts(".warning > span") == [f"NIM Rizki <b> ({nims[0]}) {near}"]
-    site.delete(typed)
-    fields = {"nim": typed, "nama": "Rizki <b>", "alamat": "Solo"}
-    own = site.post("/mahasiswa/add?cari=rizki&per=10", fields).headers["location"]
-    page = site.page(own.partition("#")[0])
+    page = site.page(own.headers["location"].partition("#")[0])
     named = f"“{nims[0]}”" if "␣" in nims[0] else "ini"
     assert page.texts(".warning > span") == [f"NIM {named} {near}"]
-    form = page.form("Batalkan penambahan")
-    path = site.path("/mahasiswa/nim/", typed)
-    assert f"{path}?cari=rizki&per=10" in [
-        link.target for link in page.links if link.text == "Ganti NIM"
-    ]
-    assert site.page(path).record_form.values["nim"] == typed
-    assert site.page(f"/mahasiswa/add?lagi=1&nim={path.rpartition('/')[2]}").tree.css(".warning")
-    assert_restored(site.submit(form), "/?cari=rizki&per=10")
+    assert site.path("/mahasiswa/nim/", typed) + place in page.targets("Ganti NIM")
+    assert_restored(site.submit(page.form("Batalkan penambahan")), f"/{place}")
     assert site.list().records == [(stored, "Rizki <b>", "Solo")]
     assert not site.list().tree.css(".warning")
 
