@@ -1,7 +1,6 @@
 """Two people edit the same record, on both engines: changes of different fields are both kept, others are a conflict."""
 
 import re
-from collections.abc import Callable
 
 import httpx
 import pytest
@@ -59,23 +58,12 @@ def test_the_version_of_an_edit_form_stands_in_its_button_and_depends_only_on_th
 ) -> None:
     """The form has no hidden input (specification 4.3.2). Texts that are divided differently have different versions."""
     page = siti.page(PATH)
-    (form,) = page.forms
-    assert [(field.name, field.type) for field in form.inputs] == [
-        (name, "text") for name in ("nim", "nama", "alamat")
-    ]
+    assert [field.name for field in page.record_form.inputs] == ["nim", "nama", "alamat"]
     assert re.fullmatch("[A-Za-z0-9_-]{22}", version(page))
     assert not siti.page("/mahasiswa/add").tree.css("button[name]")
     seen = []
-    for texts in [
-        ("ab", "c"),
-        ("a", "bc"),
-        ("", "abc"),
-        ("abc", ""),
-        ("a:1", "c"),
-        ("a", "1:c"),
-        SITI,
-    ]:
-        siti.edit(NIM, *texts)
+    for texts in ("ab|c", "a|bc", "|abc", "abc|", "a:1|c", "a|1:c", "|".join(SITI)):
+        siti.edit(NIM, *texts.split("|"))
         seen.append(version(siti.page(PATH)))
     assert len(set(seen)) == 7
     assert seen[-1] == version(page)
@@ -223,37 +211,19 @@ def test_a_refused_edit_keeps_its_version(siti: Site) -> None:
     assert stored(siti) == ("Orang lain", "Klaten")
 
 
-def cause_a_conflict(window: Window, site: Site, send: Callable[[], None]) -> None:
-    """Open the form and type into it, change the record by another client, then send the form."""
+@pytest.mark.parametrize("service", ["sqlite"], indirect=True)  # a browser sees no engine
+def test_enter_sends_the_version_of_an_edit_form(window: Window, siti: Site) -> None:
+    """The key presses the first button, so a conflict is noticed. Its page has the typed texts, and saves them."""
     window.open(PATH)
     window.type(nama="Siti Saya", alamat="Bantul")
-    site.edit(NIM, "Siti Aminah", "Klaten")
+    siti.edit(NIM, "Siti Aminah", "Klaten")
     with window.leaving():
-        send()
+        window.page.get_by_label("Nama").press("Enter")
     expect(window.page.get_by_role("alert")).to_have_text(CHANGED)
-    assert stored(site) == ("Siti Aminah", "Klaten")
-
-
-@pytest.mark.parametrize("service", ["sqlite"], indirect=True)  # a browser sees no engine
-def test_a_person_decides_a_conflict(window: Window, siti: Site) -> None:
-    """One link opens the form with the stored texts. The button saves those in the form. Enter sends the version, too."""
-    page = window.page
-    cause_a_conflict(window, siti, page.get_by_role("button", name="Simpan", exact=True).click)
-    cells = page.get_by_role("cell").all_inner_texts()
-    assert cells == ["Siti", "Siti Aminah", "Siti Saya", "Sleman", "Klaten", "Bantul"]
-    expect(page.get_by_label("Nama")).to_have_value("Siti Saya")
-    with window.leaving():
-        page.get_by_role("link", name="Gunakan data terbaru").click()
-    expect(page.get_by_label("Nama")).to_have_value("Siti Aminah")
-    window.type(alamat="Klaten Utara")
-    window.save()
-    assert window.cells() == [[NIM, "Siti Aminah", "Klaten Utara"]]
-
-    siti.edit(NIM, *SITI)
-    cause_a_conflict(window, siti, lambda: page.get_by_label("Nama").press("Enter"))
+    assert stored(siti) == ("Siti Aminah", "Klaten")
     window.type(alamat="Bantul Kota")
     with window.leaving():
-        page.get_by_role("button", name="Simpan isian saya").click()
+        window.page.get_by_role("button", name="Simpan isian saya").click()
     assert window.cells() == [[NIM, "Siti Saya", "Bantul Kota"]]
 
 

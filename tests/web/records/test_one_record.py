@@ -2,11 +2,9 @@
 
 import httpx
 import pytest
-from browser import OpenWindow
 from engines import empty_list, service_on_each_engine  # noqa: F401 - fixtures
 from form_answers import assert_error, assert_page
 from harness import Page, Site, led_to
-from playwright.sync_api import expect
 from visitor import fields
 
 SITI = ("2300018001", "Siti Aminah", "Sleman")
@@ -129,23 +127,6 @@ def test_a_refused_nim_keeps_the_record_and_says_why(
     assert words in page.texts("#nim-wrong")[0]
     assert page.record_form.values["nama"] == "Siti Aminah"
     assert site.list().records == [("2", "Rizki <i>", "Solo"), SITI]
-
-
-@pytest.mark.parametrize("service", ["sqlite"], indirect=True)  # a browser sees no engine
-def test_a_browser_shows_the_row_that_was_edited(open_window: OpenWindow, site: Site) -> None:
-    """After an edit from a paged list, the row is on the screen and marked, also if its NIM holds a space."""
-    for nim in (ODD, *map(str, range(100, 130))):
-        site.add(nim, "Siti", "Solo")
-    window = open_window(size=(1280, 500))
-    window.open("/?cari=siti")
-    with window.leaving():
-        window.row(ODD).get_by_role("link", name="Edit").click()
-    window.type(nama="Siti Baru")
-    window.save()
-    row = window.page.locator("tr:has(:target)")
-    expect(row).to_contain_text("Siti Baru")
-    expect(row).to_be_in_viewport()
-    assert window.page.url.endswith(f"#m-{SEGMENT}")
 
 
 def test_an_edit_of_a_record_whose_nim_was_changed_is_saved_under_the_new_nim(site: Site) -> None:
