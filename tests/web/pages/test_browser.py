@@ -3,9 +3,8 @@
 import base64
 import hashlib
 import re
-from functools import partial
 from pathlib import Path
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 import pytest
 from browser import CONFIRMATION, Network, OpenWindow, Window, bootstrap, contrast
@@ -64,36 +63,6 @@ def test_a_form_with_an_empty_field_is_not_sent(window: Window, site: Site) -> N
             expect(window.page.locator(f"input:invalid[name={empty}]")).to_be_focused()
     window.open("/")
     assert (window.posts, window.cells()) == ([], [list(SITI)])
-
-
-@pytest.mark.parametrize("scripts", [True, False], ids=["scripts", "no scripts"])
-def test_a_refresh_after_a_change_only_requests_the_list(
-    open_window: OpenWindow, *, scripts: bool
-) -> None:
-    """After each change the browser is at the list, and a refresh sends one GET. Without scripts it only does not ask."""
-    window = open_window(java_script_enabled=scripts)
-
-    def edit() -> None:
-        window.page.get_by_role("link", name="Edit").click()
-        window.type(alamat="Klaten")
-        window.save()
-        expect(window.page.get_by_role("cell", name="Klaten")).to_be_visible()
-
-    def delete() -> None:
-        window.page.get_by_role("button", name="Delete").click()
-        expect(window.rows).to_have_count(0)
-
-    window.open("/")
-    for change in (partial(window.add, *SITI), edit, delete):
-        change()
-        assert len(window.posts) == 1
-        assert urlsplit(window.page.url).path == "/"
-        before = window.cells()
-        window.requests.clear()
-        window.reload()
-        assert window.requests == ["GET /"]
-        assert window.cells() == before
-    assert window.dialogs == [CONFIRMATION] * scripts
 
 
 def test_a_duplicate_nim_can_be_corrected_in_the_form(window: Window, site: Site) -> None:
