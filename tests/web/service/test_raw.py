@@ -11,7 +11,7 @@ import pytest
 from attack import assert_log_is_sound, holds
 from harness import URL_ENCODED, Service
 from processes import children, until
-from sockets import CLOSE, Line, post, statuses, upload
+from sockets import CLOSE, Line, get, post, statuses, upload
 
 from mahasiswa.web.forms import FORM_MAX_BYTES
 
@@ -121,6 +121,12 @@ TEXTS: Mapping[str, Row] = {
 }  # fmt: skip
 CORPUS: Mapping[str, tuple[bytes, list[int]]] = {
     **{name: (wire(text), found) for name, (text, found) in TEXTS.items()},
+    # The service writes a line of the log for each of these two, of at most 4,500 bytes.
+    "a path of control characters": (get("/" + "%01" * 1000), [404]),
+    "a NIM of control characters": (
+        post("/mahasiswa/add", b"nim=" + b"%01" * 20_000, CLOSE),
+        [400],
+    ),
     "a Content-Type of 2 KB": (upload(b"1", parameters="; " + '";' * 1000), [400]),
     "TLS": (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(range(256)), [400]),
     "all 256 byte values": (bytes(range(256)) * 4, [400]),
