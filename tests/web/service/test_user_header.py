@@ -35,6 +35,7 @@ def test_each_change_has_the_name_that_the_proxy_gives(tmp_path: Path, host: str
             "2": "Bu\u00f1di \N{PEOPLE HUGGING}",
             "3": "x" * (NAME_MAX_CHARACTERS + 1),
             "4": ".",
+            "5": "\u200e",  # nothing that can be shown
         }
         for nim, name in names.items():
             headers = {b"X-Remote-User": name.encode()}
@@ -49,6 +50,7 @@ def test_each_change_has_the_name_that_the_proxy_gives(tmp_path: Path, host: str
         expected = [
             ["3"],
             ["Wati", "2"],
+            ["5"],
             [".", "4"],
             ["x" * NAME_MAX_CHARACTERS, "3"],
             [names["2"], "2"],
@@ -63,6 +65,7 @@ def test_each_change_has_the_name_that_the_proxy_gives(tmp_path: Path, host: str
         assert "oleh perintah " in site.page(HISTORY).html
         service.says("POST /mahasiswa/delete/3 302")
         assert 'POST /mahasiswa/add "1" by "Siti Aminah" 302' in service.stderr()
+        assert 'POST /mahasiswa/add "5" 302' in service.stderr()
         assert "Wati" in site.page(site.page("/mahasiswa/edit/2").target("Riwayat data ini")).html
         shown = run(*COMMAND, "show", "2", env=service.environment)
         assert re.findall(r"UTC\)(?:, by (.*))?", shown) == [names["2"], "Wati"]
