@@ -72,7 +72,7 @@ LIMITS = [
         "400",
     ),
     ("head of a request; its address", "{INPUT_MAX_BYTES}, {HEAD_MAX_HEADERS} headers; {INPUT_MAX_BYTES}", "431; 414"),
-    ("Content-Type of an upload", "{CONTENT_TYPE_MAX_BYTES}", "400"),
+    ("part of the Content-Type of an upload that has its boundary", "the first {CONTENT_TYPE_MAX_BYTES}", "400"),
     ("length of a page, except the list and pages of more than {HELD_PAGE_MAX_ROWS} rows", "{PAGE_MAX_BYTES}", "503"),
     (
         "room for temporary files: exports, pages of more than {HELD_PAGE_MAX_ROWS} rows",
@@ -136,8 +136,8 @@ LIMITS = [
     ),
     (
         "time in which a change waits for a lock",
-        ("{STEP_TIMEOUT_SECONDS}; for a command {mahasiswa.store.sqlite.connection.LOCK_TIMEOUT_SECONDS} on SQLite"
-        " and {mahasiswa.store.postgres.postgres_sql.LOCK_TIMEOUT_SECONDS} on PostgreSQL"),
+        ("on SQLite {STEP_TIMEOUT_SECONDS}, and {mahasiswa.store.sqlite.connection.LOCK_TIMEOUT_SECONDS} for a command;"
+        " on PostgreSQL {mahasiswa.store.postgres.postgres_sql.LOCK_TIMEOUT_SECONDS}"),
         "503, nothing is saved",
     ),
     ("time in which the event loop of a worker does not run", "{SILENT_SECONDS}", "the worker is killed and replaced"),

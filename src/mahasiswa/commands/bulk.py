@@ -1,4 +1,4 @@
-"""Imports, exports and copies whole lists for the command line. An import keeps each NIM in memory, and no other text."""
+"""Imports, exports and copies whole lists, and shows changes, for the command line. An import keeps all NIMs in memory."""
 
 import asyncio
 import gc

@@ -204,7 +204,7 @@ def backup(file: Path | None) -> None:
     """Back up the SQLite database to a new file and verify the copy. The service may run meanwhile.
 
     Without FILE the copy gets a name with the time, in BACKUP_DIR or beside the database. If nothing has changed since
-    the newest of these copies, that one gets the time now instead.
+    the newest of these copies, only its modification time is set to now. In BACKUP_DIR old copies are removed.
 
     \b
     mahasiswa backup
@@ -333,9 +333,10 @@ def show(who: str | None, since: datetime | None, until: datetime | None) -> Non
 )
 @_ended_early("nothing was changed")
 def undo(number: int, *, unchanged: bool) -> None:
-    """Take back a change or a batch of any length. The page of the history gives its NUMBER.
+    """Take back a change or a batch of any length.
 
-    On that page people take back at most 10,000 records at once. This undo can itself be taken back in the same way.
+    The pages take back at most 10,000 records at once. The page of the history gives the NUMBER of a longer batch, and
+    show --since that of each batch of several records. This undo can itself be taken back in the same way.
 
     \b
     mahasiswa undo 4711

@@ -38,7 +38,7 @@ class CarriedFile(NamedTuple):
     places: Sequence[str]  # the names of the sheets, or parts of sheets, in which the rows stand
     has_all_cells: bool
     typed: Mapping[int, Typed] = {}  # by the number of the row
-    accepted: frozenset[int] = frozenset()  # rows whose NIM has no digit, and is right
+    accepted: frozenset[int] = frozenset()  # rows whose doubtful NIM is right
     new: Sequence[int] = ()  # rows that the preview has shown as new records, and as changed ones
     changed: Sequence[int] = ()
     fills_alamat: bool = False  # new records get "-", because the file has no such column

@@ -1,4 +1,4 @@
-"""The rules for one cell of an import. They report damage that a spreadsheet did, and never guess a repair."""
+"""The rules for one cell of an import: they clean a NIM, report the damage of a spreadsheet, and suggest repairs."""
 
 import html
 import re

@@ -1,4 +1,4 @@
-"""Reads CSV files of any encoding and separator, and cells that were copied from a spreadsheet and pasted."""
+"""Reads CSV files in UTF-8, UTF-16 or Windows-1252 with any usual separator, and cells that were pasted from a spreadsheet."""
 
 import csv
 import io

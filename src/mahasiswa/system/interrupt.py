@@ -1,4 +1,4 @@
-"""Handles Ctrl-C in a command: sets a flag, which long work checks between two steps and never within one."""
+"""Handles Ctrl-C in a command: sets a flag, which long work checks where nothing is half done."""
 
 import signal
 import threading

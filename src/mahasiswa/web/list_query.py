@@ -1,4 +1,4 @@
-"""Search, sort order and paging of the list, and the layout of a printout. All of their state is in the URL's query."""
+"""Search, sort order and paging of the list, and the layout of a printout, as the URL's query or a form has them."""
 
 import math
 from collections.abc import Mapping, Sequence

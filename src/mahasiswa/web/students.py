@@ -1,4 +1,4 @@
-"""The routes of the specification (section 4) that show or change one record, named by their action on it."""
+"""Handlers that show or change one record (specification, section 4, and *Ganti NIM*), named by their action on it."""
 
 from collections.abc import Awaitable, Callable
 from contextlib import suppress

@@ -1,4 +1,4 @@
-"""The Engine for PostgreSQL. An import and `forget` have a connection of their own."""
+"""The Engine for PostgreSQL. Each command has connections of its own."""
 
 import json
 import subprocess

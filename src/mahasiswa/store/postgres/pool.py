@@ -94,7 +94,7 @@ class Pool:
     """A connection pool that replaces broken connections.
 
     Work of each kind has its share of the connections, and each statement has a deadline, in
-    seconds of time.monotonic(). `read` and `write` raise Busy, TookTooLong and Unavailable. `write`
+    seconds of time.monotonic(). `run` raises Busy, TookTooLong and Unavailable. If it commits, it
     also raises Uncertain, and Refused if a constraint refuses a record.
     """
 

@@ -1,4 +1,4 @@
-"""The Engine for an SQLite file. An import and `forget` have a connection of their own."""
+"""The Engine for an SQLite file. Each command has connections of its own."""
 
 import os
 import shutil

@@ -43,7 +43,7 @@ T = TypeVar("T")
 
 @dataclass
 class SQLiteReader(Reader):
-    """See Reader. Each deadline includes the time in the queue. `version` raises Unavailable for a bad file."""
+    """See Reader. The deadline of a query includes the time in the queue. `version` raises Unavailable for a bad file."""
 
     sql = sql.SHARED
 
