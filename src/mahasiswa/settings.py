@@ -191,7 +191,7 @@ class Settings:
     host: str = _setting(
         _host,
         EVERY_ADDRESS,
-        f"IP address to listen on; :: answers IPv4 too; or {SOCKET_FORM}",
+        f"IP address to listen on (:: includes IPv4), or a socket such as {SOCKET_FORM}",
         f"an IP address to listen on, such as 127.0.0.1, 0.0.0.0 or ::, or a socket as {SOCKET_FORM}",
     )
     port: int = _number(1, 65535, "3000", "TCP port to listen on")
@@ -201,7 +201,7 @@ class Settings:
     base_url: str = _setting(
         _base_url,
         "http://localhost:3000",
-        "address that people open (by default with PORT); its path, if any, stands before every link",
+        "address that people open, by default with PORT; every link begins with its path, if it has one",
         "the address people open, such as http://localhost:3000 or https://kampus.example/mahasiswa-ti",
     )
     cdn_url: str = _setting(
@@ -226,7 +226,7 @@ class Settings:
     same_origin_only: bool = _setting(
         _switch,
         "0",
-        "1 refuses a form that a browser sends for another site, and a Host other than that of BASE_URL",
+        "1 refuses forms that other sites send through a browser, and a Host that is not that of BASE_URL",
         "1 or 0",
     )
     history_days: int = _number(
