@@ -1,5 +1,5 @@
 #!/bin/sh
-# Builds the container image without a registry: FOLDER/mahasiswa-VERSION.oci.tar, for `podman load` and `docker load`.
+# Builds the container image without a registry: FOLDER/mahasiswa-VERSION.oci.tar, for `podman load`, and (not run) `docker load`.
 # Usage, as root: packaging/image/build.sh WHEEL FOLDER
 set -eu
 
