@@ -39,7 +39,7 @@ BANDS = (
 # left, width, top, file, what it does
 BOXES = (
     (150, 880, 66, "supervisor.py, worker.py, http_protocol.py", "supervise the workers; uvicorn parses HTTP; deadlines; the list page from memory"),
-    (150, 880, 160, "web/middleware.py", "outermost, for every route: one log line, errors become pages, pages are compressed"),
+    (150, 880, 160, "web/middleware.py", "outermost, for every route: the request log, errors become pages, pages are compressed"),
     (150, 880, 256, "web/request_guard.py", "refuses ambiguous requests and, if SAME_ORIGIN_ONLY=1, requests from other sites"),
     (150, 280, 360, "web/list_cache.py", "version unchanged: page from memory"),
     (450, 580, 360, "web/routes.py, app.py", "the route table: method and path lead to a handler, also for every other GET"),
@@ -49,8 +49,8 @@ BOXES = (
     (750, 230, 564, "sheets/", "read, clean, compare"),
     (150, 880, 658, "store/engines.py", "at the start, the address of the database chooses sqlite/ or postgres/"),
     (150, 280, 740, "{sqlite,postgres}/store.py", "the version first, then the rows"),
-    (450, 580, 740, "store/group_commit.py", "changes wait in a queue and become one batch"),
-    (450, 580, 822, "sqlite/store.py or postgres/store.py", "one transaction and one disk sync per batch (PostgreSQL: of additions)"),
+    (450, 580, 740, "store/group_commit.py", "changes wait in a queue and become one group"),
+    (450, 580, 822, "sqlite/store.py or postgres/store.py", "one transaction and one disk sync per group (PostgreSQL: of additions)"),
     (150, 880, 912, "mahasiswa.db or PostgreSQL", "the table mahasiswa: nim, nama, alamat, and their rules as named constraints"),
 )  # fmt: skip
 

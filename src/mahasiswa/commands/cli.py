@@ -364,7 +364,7 @@ def undo(number: int, *, unchanged: bool) -> None:
 @click.option(
     "--delete-copies",
     is_flag=True,
-    help="After a question, remove the copies that still hold the texts. A new back-up is made first.",
+    help="After a question, remove the copies that still hold the texts. If the newest back-up is one of them, a new one is made first.",
 )
 @_ended_early("nothing was removed")
 def forget(nim: str, *, delete_copies: bool) -> None:

@@ -179,7 +179,7 @@ class Metrics:
 def _backups(last: Outcome) -> Iterator[Gauge]:
     failed = "Back-ups of the service that failed."
     yield "mahasiswa_backup_failures_total", failed, last.failures
-    meaning = "Records that the list has fewer than within 30 days, if they are an alarm."
+    meaning = "Records that the list has lost within 30 days, if there are enough for an alarm; otherwise 0."
     yield "mahasiswa_records_missing", meaning, last.missing
     if last.newest:
         age = max(0.0, time.time() - last.newest)
