@@ -220,7 +220,7 @@ class Settings:
     log_level: str = _setting(
         _matching("(?i)debug|info|warning|error"),
         "info",
-        "debug, info (changes and refusals), warning (refusals) or error",
+        "debug, info (POST and refusals), warning (refusals) or error",
         "debug, info, warning or error",
     )
     same_origin_only: bool = _setting(

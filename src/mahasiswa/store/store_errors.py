@@ -86,11 +86,11 @@ class TextsRemain(StoreError):
 
 
 class Uncertain(StoreError):
-    """The connection broke during the commit. An addition may be repeated, because a second one is a duplicate."""
+    """The commit has perhaps been made, or may not last. An addition may be repeated, because a second one is a duplicate."""
 
 
 class Unusable(StoreError):
-    """The database cannot be used. The text is one line for the operator."""
+    """The database cannot be used. The text is one line for the operator, perhaps with SQL below it."""
 
 
 class NeedsRepair(Unusable):

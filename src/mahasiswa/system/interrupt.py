@@ -10,7 +10,7 @@ _actions: list[Callable[[], object]] = []
 
 
 class Interrupted(Exception):
-    """Ctrl-C was pressed, and nothing was written."""
+    """Ctrl-C was pressed, and the step that ran was taken back or not begun."""
 
 
 def listen() -> None:

@@ -142,7 +142,7 @@ class Middleware:
             self.service.metrics.observe(path, request.method, status, seconds)
 
     def _log(self, request: Request, status: int, seconds: float) -> None:
-        """Log a request if it changed something or was refused, with its address and its number.
+        """Log a request if it is a POST or was refused, with its address and its number.
 
         The path is logged as it was sent, percent-encoded and without its query; a nim is quoted as JSON in ASCII. So a
         client can put neither a line break nor an escape sequence into the log, and a long text is cut.
