@@ -19,7 +19,6 @@ from mahasiswa.store.history_items import (
 )
 from mahasiswa.store.queries import Query, Suspicion
 from mahasiswa.store.reader import Begin, Hits, Reader, Snapshot, Steps, Version, by_nim, one
-from mahasiswa.store.shared_sql import SharedSQL
 from mahasiswa.store.store_errors import (
     BatchTooLong,
     Changed,
@@ -70,8 +69,6 @@ class Store(ABC):
     Triggers of the database keep a history of each change of any program, unless HISTORY_DAYS is 0.
     """
 
-    sql: SharedSQL
-
     def __init__(self, readers: Mapping[Kind, Reader]) -> None:
         self._readers = readers
         self._leapt: object = None  # the leap of the clock that the log already reports
@@ -106,9 +103,9 @@ class Store(ABC):
         return await self.run(lambda: self._named(steps()), kind)
 
     def _named(self, steps: Steps[object]) -> Steps[ItemKey | None]:
-        ((before,),) = yield self.sql.newest_id, {}
+        ((before,),) = yield "newest_id", {}
         yield from steps
-        written = yield self.sql.own_item, {"id": before}
+        written = yield "own_item", {"id": before}
         return key_of(*written[0]) if written else None
 
     async def signing_key(self) -> bytes:
@@ -123,7 +120,7 @@ class Store(ABC):
     def add(self, nim: str | None, nama: str | None, alamat: str | None) -> Steps[None]:
         """Insert a record without changing its texts (specification 4.4.1)."""
         refuse_nul(nim, nama, alamat)
-        yield self.sql.add, {"nim": nim, "nama": nama, "alamat": alamat}
+        yield "add", {"nim": nim, "nama": nama, "alamat": alamat}
 
     @change
     def update(
@@ -137,20 +134,20 @@ class Store(ABC):
         """
         texts = nama, alamat
         # Without `expected` the stored texts are not needed, so they need not be UTF-8.
-        statement = self.sql.find_locked if expected else self.sql.find_raw
-        current = yield from one(self.sql, statement, nim)
+        statement = "find_locked" if expected else "find_raw"
+        current = yield from one(statement, nim)
         if expected and nama is not None and alamat is not None:
             edited = Mahasiswa(nim, nama, alamat)
             edited, is_conflict = combine(current, edited, expected) if current else (edited, True)
             if is_conflict:
-                rows = yield self.sql.recent_before, self.sql.of(nim)
+                rows = yield "recent_before", {"nims": [nim]}
                 recent = map(Mahasiswa._make, rows)
                 shown = next((old for old in recent if digest(old) == expected), None)
                 raise EditConflict(current, edited, shown)
             texts = edited.nama, edited.alamat
         if current:
             refuse_nul(nim, *texts)
-            yield self.sql.update, {"nim": nim, "nama": texts[0], "alamat": texts[1]}
+            yield "update", {"nim": nim, "nama": texts[0], "alamat": texts[1]}
 
     @change
     def rename(self, old: str, nim: str | None) -> Steps[None]:
@@ -158,17 +155,17 @@ class Store(ABC):
         refuse_nul(nim)
         if nim == old:
             return
-        nims = self.sql.of(old)
-        yield self.sql.begin_batch, {"kind": "nim"}
-        if not (yield self.sql.add_renamed, {"nim": nim, **nims}):
+        nims = {"nims": [old]}
+        yield "begin_batch", {"kind": "nim"}
+        if not (yield "add_renamed", {"nim": nim, **nims}):
             raise Changed(old)
-        yield self.sql.delete, nims
-        yield self.sql.end_batch, {}
+        yield "delete", nims
+        yield "end_batch", {}
 
     @change
     def delete(self, nim: str) -> Steps[None]:
         """Remove the record with that nim, if it exists (specification 4.6)."""
-        yield self.sql.delete, self.sql.of(nim)
+        yield "delete", {"nims": [nim]}
 
     async def write_all(
         self, batch: BatchKind, writes: Sequence[Write] = (), removals: Collection[str] = ()
@@ -193,7 +190,7 @@ class Store(ABC):
         # Ordered, so that two transactions which lock the same records cannot deadlock.
         for records in parts(sorted(expected), characters):
             nims = [record.nim for record in records]
-            stored = yield from by_nim(self.sql, self.sql.find_locked, nims)
+            stored = yield from by_nim("find_locked", nims)
             for record in records:
                 current = stored.get(record.nim)
                 if current == record:  # as after a double click
@@ -212,20 +209,20 @@ class Store(ABC):
         changed: Sequence[Mahasiswa],
         removed: Sequence[str],
     ) -> Steps[None]:
-        yield self.sql.begin_batch, {"kind": batch}
+        yield "begin_batch", {"kind": batch}
         for nims in slices(removed, PART_RECORDS):
-            yield self.sql.delete, self.sql.of(*nims)
+            yield "delete", {"nims": nims}
         for records in parts(added, characters):
-            rows = yield self.sql.add_all, {"records": as_json(records)}
+            rows = yield "add_all", {"records": as_json(records)}
             if len(rows) < len(records):  # another transaction added some meanwhile
                 nims = [record.nim for record in records]
-                stored = yield from by_nim(self.sql, self.sql.find, nims)
+                stored = yield from by_nim("find", nims)
                 for record in records:
                     if stored.get(record.nim) != record:
                         raise Changed(record.nim)
         for records in parts(changed, characters):
-            yield self.sql.update_all, {"records": as_json(records)}
-        yield self.sql.end_batch, {}
+            yield "update_all", {"records": as_json(records)}
+        yield "end_batch", {}
 
     async def undo(
         self,
@@ -252,7 +249,6 @@ class Store(ABC):
         """
         steps = partial(
             undo,
-            self.sql,
             item,
             expected,
             key=key,
@@ -278,11 +274,10 @@ class Store(ABC):
             await self.run(self._purge)
 
     def _purge(self) -> Steps[None]:
-        yield self.sql.purge, {}
+        yield "purge", {}
 
 
 def undo(
-    sql: SharedSQL,
     item: int,
     expected: str | None = None,
     *,
@@ -292,46 +287,44 @@ def undo(
 ) -> Steps[int]:
     """The steps of `Store.undo` for an entry, or a batch of any length. Their result is the number of records."""
     # Look before any lock, so that an impossible undo waits for no other program.
-    kind, rows = yield from _undoable(sql, item, key, is_batch=is_batch)
+    kind, rows = yield from _undoable(item, key, is_batch=is_batch)
     if is_batch and rows > UNDO_ROWS_MAX:
         raise BatchTooLong(str(item))
     of_item = {"item": item}
     # If the person has seen that there is no record, there is none to lock.
-    yield (sql.lock_all if kind or expected == "-" else sql.lock_record), of_item
-    if not (yield sql.undoable_locked, of_item):  # it has expired meanwhile
+    yield ("lock_all" if kind or expected == "-" else "lock_record"), of_item
+    if not (yield "undoable_locked", of_item):  # it has expired meanwhile
         raise NotInHistory(str(item))
     is_divisible = kind != "nim"
     overwrite = False
     if not (only_unchanged and kind and is_divisible):
-        overwrite = yield from _refuse_conflicts(sql, item, kind, expected)
+        overwrite = yield from _refuse_conflicts(item, kind, expected)
     else:
-        ((rows,),) = yield sql.count_unchanged, of_item
-    yield sql.begin_batch, {"kind": "undo" if is_divisible else "nim"}
-    for statement in (sql.delete_added, sql.restore_changed, sql.restore_deleted):
+        ((rows,),) = yield "count_unchanged", of_item
+    yield "begin_batch", {"kind": "undo" if is_divisible else "nim"}
+    for statement in ("delete_added", "restore_changed", "restore_deleted"):
         yield statement, {**of_item, "overwrite": overwrite}
-    yield sql.end_batch, {}
+    yield "end_batch", {}
     return 1 if rows is None else rows
 
 
-def _undoable(
-    sql: SharedSQL, item: int, key: ItemKey | None, *, is_batch: bool | None
-) -> Steps[tuple[str, Any]]:
+def _undoable(item: int, key: ItemKey | None, *, is_batch: bool | None) -> Steps[tuple[str, Any]]:
     """The kind of a batch, "" for an entry, and its rows; raise NotInHistory."""
-    ((kind, rows, moment),) = (yield sql.undoable, {"item": item}) or [(None, None, None)]
+    ((kind, rows, moment),) = (yield "undoable", {"item": item}) or [(None, None, None)]
     is_there = kind is not None and is_batch in (None, kind != "")
     if not is_there or key not in (None, key_of(item, moment)):
         raise NotInHistory(str(item))
     return kind, rows
 
 
-def _refuse_conflicts(sql: SharedSQL, item: int, kind: str, expected: str | None) -> Steps[bool]:
+def _refuse_conflicts(item: int, kind: str, expected: str | None) -> Steps[bool]:
     """Raise UndoConflict, unless there is no conflict, or a single conflict that the person has seen.
 
     Return whether there is a seen conflict. Its record is overwritten.
     """
     # Both records of a changed nim must be as the change left them. Otherwise two records would remain, or none.
     is_divisible = kind != "nim"
-    statement = sql.batch_conflicts if kind else sql.entry_conflicts
+    statement = "batch_conflicts" if kind else "entry_conflicts"
     parameters = {"item": item, "is_whole": not is_divisible, "limit": UNDO_CONFLICTS_MAX}
     conflicting = yield statement, parameters
     conflicts = [conflict_of(row) for _, *row in conflicting]
@@ -339,7 +332,7 @@ def _refuse_conflicts(sql: SharedSQL, item: int, kind: str, expected: str | None
         return False
     if not kind and expected == digest_or_dash(conflicts[0].current):
         return True
-    ((unchanged,),) = (yield sql.count_unchanged, {"item": item}) if is_divisible else [(0,)]
+    ((unchanged,),) = (yield "count_unchanged", {"item": item}) if is_divisible else [(0,)]
     raise UndoConflict(conflicts, conflicting[0][0], unchanged)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from mahasiswa.store.history_items import UNDOABLE_ROWS_MAX, BatchKind
 from mahasiswa.store.reader import Steps
 from mahasiswa.store.results import Finding, Merged, good, wrong
-from mahasiswa.store.shared_sql import DAYS, Parameters, SharedSQL
+from mahasiswa.store.shared_sql import DAYS, Parameters
 
 # The rows of an imported file are in the temporary table `incoming`.
 INCOMPLETE = """
@@ -26,7 +26,7 @@ INSERT INTO mahasiswa (nim, nama, alamat) SELECT nim, nama, alamat FROM incoming
 WHERE NOT EXISTS (SELECT 1 FROM mahasiswa AS m WHERE m.nim = i.nim) ORDER BY nim"""
 
 
-def merge(sql: SharedSQL, *, update: bool, dry_run: bool) -> Steps[Merged]:
+def merge(*, update: bool, dry_run: bool) -> Steps[Merged]:
     """Merge the rows of the table `incoming` into the records. See `Engine.merge`."""
     ((total, existing, changed),) = yield COMPARE, {}
     incomplete = [number for (number,) in (yield INCOMPLETE, {})]
@@ -34,27 +34,26 @@ def merge(sql: SharedSQL, *, update: bool, dry_run: bool) -> Steps[Merged]:
     if written and not incomplete and not dry_run:
         statements = (UPDATE, INSERT) if update else (INSERT,)
         yield from recorded(
-            sql, "import", statements, {}, written if total > UNDOABLE_ROWS_MAX else None
+            "import", statements, {}, written if total > UNDOABLE_ROWS_MAX else None
         )
     return Merged(total - existing, changed, existing - changed, incomplete)
 
 
-def forget(sql: SharedSQL, nim: str) -> Steps[bool]:
+def forget(nim: str) -> Steps[bool]:
     """Remove the record with that nim and its history; return False if there was neither.
 
     A silent batch in the history notes who has removed it, without its texts.
     """
-    nims = sql.of(nim)
-    ((was_known,),) = yield sql.is_known, nims
-    records = yield sql.find_raw, nims
-    yield from recorded(sql, "delete", (sql.delete,), nims, len(records))
-    yield sql.leave_batches, nims
-    yield sql.delete_entries, nims
+    nims = {"nims": [nim]}
+    ((was_known,),) = yield "is_known", nims
+    records = yield "find_raw", nims
+    yield from recorded("delete", ("delete",), nims, len(records))
+    yield "leave_batches", nims
+    yield "delete_entries", nims
     return bool(was_known)
 
 
 def recorded(
-    sql: SharedSQL,
     kind: BatchKind,
     statements: Sequence[str],
     parameters: Parameters,
@@ -67,20 +66,20 @@ def recorded(
     ((days,),) = yield DAYS, {}
     is_silent = days and silent_rows is not None
     head = {"kind": kind, "rows": silent_rows}
-    yield (sql.begin_silent if is_silent else sql.begin_batch), head
+    yield ("begin_silent" if is_silent else "begin_batch"), head
     for statement in statements:
         yield statement, parameters
-    yield (sql.end_silent if is_silent else sql.end_batch), head
+    yield ("end_silent" if is_silent else "end_batch"), head
 
 
-def try_changes(sql: SharedSQL, name: str) -> Steps[Finding]:
+def try_changes(name: str) -> Steps[Finding]:
     """Add, edit and delete a record, and count the entries of the history. The caller rolls it back."""
     nim = secrets.token_hex(16)
-    nims = sql.of(nim)
-    yield sql.add, {"nim": nim, "nama": "", "alamat": ""}
-    yield sql.update, {"nim": nim, "nama": "a", "alamat": "a"}
-    yield sql.delete, nims
-    ((entries,),) = yield sql.count_recent, nims
+    nims = {"nims": [nim]}
+    yield "add", {"nim": nim, "nama": "", "alamat": ""}
+    yield "update", {"nim": nim, "nama": "a", "alamat": "a"}
+    yield "delete", nims
+    ((entries,),) = yield "count_recent", nims
     ((days,),) = yield DAYS, {}
     if days and entries != 3:
         return wrong(

@@ -85,7 +85,7 @@ def _may_hold(file: Path, nim: str) -> bool:
         if file.suffix in (".csv", ".gz", ".xlsx", ".dump") or file.name == ".unfinished":
             return any(map(_cell(nim).search, _texts(file)))
         with closing(open_to_read(file)) as db:
-            return bool(db.execute(sql.SHARED.is_known, sql.SHARED.of(nim)).get)
+            return bool(db.execute(*sql.SHARED.step("is_known", {"nims": [nim]})).get)
     except (
         OSError,
         EOFError,

@@ -32,7 +32,7 @@ from mahasiswa.store.history_items import (
     item_of,
 )
 from mahasiswa.store.queries import Query, Suspicion
-from mahasiswa.store.shared_sql import SIGNING_KEY, Parameters, SharedSQL, moment_text
+from mahasiswa.store.shared_sql import SIGNING_KEY, Parameters, moment_text
 from mahasiswa.store.spelling import corrections, same_sound
 from mahasiswa.store.store_errors import Unavailable
 from mahasiswa.work import PAGE_MAX_BYTES, slices
@@ -101,7 +101,7 @@ T = TypeVar("T")
 
 Rows = Sequence[Sequence[Any]]
 Steps = Generator[tuple[str, Parameters], Rows, T]
-"""Work on the database. Each step is an SQL statement with its parameters, and gets its rows."""
+"""Work on the database. Each step is the name of a statement with its parameters (`SharedSQL.step`), and gets its rows."""
 
 Begin = Callable[[], Steps[T]]
 """Begins the steps, and begins them again if a transaction must be repeated."""
@@ -129,8 +129,6 @@ class Reader(ABC):
     that waits for a read is cancelled, the read stops within a second.
     """
 
-    sql: SharedSQL
-
     @abstractmethod
     async def run(self, steps: Begin[T]) -> T:
         """Do the steps in one transaction that only reads. They may be done again if the connection breaks."""
@@ -147,10 +145,10 @@ class Reader(ABC):
     @in_transaction
     def find(self, nims: Sequence[str]) -> Steps[Mapping[str, Mahasiswa]]:
         """The records that exist among these nims, by nim."""
-        return (yield from by_nim(self.sql, self.sql.find, nims))
+        return (yield from by_nim("find", nims))
 
     async def get(self, nim: str) -> Mahasiswa | None:
-        rows = await self._rows(self.sql.find, self.sql.of(nim))
+        rows = await self._rows("find", {"nims": [nim]})
         return next(map(Mahasiswa._make, rows), None)
 
     async def after(self, nim: str | None, limit: int) -> Sequence[Mahasiswa]:
@@ -159,12 +157,12 @@ class Reader(ABC):
         After AFTER_MAX_BYTES of texts no further record is read.
         """
         parameters = {"after": nim, "limit": limit, "bytes": AFTER_MAX_BYTES}
-        rows = await self._rows(self.sql.within_bytes, parameters)
+        rows = await self._rows("within_bytes", parameters)
         return list(map(Mahasiswa._make, rows))
 
     async def near(self, keys: Sequence[str], limit: int) -> Sequence[str]:
         """At most `limit` nims that have one of these `near_key`s."""
-        return await self._column(self.sql.near, {**self.sql.of(*keys), "limit": limit})
+        return await self._column("near", {"nims": keys, "limit": limit})
 
     @in_transaction
     def search(
@@ -176,10 +174,9 @@ class Reader(ABC):
         Texts are ordered without regard to the case of ASCII letters; equal texts are ordered by nim.
         With `change`, `last` is that item (see `shown_item`).
         """
-        page = self.sql.search if query.cari else self.sql.page
-        (statement,), parameters = self.sql.written(query, page)
-        rows = yield statement, {**parameters, "limit": limit, "offset": offset}
-        last = yield from shown_item(self.sql, change)
+        page = "search" if query.cari else "page"
+        rows = yield page, {"query": query, "limit": limit, "offset": offset}
+        last = yield from shown_item(change)
         return Hits(
             rows[0][0], [Mahasiswa._make(row[1:]) for row in rows if row[1] is not None], last
         )
@@ -211,7 +208,7 @@ class Reader(ABC):
         """
         if query.di == "nim":
             return []
-        spellings = await self._column(self.sql.words, texts)
+        spellings = await self._column("words", texts)
         words = folding.words(query.cari)
         likely = await asyncio.to_thread(compare, words, spellings)
         return await self._counted(likely, query.di)
@@ -220,10 +217,7 @@ class Reader(ABC):
         """Each search with the number of records that it finds, without those that find none."""
         if not searches:
             return []
-        conditions, words = self.sql.conditions(searches, di)
-        columns = ", ".join(f"count(*) FILTER (WHERE {condition})" for condition in conditions)
-        statement = self.sql.count_found.replace("/*counts*/ count(*)", columns)
-        (counts,) = await self._rows(statement, {"di": di, **words})
+        (counts,) = await self._rows("count_found", {"searches": searches, "di": di})
         return [(cari, count) for cari, count in zip(searches, counts, strict=True) if count]
 
     async def signing_key(self) -> bytes:
@@ -232,28 +226,27 @@ class Reader(ABC):
 
     async def clock(self) -> Sequence[Any]:
         """The moment when the clock was noted, whether it had leapt then, and whether to purge now."""
-        (clock,) = await self._rows(self.sql.clock, {})
+        (clock,) = await self._rows("clock", {})
         return clock
 
     async def prefixes(self, length: int, limit: int) -> Rows:
         """The beginnings of nims, folded and of that length, each with the number of its records; at most `limit`."""
-        return await self._rows(self.sql.prefixes, {"length": length, "limit": limit})
+        return await self._rows("prefixes", {"length": length, "limit": limit})
 
     async def common_length(self) -> int:
         """The number of first characters that all nims share, folded. A nim without letters and digits does not count."""
-        ((first, last),) = await self._rows(self.sql.first_and_last_nim, {})
+        ((first, last),) = await self._rows("first_and_last_nim", {})
         return sum(takewhile(bool, map(eq, first or "", last or "")))
 
     async def suspects(self, suspicion: Suspicion, limit: int) -> Hits:
         """At most `limit` records that may be wrong, similar ones together, and the number of all of them."""
-        statement: str = getattr(self.sql, f"suspects_{suspicion}")
-        rows = await self._rows(statement, {"limit": limit})
+        rows = await self._rows(f"suspects_{suspicion}", {"limit": limit})
         total = rows[0][0] if rows else 0
         return Hits(total, [Mahasiswa._make(row[1:]) for row in rows])
 
     async def untidy(self, limit: int) -> Sequence[Mahasiswa]:
         """At most `limit` records whose name or address `tidy` changes."""
-        rows = await self._rows(self.sql.untidy, {"limit": limit})
+        rows = await self._rows("untidy", {"limit": limit})
         return [Mahasiswa._make(row[1:]) for row in rows]
 
     @in_transaction
@@ -272,14 +265,12 @@ class Reader(ABC):
         `cari` finds an entry as it finds a record, in the texts before and after, and a batch by any of its entries. If
         it is a nim, a batch has the entry of that nim. With `change`, `last` is that item.
         """
-        sql = self.sql
         first, end = map(moment_text, days) if days else (None, None)
         filters = {"kind": kind, "first": first, "end": end, "nim": cari.replace("\0", "")}
-        (counted, items), terms = sql.written(Query(cari), sql.count_items, sql.items)
-        parameters = {**filters, **terms, "limit": limit, "offset": offset}
-        ((total,),) = yield counted, parameters
-        rows = yield items, parameters
-        last = yield from shown_item(sql, change)
+        parameters = {**filters, "query": Query(cari), "limit": limit, "offset": offset}
+        ((total,),) = yield "count_items", parameters
+        rows = yield "items", parameters
+        last = yield from shown_item(change)
         return HistoryPage(total, list(map(item_of, rows)), last=last)
 
     @in_transaction
@@ -287,52 +278,43 @@ class Reader(ABC):
         self, batch: int, cari: str, offset: int, limit: int, *, change: ItemKey | None = None
     ) -> Steps[HistoryPage]:
         """At most `limit` entries of a batch, by nim, from `offset` on. `cari` and `change` are those of `history`."""
-        sql = self.sql
-        (counted, entries), terms = sql.written(Query(cari), sql.count_entries, sql.entries)
-        parameters = {"batch": batch, **terms, "limit": limit, "offset": offset}
-        ((total,),) = yield counted, parameters
-        rows = yield entries, parameters
-        heads = map(item_of, (yield sql.item, {"id": batch}))
+        parameters = {"batch": batch, "query": Query(cari), "limit": limit, "offset": offset}
+        ((total,),) = yield "count_entries", parameters
+        rows = yield "entries", parameters
+        heads = map(item_of, (yield "item", {"id": batch}))
         head = next((item for item in heads if isinstance(item, Batch)), None)
-        last = yield from shown_item(sql, change)
+        last = yield from shown_item(change)
         return HistoryPage(total, list(map(entry_of, rows)), head, last)
 
     @in_transaction
     def biography(self, nim: str) -> Steps[Biography]:
         """All that is known of the record with that nim."""
-        record = yield from one(self.sql, self.sql.find, nim)
-        rows = yield self.sql.entries_of, self.sql.of(nim)
+        record = yield from one("find", nim)
+        rows = yield "entries_of", {"nims": [nim]}
         entries = list(map(entry_of, rows))
-        items = map(item_of, (yield self.sql.silent, {}))
+        items = map(item_of, (yield "silent", {}))
         silent = [item for item in items if isinstance(item, Batch)]
-        ((days, oldest),) = yield self.sql.kept, {}
+        ((days, oldest),) = yield "kept", {}
         since = oldest and datetime.fromisoformat(oldest)
         return Biography(record, entries, silent, days, since)
 
     async def nims(self, cari: str, limit: int) -> Sequence[str]:
         """At most `limit` nims whose record or history has every word of `cari`, in order."""
-        (statement,), terms = self.sql.written(Query(cari), self.sql.nims)
-        return await self._column(statement, {"limit": limit, **terms})
+        return await self._column("nims", {"query": Query(cari), "limit": limit})
 
     @in_transaction
     def renamed(self, nim: str) -> Steps[Mahasiswa | None]:
         """The record that had this nim until its nim was replaced, perhaps several times; None if it had none."""
-        while rows := (yield self.sql.new_nim, self.sql.of(nim)):
+        while rows := (yield "new_nim", {"nims": [nim]}):
             ((nim,),) = rows
-            if record := (yield from one(self.sql, self.sql.find, nim)):
+            if record := (yield from one("find", nim)):
                 return record
         return None
 
     @in_transaction
     def last(self, change: ItemKey | None = None) -> Steps[Item | None]:
         """The newest item of the history, or with `change` that item, as in Hits."""
-        return (yield from shown_item(self.sql, change))
-
-    def _records_of(self, query: Query) -> tuple[str, Parameters]:
-        """The statement that reads all records of a query."""
-        statement = self.sql.found if query.cari else self.sql.all
-        (written,), parameters = self.sql.written(query, statement)
-        return written, parameters
+        return (yield from shown_item(change))
 
     async def _column(self, statement: str, parameters: Parameters) -> Sequence[str]:
         """The only column of the rows of a read."""
@@ -344,35 +326,35 @@ class Reader(ABC):
         return (yield statement, parameters)
 
 
-def shown_item(sql: SharedSQL, change: ItemKey | None) -> Steps[Item | None]:
+def shown_item(change: ItemKey | None) -> Steps[Item | None]:
     """The newest item of the history, or with `change` that one, unless it is unknown, expired or undone.
 
     An entry whose record has changed since gets no warning: `stands` is False.
     """
     if change is None:
-        return (yield from last_item(sql))
-    rows = yield sql.item, {"id": change.id}
+        return (yield from last_item())
+    rows = yield "item", {"id": change.id}
     item = item_of(rows[0]) if rows else None
     if item is None or item.key != change:
         return None
-    ((is_undone,),) = yield sql.is_undone, {"id": item.id}
+    ((is_undone,),) = yield "is_undone", {"id": item.id}
     if isinstance(item, Batch):
         return item if item.left or not is_undone else None
     record = item.after or item.before
-    current = (yield from one(sql, sql.find_raw, record.nim)) if record else None
+    current = (yield from one("find_raw", record.nim)) if record else None
     if current != item.after:
         return None if is_undone else item._replace(stands=False)
-    return (yield from _with_warning(sql, item, is_own=True))
+    return (yield from _with_warning(item, is_own=True))
 
 
-def last_item(sql: SharedSQL) -> Steps[Item | None]:
+def last_item() -> Steps[Item | None]:
     """The newest item of the history, or None if there is none."""
-    rows = yield sql.item, {"id": None}
+    rows = yield "item", {"id": None}
     item = item_of(rows[0]) if rows else None
-    return (yield from _with_warning(sql, item, is_own=False)) if isinstance(item, Entry) else item
+    return (yield from _with_warning(item, is_own=False)) if isinstance(item, Entry) else item
 
 
-def _with_warning(sql: SharedSQL, entry: Entry, *, is_own: bool) -> Steps[Entry]:
+def _with_warning(entry: Entry, *, is_own: bool) -> Steps[Entry]:
     """The entry.
 
     If it added a record, find a similar one, which becomes its `near` or its `twin`. Without one, a person's own entry
@@ -382,36 +364,36 @@ def _with_warning(sql: SharedSQL, entry: Entry, *, is_own: bool) -> Steps[Entry]
     if not record:
         return entry
     nims = near_nims(record.nim)
-    rows = yield sql.find_shown, sql.of(*nims, *slips(record.nim))
+    rows = yield "find_shown", {"nims": [*nims, *slips(record.nim)]}
     for other in sorted(map(Mahasiswa._make, rows)):  # the engines order them differently
         if other.nim in nims or other.nama == record.nama:
             return entry._replace(near=other)
-    rows = yield sql.twin, record._asdict()
+    rows = yield "twin", record._asdict()
     if not (rows or is_own):
         return entry
     if not rows:
         key = folding.key(record)
         length = len(record.nama + record.alamat)
         alike = {"nim": record.nim, "first": key[:1], "length": length, "key": key}
-        rows = yield sql.alike, alike
+        rows = yield "alike", alike
     if rows:
         return entry._replace(twin=Mahasiswa._make(rows[0]))
-    ((doubt,),) = yield sql.compared, record._asdict()
+    ((doubt,),) = yield "compared", record._asdict()
     return entry._replace(doubt=doubt)
 
 
-def one(sql: SharedSQL, statement: str, nim: str) -> Steps[Mahasiswa | None]:
+def one(statement: str, nim: str) -> Steps[Mahasiswa | None]:
     """The stored record with this nim. `statement` is the SELECT, with nims as its parameter."""
-    rows = yield statement, sql.of(nim)
+    rows = yield statement, {"nims": [nim]}
     return next(map(Mahasiswa._make, rows), None)
 
 
-def by_nim(sql: SharedSQL, statement: str, nims: Sequence[str]) -> Steps[Mapping[str, Mahasiswa]]:
+def by_nim(statement: str, nims: Sequence[str]) -> Steps[Mapping[str, Mahasiswa]]:
     """The stored records with these nims, by nim."""
     records: dict[str, Mahasiswa] = {}
     size = 0
     for asked in slices(nims, FIND_NIMS):
-        rows = yield statement, sql.of(*asked)
+        rows = yield statement, {"nims": asked}
         size = size_with(size, rows)
         records |= {row[0]: Mahasiswa._make(row) for row in rows}
     return records

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from mahasiswa.record import INVISIBLE, NEAR_FROM, NEAR_TO, ODD_SPACES, SHOWN_MAX_CHARACTERS
 from mahasiswa.store import folding
@@ -14,7 +15,7 @@ COUNT = "SELECT count(*) FROM mahasiswa"
 DAYS = "SELECT days FROM mahasiswa_history_state"
 SIGNING_KEY = "SELECT signing_key FROM mahasiswa_history_state"
 
-Parameters = Mapping[str, object]
+Parameters = Mapping[str, Any]
 
 # The statements write these as parameters, such as :SHOWN_MAX_CHARACTERS.
 CONSTANTS: Mapping[str, str | int] = {
@@ -58,7 +59,7 @@ def _literal(name: re.Match[str]) -> str:
 
 
 class SharedSQL:
-    """The statements that both engines have, as attributes, and the parts of a statement that depend on a query.
+    """The statements that both engines have, by name, and the parts of a statement that depend on a query.
 
     `finds` is the condition that `folded_text` contains a text. `matches` is the condition that a
     pattern of a `Spelling` matches `folded_text` with a space around it. Both hold `{}` in place of
@@ -73,21 +74,38 @@ class SharedSQL:
         matches: str,
         as_array: Callable[[Sequence[str]], object],
     ) -> None:
-        self.__dict__ |= statements
+        self.statements = statements
         self._finds = finds
         self._matches = matches
         plain = folding.with_plain_rt_rw("folded_text")
         self._matches_rt_rw = matches.replace("folded_text", plain)
         self._as_array = as_array
 
-    def __getattr__(self, name: str) -> str:
-        raise AttributeError(name)
+    def step(self, name: str, parameters: Parameters) -> tuple[str, Parameters]:
+        """The statement with that name, and its parameters as the engine takes them. Other SQL stays as it is.
 
-    def of(self, *nims: str) -> Parameters:
-        """Nims as the parameter of a statement. Nims with NUL are left out, because no record has one."""
-        return {"nims": self._as_array([nim for nim in nims if "\0" not in nim])}
+        `nims` become an array, without those with NUL, because no record has one. The terms and the order of a `query`
+        are put into the statement, or the counts of several `searches`.
+        """
+        statement = self.statements.get(name, name)
+        if "nims" in parameters:
+            nims = [nim for nim in parameters["nims"] if "\0" not in nim]
+            parameters = {**parameters, "nims": self._as_array(nims)}
+        if "query" in parameters:
+            query = parameters["query"]
+            (condition,), words = self._conditions([query.cari], query.di)
+            statement = statement.replace("/*terms*/", f"AND {condition}")
+            statement = statement.replace("/*order*/ nim", _order(query))
+            search = {"di": query.di, "is_search": bool(query.cari)}
+            parameters = {**parameters, **search, **words}
+        if "searches" in parameters:
+            conditions, words = self._conditions(parameters["searches"], parameters["di"])
+            columns = ", ".join(f"count(*) FILTER (WHERE {condition})" for condition in conditions)
+            statement = statement.replace("/*counts*/ count(*)", columns)
+            parameters = {**parameters, **words}
+        return statement, parameters
 
-    def conditions(self, searches: Iterable[str], di: str) -> tuple[list[str], Parameters]:
+    def _conditions(self, searches: Iterable[str], di: str) -> tuple[list[str], Parameters]:
         """For each search the condition that finds all its terms in `folded_text`, and the parameters of all."""
         parameters: dict[str, str] = {}
 
@@ -109,16 +127,6 @@ class SharedSQL:
             found = (" OR ".join(map(finds, term)) for term in terms)
             conditions.append(" AND ".join(f"({term})" for term in found) or "false")
         return conditions, parameters
-
-    def written(self, query: Query, *statements: str) -> tuple[list[str], dict[str, object]]:
-        """Statements with the terms and the order of a query, and their parameters."""
-        (condition,), words = self.conditions([query.cari], query.di)
-        order = _order(query)
-        written = [
-            statement.replace("/*terms*/", f"AND {condition}").replace("/*order*/ nim", order)
-            for statement in statements
-        ]
-        return written, {"di": query.di, "is_search": bool(query.cari), **words}
 
 
 def _order(query: Query) -> str:

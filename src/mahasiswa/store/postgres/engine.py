@@ -84,7 +84,7 @@ class PostgresEngine(Engine):
             if not dry_run:
                 db.execute(sql.LOCK_TABLE)
             locked = time.monotonic()
-            merged = do_steps(db, commands.merge(sql.SHARED, update=update, dry_run=dry_run))
+            merged = do_steps(db, commands.merge(update=update, dry_run=dry_run))
         return merged if dry_run else merged._replace(seconds=time.monotonic() - locked)
 
     def undo(self, number: int, *, only_unchanged: bool) -> int:
@@ -93,7 +93,7 @@ class PostgresEngine(Engine):
         while True:
             try:
                 with _transaction(self._conninfo) as db:
-                    return do_steps(db, undo(sql.SHARED, number, only_unchanged=only_unchanged))
+                    return do_steps(db, undo(number, only_unchanged=only_unchanged))
             except Locked:
                 if time.monotonic() > deadline:
                     raise
@@ -107,7 +107,7 @@ class PostgresEngine(Engine):
         if "\0" in nim:  # no text of PostgreSQL holds one
             return False
         with _transaction(self._conninfo) as db:
-            was_known = do_steps(db, commands.forget(sql.SHARED, nim))
+            was_known = do_steps(db, commands.forget(nim))
             ((transaction,),) = db.execute(sql.TRANSACTION_ID).fetchall()
         try:
             with connect(self._conninfo) as db:

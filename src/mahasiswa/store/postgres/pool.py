@@ -14,6 +14,7 @@ from psycopg import errors
 from psycopg.conninfo import conninfo_to_dict
 from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout
 
+from mahasiswa.store.postgres import postgres_sql as sql
 from mahasiswa.store.reader import READ_ROWS, Rows, Steps, size_with
 from mahasiswa.store.shared_sql import Parameters
 from mahasiswa.store.store_errors import (
@@ -221,7 +222,7 @@ def do_steps(db: SyncConnection, steps: Steps[T]) -> T:
     rows: Any = None
     try:
         while True:
-            statement, parameters = steps.send(rows)
+            statement, parameters = sql.SHARED.step(*steps.send(rows))
             interrupt.check()
             cursor = psycopg.ClientCursor(db)
             cursor.execute(statement, parameters)

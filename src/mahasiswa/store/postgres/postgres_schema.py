@@ -272,7 +272,7 @@ def _changes(db: SyncConnection) -> Iterator[Finding]:
     try:
         with db.transaction(force_rollback=True):
             db.execute(sql.ALTER_LOCK_TIMEOUT)
-            finding = do_steps(db, try_changes(sql.SHARED, "The table mahasiswa"))
+            finding = do_steps(db, try_changes("The table mahasiswa"))
     except LockNotAvailable:
         yield wrong("Another program has locked the table mahasiswa. Try again when it has ended.")
     else:

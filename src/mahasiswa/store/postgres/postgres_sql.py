@@ -153,6 +153,7 @@ _STATEMENTS = {
     for name, text in read_statements(Path(__file__).with_name("sql")).items()
 }
 NEWEST_ENTRIES = _STATEMENTS.pop("newest_entries")
+ADD_ALL = _STATEMENTS["add_all"]
 
 
 def _array(texts: Sequence[str]) -> str:

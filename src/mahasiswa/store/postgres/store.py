@@ -61,8 +61,6 @@ class Addition(NamedTuple):
 class PostgresStore(Store):
     """The Store on a database that `migrate` has made ready. Nothing depends on a session, so a pooler may be used."""
 
-    sql = sql.SHARED
-
     def __init__(self, conninfo: str, slots: Slots) -> None:
         self.pool = Pool(conninfo, slots)
         readers = {kind: PostgresReader(self.pool, kind) for kind in KINDS}
@@ -90,7 +88,7 @@ class PostgresStore(Store):
 
         async def read(db: AsyncConnection) -> Snapshot:
             start = begin(sql.BEGIN_READING, deadline)
-            last = await _do_steps(db, last_item(sql.SHARED), start)
+            last = await _do_steps(db, last_item(), start)
             limits = {"records": at_most, "bytes": SNAPSHOT_MAX_BYTES}
             # The binary form needs no decoding, which would hold the event loop.
             cursor = await db.execute(sql.PACKED, limits, binary=True)
@@ -189,7 +187,7 @@ async def _add(
     """
     names = {one.nim: one.oleh for one in reversed(additions) if one.nim is not None}
     records = as_json(addition[:3] for addition in additions)
-    statements = f"{first}{sql.NAME}; {sql.SHARED.add_all}"
+    statements = f"{first}{sql.NAME}; {sql.ADD_ALL}"
     parameters = {"oleh": json.dumps(names), "records": records}
     rows = await execute(db, statements, parameters)
     added: dict[str | None, Outcome] = {nim: None for (nim,) in rows}
@@ -205,7 +203,6 @@ class PostgresReader(Reader):
 
     _pool: Pool
     _kind: Kind
-    sql = sql.SHARED
 
     async def run(self, steps: Begin[T]) -> T:
         deadline = new_deadline()
@@ -215,14 +212,21 @@ class PostgresReader(Reader):
 
         return await self._pool.run(self._kind, work, deadline, commits=False)
 
-    async def _rows(self, statement: str, parameters: Parameters) -> Rows:
+    async def _rows(self, name: str, parameters: Parameters) -> Rows:
+        deadline = new_deadline()
+        read, parameters = sql.SHARED.step(name, parameters)
         # The COMMIT goes in the same round trip. A read in steps needs another round trip for it.
-        return await super()._rows(f"{statement}; {sql.COMMIT}", parameters)
+        alone = f"{begin(sql.BEGIN_READING, deadline)}{read}; {sql.COMMIT}"
+
+        def work(db: AsyncConnection) -> Awaitable[Rows]:
+            return execute(db, alone, parameters)
+
+        return await self._pool.run(self._kind, work, deadline, commits=False)
 
     async def chunks(
         self, query: Query, *, may_pause: bool = False
     ) -> AsyncGenerator[Sequence[Mahasiswa]]:
-        found, parameters = self._records_of(query)
+        found, parameters = sql.SHARED.step("found" if query.cari else "all", {"query": query})
         statement = sql.DECLARE_CHUNKS.format(found=found)
         try:
             deadline = new_deadline()
@@ -258,7 +262,7 @@ async def _do_steps(
         step = await asyncio.to_thread(_next, steps, rows) if in_thread else _next(steps, rows)
         if isinstance(step, StopIteration):
             return cast("T", step.value)
-        statement, parameters = step
+        statement, parameters = sql.SHARED.step(*step)
         rows = await execute(db, first + statement, {**(name or {}), **parameters})
         first = ""
 

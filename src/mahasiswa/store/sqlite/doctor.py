@@ -118,7 +118,7 @@ def _soundness(db: apsw.Connection, path: Path) -> Iterator[Finding]:
 def _changes(db: apsw.Connection, path: Path) -> Iterator[Finding]:
     db.execute("BEGIN IMMEDIATE")
     try:
-        finding = take(db, try_changes(sql.SHARED, str(path)))
+        finding = take(db, try_changes(str(path)))
     finally:
         db.execute("ROLLBACK")
     yield finding

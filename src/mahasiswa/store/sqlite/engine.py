@@ -76,19 +76,19 @@ class SQLiteEngine(Engine):
                 db.executemany(sql.ADD_INCOMING, rows)
             with transaction(db):
                 began = time.monotonic()
-                steps = commands.merge(sql.SHARED, update=update, dry_run=dry_run)
+                steps = commands.merge(update=update, dry_run=dry_run)
                 with interruptible(db):
                     merged = (take if dry_run else take_named)(db, steps)
             return merged._replace(seconds=time.monotonic() - began)
 
     def undo(self, number: int, *, only_unchanged: bool) -> int:
         with _connected(self._path) as db, transaction(db), interruptible(db):
-            return take_named(db, undo(sql.SHARED, number, only_unchanged=only_unchanged))
+            return take_named(db, undo(number, only_unchanged=only_unchanged))
 
     def forget(self, nim: str) -> bool:
         with _connected(self._path) as db:
             with transaction(db), interruptible(db):
-                was_known = take_named(db, commands.forget(sql.SHARED, nim))
+                was_known = take_named(db, commands.forget(nim))
             try:
                 _erase_traces(db)
             except apsw.Error as error:

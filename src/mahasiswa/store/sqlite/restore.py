@@ -150,5 +150,5 @@ def _replace_in_transaction(db: apsw.Connection, path: Path, saved: list[Path]) 
     saved.append(before)
     had_nothing = db.execute(sql.IS_EMPTY).get
     statements = [sql.RESTORE_BACKUP, *([sql.RESTORE_HISTORY] if had_nothing else [])]
-    take_named(db, recorded(sql.SHARED, "restore", statements, {}, rows))
+    take_named(db, recorded("restore", statements, {}, rows))
     return Restored(count, added, changed, removed, saved[0])

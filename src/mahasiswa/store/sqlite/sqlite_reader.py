@@ -45,8 +45,6 @@ T = TypeVar("T")
 class SQLiteReader(Reader):
     """See Reader. The deadline of a query includes the time in the queue. `version` raises Unavailable for a bad file."""
 
-    sql = sql.SHARED
-
     _path: Path
     _kind: Kind
     _slots: Slots
@@ -65,7 +63,7 @@ class SQLiteReader(Reader):
         self, query: Query, *, may_pause: bool = False
     ) -> AsyncGenerator[Sequence[Mahasiswa]]:
         del may_pause  # SQLite ends no transaction
-        statement, parameters = self._records_of(query)
+        found = sql.SHARED.step("found" if query.cari else "all", {"query": query})
         async with self._connection() as db:
             cursor = db.cursor()
 
@@ -73,7 +71,7 @@ class SQLiteReader(Reader):
                 return list(map(Mahasiswa._make, fetch(islice(cursor, CHUNK_RECORDS))))
 
             try:
-                await self._step(db, lambda _: cursor.execute(statement, parameters), _deadline())
+                await self._step(db, lambda _: cursor.execute(*found), _deadline())
                 while chunk := await self._step(db, next_chunk, _deadline()):
                     yield chunk
             finally:
@@ -149,9 +147,9 @@ def take(db: apsw.Connection, steps: Steps[T]) -> T:
     rows: Any = None
     try:
         while True:
-            statement, parameters = steps.send(rows)
+            step = sql.SHARED.step(*steps.send(rows))
             # A traceback would keep an open cursor, and with it this connection's view of the database.
-            with closing(db.execute(statement, parameters)) as cursor:
+            with closing(db.execute(*step)) as cursor:
                 rows = [list(map(_decoded, row)) for row in fetch(cursor)]
     except StopIteration as end:
         return cast("T", end.value)
@@ -171,7 +169,7 @@ def take_named(db: apsw.Connection, steps: Steps[T]) -> T:
 
 def read_snapshot(db: apsw.Connection, version: Version | None, at_most: int) -> Snapshot:
     with savepoint(db):
-        last = take(db, last_item(sql.SHARED))
+        last = take(db, last_item())
         longest = db.limit(apsw.SQLITE_LIMIT_LENGTH, SNAPSHOT_MAX_BYTES)
         try:
             limits = {"records": at_most + 1, "nul": "\0"}

@@ -50,8 +50,6 @@ class Change(NamedTuple):
 class SQLiteStore(Store):
     """The Store on a file that `migrate` has made ready."""
 
-    sql = sql.SHARED
-
     def __init__(self, path: Path, slots: Slots) -> None:
         readers = {
             kind: SQLiteReader(path, kind, slots, self.version, self._report_damage)
