@@ -54,13 +54,17 @@ log = logging.getLogger(__name__)
 
 
 class StoredTable(NamedTuple):
-    """The object that `mahasiswa` names, as sql.FIND_TABLE describes it, with its names quoted for SQL."""
+    """The object that `mahasiswa` names, with its names quoted for SQL.
 
+    `version` is that of the schema, 0 if there is no table. `days` is HISTORY_DAYS as the database has it, None if it
+    has none yet.
+    """
+
+    version: int
+    days: int | None
     schema: str
-    comment: str | None
     owner: str
     is_ours_to_alter: bool
-    is_released: bool
 
 
 def migrate(conninfo: str, history_days: int | None = None) -> None:
@@ -99,15 +103,19 @@ def _make_ready(db: SyncConnection, wanted_days: int | None) -> None:
 
 
 def _find_table(db: SyncConnection) -> StoredTable:
-    return StoredTable._make(db.execute(sql.FIND_TABLE).fetchall()[0])
+    """Return the table; raise Unusable if it is not of a release, or if we may not read it."""
+    ((comment, is_released, *others),) = db.execute(sql.FIND_TABLE).fetchall()
+    if comment is None:
+        return StoredTable(0, None, *others)
+    version = _version(comment, is_released=is_released)
+    _check_rights(db, "SELECT")
+    ((days,),) = db.execute(shared_sql.DAYS).fetchall()
+    return StoredTable(version, days, *others)
 
 
-def _version(table: StoredTable) -> int:
-    """Return the version of the schema, 0 if there is no table; raise Unusable if it is not of a release."""
-    if table.comment is None:
-        return 0
-    stored = re.fullmatch(r"schema (\d{1,9}) of mahasiswa", table.comment)
-    if not (stored and table.is_released):
+def _version(comment: str, *, is_released: bool) -> int:
+    stored = re.fullmatch(r"schema (\d{1,9}) of mahasiswa", comment)
+    if not (stored and is_released):
         remedy = (
             f"export it as CSV with its own program, rename it, then run: {typed('import FILE')}"
         )
@@ -128,20 +136,10 @@ def _is_current(db: SyncConnection, table: StoredTable, wanted_days: int | None)
 
     On a standby the days may differ: it cannot be changed.
     """
-    if _version(table) != len(UPGRADES):
+    if table.version != len(UPGRADES):
         return False
-    stored = _history_days(db, table)
-    is_same = wanted_days in (None, stored) and _is_complete(db, stored)
+    is_same = wanted_days in (None, table.days) and _is_complete(db, table.days)
     return is_same or bool(db.execute(sql.IS_STANDBY).fetchone())
-
-
-def _history_days(db: SyncConnection, table: StoredTable) -> int | None:
-    """Return HISTORY_DAYS as the database has it, or None if it has none yet."""
-    if not _version(table):
-        return None
-    _check_rights(db, "SELECT")
-    days: int | None = db.execute(shared_sql.DAYS).fetchall()[0][0]
-    return days
 
 
 def _check_rights(db: SyncConnection, needed: str = "") -> None:
@@ -179,12 +177,10 @@ def _upgrade(db: SyncConnection, table: StoredTable, wanted_days: int | None) ->
 
     If another role owns the table, raise Unusable with the SQL for the owner.
     """
-    version = _version(table)
-    stored = _history_days(db, table)
     if wanted_days is None:
-        wanted_days = DEFAULT_HISTORY_DAYS if stored is None else stored
+        wanted_days = DEFAULT_HISTORY_DAYS if table.days is None else table.days
 
-    statements = _lacking(db, version, stored, wanted_days)
+    statements = _lacking(db, table, wanted_days)
     set_schema = sql.SET_SCHEMA.format(schema=table.schema)
     set_days = sql.SET_HISTORY_DAYS.format(days=wanted_days)
     script = _script(set_schema, *statements, set_days)
@@ -194,25 +190,24 @@ def _upgrade(db: SyncConnection, table: StoredTable, wanted_days: int | None) ->
             f"the table mahasiswa belongs to {table.owner}, who must run this SQL:\n{script}"
         )
 
-    if stored not in (None, wanted_days):
-        log.warning("HISTORY_DAYS is now %s for every instance; it was %s", wanted_days, stored)
+    if table.days not in (None, wanted_days):
+        log.warning("HISTORY_DAYS is now %s for every instance; it was %s", wanted_days, table.days)
 
-    if not 0 < version < len(UPGRADES):
-        db.execute(script)
-        return
-    (count,) = db.execute(shared_sql.COUNT).fetchall()[0]
-    log.info("upgrading %s records", f"{count:,}")
+    is_older = 0 < table.version < len(UPGRADES)
+    if is_older:
+        log.info("upgrading %s records", f"{db.execute(shared_sql.COUNT).fetchall()[0][0]:,}")
     db.execute(script)
-    log.info("upgraded the table mahasiswa to schema version %d", len(UPGRADES))
+    if is_older:
+        log.info("upgraded the table mahasiswa to schema version %d", len(UPGRADES))
 
 
-def _lacking(db: SyncConnection, version: int, stored: int | None, days: int) -> list[str]:
+def _lacking(db: SyncConnection, table: StoredTable, days: int) -> list[str]:
     """Return the statements that the owner of the table must run."""
-    statements = [*UPGRADES[version:]]
+    statements = [*UPGRADES[table.version :]]
     if statements:
         statements.append(sql.SET_VERSION.format(version=len(UPGRADES)))
-    if stored is None or not _is_complete(db, days):
-        if stored == days:
+    if table.days is None or not _is_complete(db, days):
+        if table.days == days:
             log.warning("triggers were missing or of another release, and are created again")
         statements += _new_triggers(days)
     return statements
@@ -237,7 +232,7 @@ def examine(conninfo: str, *, quick: bool) -> Iterator[Finding]:
     """Check the tables, this role's rights and the server; raise Unusable if the service cannot work with them."""
     try:
         with connect(conninfo) as db:
-            if 0 < _version(_find_table(db)) < len(UPGRADES):
+            if 0 < _find_table(db).version < len(UPGRADES):
                 yield good("The tables are of an older version. The service upgrades them.")
                 return
             for check in QUICK_CHECKS if quick else CHECKS:
@@ -250,7 +245,7 @@ def examine(conninfo: str, *, quick: bool) -> Iterator[Finding]:
 
 def _schema(db: SyncConnection) -> Iterator[Finding]:
     _check_encoding(db)
-    if _history_days(db, _find_table(db)) is None:
+    if _find_table(db).days is None:
         raise Unusable(
             "the table mahasiswa does not exist; start the service once, or correct DATABASE_URL"
         )

@@ -14,19 +14,19 @@ LOCK_SCHEMA = "SELECT pg_advisory_xact_lock(5207110482153)"
 UNSAFE_SETTINGS = """
 SELECT name FROM unnest(ARRAY['fsync', 'full_page_writes']) AS name WHERE current_setting(name) = 'off'"""
 
-# The schema, the comment and the owner of the table, whether we may alter it, and whether a release
-# made it. If there is no table yet, the query describes the table that we would make.
+# The comment of the table, whether a release made it, its schema and its owner, and whether we may
+# alter it. If there is no table yet, the query describes the table that we would make.
 FIND_TABLE = """
-SELECT quote_ident(n.nspname), coalesce(obj_description(c.oid, 'pg_class'), ''),
-  quote_ident(pg_get_userbyid(c.relowner)), pg_has_role(c.relowner, 'USAGE'),
+SELECT coalesce(obj_description(c.oid, 'pg_class'), ''),
   EXISTS (
     SELECT FROM pg_attribute
     WHERE attrelid = to_regclass('mahasiswa_history_state') AND attname = 'has_leapt'
-  )
+  ),
+  quote_ident(n.nspname), quote_ident(pg_get_userbyid(c.relowner)), pg_has_role(c.relowner, 'USAGE')
 FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
 WHERE c.oid = to_regclass('mahasiswa')
 UNION ALL
-SELECT quote_ident(current_schema()), NULL, quote_ident(current_user), true, true
+SELECT NULL, true, quote_ident(current_schema()), quote_ident(current_user), true
 WHERE to_regclass('mahasiswa') IS NULL"""
 # For the statements of an upgrade, and for the functions that they create.
 SET_SCHEMA = "SET LOCAL search_path = {schema}, pg_temp"
