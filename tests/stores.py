@@ -82,7 +82,7 @@ def fill(place: Place, records: Sequence[tuple[str, str, str]]) -> None:
 async def items(store: Store, batch: int | None = None) -> Sequence[Entry | Batch]:
     """Return the items of the history, newest first, or the entries of a batch."""
     reader = store.reader(SEARCH)
-    page = await (reader.entries(batch, "", 0, 1000) if batch else reader.history("", 0, 1000))
+    page = await reader.history("", 0, 1000, batch=batch)
     assert page.total == len(page.items)
     return page.items
 

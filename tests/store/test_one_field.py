@@ -119,7 +119,7 @@ async def conflict_of_a_batch(case: Case) -> None:
     await case.store.write_all("import", [Write(SITI, digest(FIRST))], [BUDI.nim])
     made = await case.newest()
     await case.store.update(*case.other)
-    page = await case.store.reader(SEARCH).entries(made.id, "", 0, 10)
+    page = await case.store.reader(SEARCH).history("", 0, 10, batch=made.id)
     (listed,) = (item for item in await items(case.store) if item.id == made.id)
     assert [item.left for item in (page.head, listed) if isinstance(item, Batch)] == [1, 1]
     await case.undo_conflicts(made)

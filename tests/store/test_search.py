@@ -100,7 +100,7 @@ async def test_the_history_is_searched_in_the_same_way(people: Store) -> None:
     for found, caris in CASES.items():
         for cari in caris.split("|"):
             for batch in batches:
-                page = await people.reader(SEARCH).entries(batch.id, cari, 0, 100)
+                page = await people.reader(SEARCH).history(cari, 0, 100, batch=batch.id)
                 records = [
                     entry.after or entry.before for entry in page.items if isinstance(entry, Entry)
                 ]

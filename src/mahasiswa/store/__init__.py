@@ -69,9 +69,8 @@ class Store(ABC):
     Triggers of the database keep a history of each change of any program, unless HISTORY_DAYS is 0.
     """
 
-    def __init__(self, readers: Mapping[Kind, Reader]) -> None:
-        self._readers = readers
-        self._leapt: object = None  # the leap of the clock that the log already reports
+    _readers: Mapping[Kind, Reader]
+    _leapt: object = None  # the leap of the clock that the log already reports
 
     def reader(self, kind: Kind) -> Reader:
         return self._readers[kind]

@@ -256,6 +256,7 @@ class Reader(ABC):
         offset: int,
         limit: int,
         *,
+        batch: int | None = None,
         kind: ItemKind | None = None,
         days: Days | None = None,
         change: ItemKey | None = None,
@@ -263,28 +264,20 @@ class Reader(ABC):
         """At most `limit` items, newest first, from `offset` on: the entries that belong to no batch, and the batches.
 
         `cari` finds an entry as it finds a record, in the texts before and after, and a batch by any of its entries. If
-        it is a nim, a batch has the entry of that nim. With `change`, `last` is that item.
+        it is a nim, a batch has the entry of that nim. With `batch`, the items are the entries of that batch, by nim.
+        With `change`, `last` is that item.
         """
         first, end = map(moment_text, days) if days else (None, None)
-        filters = {"kind": kind, "first": first, "end": end, "nim": cari.replace("\0", "")}
-        parameters = {**filters, "query": Query(cari), "limit": limit, "offset": offset}
-        ((total,),) = yield "count_items", parameters
-        rows = yield "items", parameters
+        filters = {"batch": batch, "kind": kind, "first": first, "end": end}
+        search = {"query": Query(cari), "nim": cari.replace("\0", "")}
+        parameters = {**filters, **search, "limit": limit, "offset": offset}
+        items = "items" if batch is None else "entries"
+        ((total,),) = yield f"count_{items}", parameters
+        rows = yield items, parameters
+        heads = () if batch is None else (yield "item", {"id": batch})
+        head = next((item for item in map(item_of, heads) if isinstance(item, Batch)), None)
         last = yield from shown_item(change)
-        return HistoryPage(total, list(map(item_of, rows)), last=last)
-
-    @in_transaction
-    def entries(
-        self, batch: int, cari: str, offset: int, limit: int, *, change: ItemKey | None = None
-    ) -> Steps[HistoryPage]:
-        """At most `limit` entries of a batch, by nim, from `offset` on. `cari` and `change` are those of `history`."""
-        parameters = {"batch": batch, "query": Query(cari), "limit": limit, "offset": offset}
-        ((total,),) = yield "count_entries", parameters
-        rows = yield "entries", parameters
-        heads = map(item_of, (yield "item", {"id": batch}))
-        head = next((item for item in heads if isinstance(item, Batch)), None)
-        last = yield from shown_item(change)
-        return HistoryPage(total, list(map(entry_of, rows)), head, last)
+        return HistoryPage(total, list(map(item_of, rows)), head, last)
 
     @in_transaction
     def biography(self, nim: str) -> Steps[Biography]:
@@ -384,8 +377,8 @@ def _with_warning(entry: Entry, *, is_own: bool) -> Steps[Entry]:
 
 def one(statement: str, nim: str) -> Steps[Mahasiswa | None]:
     """The stored record with this nim. `statement` is the SELECT, with nims as its parameter."""
-    rows = yield statement, {"nims": [nim]}
-    return next(map(Mahasiswa._make, rows), None)
+    records = yield from by_nim(statement, [nim])
+    return records.get(nim)
 
 
 def by_nim(statement: str, nims: Sequence[str]) -> Steps[Mapping[str, Mahasiswa]]:

@@ -175,15 +175,18 @@ def _refusal(pages: Pages, change: ItemKey, error: StoreError) -> Response:
 
 async def _page(request: Request, store: Store, pages: Pages, query: HistoryQuery) -> Response:
     page = query.page
-    reader = store.reader(SEARCH)
-    part = page.query.cari, page.offset, page.per
-    if query.batch:
-        found = await reader.entries(query.batch.id, *part, change=page.change)
-        if not found.head or found.head.is_silent or found.head.key != query.batch:
-            return pages.error("not in history")
-    else:
-        days = query.days(pages.timezone)
-        found = await reader.history(*part, kind=query.jenis, days=days, change=page.change)
+    found = await store.reader(SEARCH).history(
+        page.query.cari,
+        page.offset,
+        page.per,
+        batch=query.batch and query.batch.id,
+        kind=query.jenis,
+        days=query.days(pages.timezone),
+        change=page.change,
+    )
+    head = found.head
+    if query.batch and (not head or head.is_silent or head.key != query.batch):
+        return pages.error("not in history")
     query = query._replace(page=page.with_total(found.total))
     if query.page.halaman != page.halaman:  # past the end: show the last page
         return await _page(request, store, pages, query)

@@ -63,8 +63,7 @@ class PostgresStore(Store):
 
     def __init__(self, conninfo: str, slots: Slots) -> None:
         self.pool = Pool(conninfo, slots)
-        readers = {kind: PostgresReader(self.pool, kind) for kind in KINDS}
-        super().__init__(readers)
+        self._readers = {kind: PostgresReader(self.pool, kind) for kind in KINDS}
         self._versions = SharedTask(
             lambda asked: self.pool.run(
                 LIST, _version, asked + REQUEST_TIMEOUT_SECONDS, commits=False

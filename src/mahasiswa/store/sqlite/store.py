@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext, suppress
 from pathlib import Path
@@ -50,13 +50,13 @@ class Change(NamedTuple):
 class SQLiteStore(Store):
     """The Store on a file that `migrate` has made ready."""
 
+    _readers: Mapping[Kind, SQLiteReader]
+
     def __init__(self, path: Path, slots: Slots) -> None:
-        readers = {
+        self._readers = {
             kind: SQLiteReader(path, kind, slots, self.version, self._report_damage)
             for kind in KINDS
         }
-        super().__init__(readers)
-        self._own_readers = readers
         self._path = path
         self._slots = slots
         self._writer = connect(path)  # it is used on one thread
@@ -74,7 +74,8 @@ class SQLiteStore(Store):
         self._log_inodes = log_inodes(path)
         # The task that gives up a file that was replaced, moved or removed.
         self._giving_up: asyncio.Task[None] | None = None
-        self._is_damaged = self._is_gone = False
+        self._fault = ""  # the reason why the file is used no more
+        self._is_gone = False
         self._loop = asyncio.get_running_loop()
         self._asked_at = 0.0
 
@@ -87,7 +88,7 @@ class SQLiteStore(Store):
         if (now := self._loop.time()) != self._asked_at:  # uvloop's time changes each ms
             self._is_gone = has_moved(self._watch)
             self._asked_at = now
-        if self._is_gone or self._giving_up or self._is_damaged:
+        if self._is_gone or self._fault:
             return None
         try:
             return cast("int", self._pragmas.execute("PRAGMA data_version").get)
@@ -104,14 +105,14 @@ class SQLiteStore(Store):
         with suppress(apsw.Error, Unavailable):
             if self._pragmas.execute("PRAGMA page_count").get <= self._short_list_pages:
                 return read_snapshot(self._watch, version, at_most)
-        return await self._own_readers[LIST].query(lambda db: read_snapshot(db, version, at_most))
+        return await self._readers[LIST].query(lambda db: read_snapshot(db, version, at_most))
 
     async def run(self, steps: Begin[T], kind: Kind = EDIT) -> T:
         async with self._slots.slot(kind) if kind is IMPORT else nullcontext():
             return cast("T", await self._changes.write(Change(steps, OLEH.get())))
 
     async def close(self) -> None:
-        for reader in self._own_readers.values():
+        for reader in self._readers.values():
             await asyncio.to_thread(reader.close)
         if self._giving_up:
             await self._giving_up
@@ -121,25 +122,19 @@ class SQLiteStore(Store):
 
     def _check_file(self) -> None:
         """Raise Unavailable if the file or its log is gone, or damaged: a change could make the damage worse."""
-        reason = f"{self._path} or its log was replaced, moved or removed"
-        if self._giving_up is None:
-            if not has_moved(self._watch) and log_inodes(self._path) == self._log_inodes:
-                if self._is_damaged:
-                    raise Unavailable(f"{self._path} is damaged")
-                return
-            log.error("%s: stop the service, put the file right, start it", reason)
+        if self._giving_up is None and (
+            has_moved(self._watch) or log_inodes(self._path) != self._log_inodes
+        ):
+            self._fault = f"{self._path} or its log was replaced, moved or removed"
+            log.error("%s: stop the service, put the file right, start it", self._fault)
             self._giving_up = asyncio.create_task(self._give_up())
-        raise Unavailable(reason)
+        if self._fault:
+            raise Unavailable(self._fault)
 
     def _report_damage(self, error: apsw.Error) -> None:
-        if not self._is_damaged:
-            log.error(
-                "%s is damaged (%s). Run: %s",
-                self._path,
-                error,
-                typed("restore FILE"),
-            )
-        self._is_damaged = True
+        if not self._fault:
+            self._fault = f"{self._path} is damaged"
+            log.error("%s (%s). Run: %s", self._fault, error, typed("restore FILE"))
 
     async def _give_up(self) -> None:
         """Write the acknowledged changes from the log into the file that was moved.

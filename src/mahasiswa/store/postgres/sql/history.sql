@@ -187,8 +187,8 @@ SELECT days, (
 FROM mahasiswa_history_state
 
 -- name: entries
--- The entries of a batch. If its head was purged, its entries are not shown.
-SELECT e.id, to_char(e.moment AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'),
+-- The entries of a batch, as `items` has items. If its head was purged, its entries are not shown.
+SELECT e.id, NULL, NULL, NULL, NULL, NULL, NULL, NULL, e.id, to_char(e.moment AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'),
   CASE WHEN length(e.oleh) > :SHOWN_MAX_CHARACTERS
     THEN substr(e.oleh, 1, :SHOWN_MAX_CHARACTERS - 1) || '…' ELSE e.oleh END,
   e.nim,

@@ -171,8 +171,8 @@ WHERE i.kind IN ('import', 'restore')
 SELECT days, (SELECT min(moment) FROM mahasiswa_history) FROM mahasiswa_history_state
 
 -- name: entries
--- The entries of a batch. If its head was purged, its entries are not shown.
-SELECT e.id, e.moment,
+-- The entries of a batch, as `items` has items. If its head was purged, its entries are not shown.
+SELECT e.id, NULL, NULL, NULL, NULL, NULL, NULL, NULL, e.id, e.moment,
   CAST(CASE WHEN length(e.oleh) > :SHOWN_MAX_CHARACTERS
     THEN substr(e.oleh, 1, :SHOWN_MAX_CHARACTERS - 1) || '…' ELSE e.oleh END AS BLOB),
   CAST(e.nim AS BLOB),
