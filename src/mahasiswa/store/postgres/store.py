@@ -22,7 +22,6 @@ from mahasiswa.store.postgres.pool import (
     Pool,
     begin,
     execute,
-    first_line,
     new_deadline,
     time_limit,
     translate,
@@ -56,6 +55,10 @@ class Addition(NamedTuple):
     alamat: str | None
     oleh: str | None
     is_named: bool
+
+
+class GroupRefused(StoreError):
+    """A constraint refuses a record of a group of additions, so none was added."""
 
 
 class PostgresStore(Store):
@@ -101,7 +104,12 @@ class PostgresStore(Store):
         # Additions that wait share a transaction. With a transaction for each, ten connections
         # would store an eighth as many per second.
         addition = Addition(nim, nama, alamat, OLEH.get(), NAMES_CHANGE.get())
-        return await self._additions.write(addition, REQUEST_TIMEOUT_SECONDS)
+        try:
+            return await self._additions.write(addition, REQUEST_TIMEOUT_SECONDS)
+        except (
+            GroupRefused
+        ):  # add it alone, so that it has its own outcome, and its own wait for locks
+            return await super().add(nim, nama, alamat)
 
     async def run(self, steps: Begin[T], kind: Kind = EDIT) -> T:
         deadline = new_deadline()
@@ -131,7 +139,7 @@ class PostgresStore(Store):
         additions = [queued.change for queued in group]
         deadline = min(queued.deadline for queued in group)
         try:
-            add = partial(_add_each, additions=additions, deadline=deadline)
+            add = partial(_add, additions=additions, deadline=deadline)
             return await self.pool.run(CHANGE, add, deadline)
         except (Busy, TookTooLong) as error:
             # The earliest deadline ended the group. The other additions use the time that they have left.
@@ -147,48 +155,18 @@ async def _version(db: AsyncConnection) -> str | None:
         return None
 
 
-async def _add_each(
+async def _add(
     db: AsyncConnection, additions: Sequence[Addition], deadline: float
 ) -> Sequence[Outcome]:
-    """Add the records in a new transaction. If the table refuses some, isolate them in savepoints."""
-    start = begin(sql.BEGIN, deadline)
-    try:
-        return await _add(db, additions, first=start)
-    except errors.IntegrityError:
-        await db.rollback()
-    # A record that another program has locked is queued again, so that it does not delay its neighbours.
-    await execute(db, start + sql.SHORTEN_LOCK_TIMEOUT)
-    return await _add_part(db, additions)
-
-
-async def _add_part(db: AsyncConnection, additions: Sequence[Addition]) -> Sequence[Outcome]:
-    """Add the records, or both halves: a savepoint for each would take much longer (docs/decisions.md, Measured)."""
-    try:
-        async with db.transaction():  # a savepoint, because a transaction has begun
-            return await _add(db, additions)
-    except errors.LockNotAvailable as error:
-        return [Locked(first_line(error))] * len(additions)
-    except errors.IntegrityError as error:
-        if len(additions) == 1:
-            return [translate(error)]
-    half = len(additions) // 2
-    first = await _add_part(db, additions[:half])
-    second = await _add_part(db, additions[half:])
-    return [*first, *second]
-
-
-async def _add(
-    db: AsyncConnection, additions: Sequence[Addition], *, first: str = ""
-) -> Sequence[Outcome]:
-    """Add the records. Of several with the same nim, only the first is added.
-
-    `first` are statements for the same round trip.
-    """
+    """Add the records in a new transaction. Of several with the same nim, only the first is added."""
     names = {one.nim: one.oleh for one in reversed(additions) if one.nim is not None}
     records = as_json(addition[:3] for addition in additions)
-    statements = f"{first}{sql.NAME}; {sql.ADD_ALL}"
+    statements = f"{begin(sql.BEGIN, deadline)}{sql.NAME}; {sql.ADD_ALL}"
     parameters = {"oleh": json.dumps(names), "records": records}
-    rows = await execute(db, statements, parameters)
+    try:
+        rows = await execute(db, statements, parameters)
+    except errors.IntegrityError as error:
+        raise GroupRefused from error
     added: dict[str | None, Outcome] = {nim: None for (nim,) in rows}
     named = [one.nim for one in additions if one.is_named and one.nim in added]
     entries = await execute(db, sql.NEWEST_ENTRIES, {"nims": named}) if named else ()
