@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from mahasiswa.store import parts
+from mahasiswa.store.history_items import OLEH
 from mahasiswa.store.store_errors import Locked, StoreError, Unavailable
 from mahasiswa.work import STEP_TIMEOUT_SECONDS, Slots
 
@@ -18,9 +19,13 @@ R = TypeVar("R")
 
 
 class QueuedChange(NamedTuple, Generic[T]):
-    """A change and the future that its caller waits for. `deadline` is in seconds of time.monotonic()."""
+    """A change, the name of the person who makes it, and the future that its caller waits for.
+
+    `deadline` is in seconds of time.monotonic().
+    """
 
     change: T
+    oleh: str | None
     answer: asyncio.Future[Any]
     deadline: float
 
@@ -44,7 +49,8 @@ class GroupCommit(Generic[T, R]):
         """Queue a change, wait until it is on disk, return its result; raise Busy, or the StoreError of `commit` for it."""
         self._slots.count_changes(1)
         answer: asyncio.Future[R] = asyncio.get_running_loop().create_future()
-        self._queue.append(QueuedChange(change, answer, time.monotonic() + timeout_seconds))
+        deadline = time.monotonic() + timeout_seconds
+        self._queue.append(QueuedChange(change, OLEH.get(), answer, deadline))
         if self._running is None:
             self._running = asyncio.create_task(self._run())
         try:

@@ -45,7 +45,7 @@ Outcome = StoreError | ItemKey | None
 
 
 class Addition(NamedTuple):
-    """The texts of a record to add, the name of the person who adds it, and whether the key of its entry is asked for.
+    """The texts of a record to add, and whether the key of its entry is asked for.
 
     A text may be None: the constraints refuse it.
     """
@@ -53,7 +53,6 @@ class Addition(NamedTuple):
     nim: str | None
     nama: str | None
     alamat: str | None
-    oleh: str | None
     is_named: bool
 
 
@@ -103,7 +102,7 @@ class PostgresStore(Store):
         refuse_nul(nim, nama, alamat)
         # Additions that wait share a transaction. With a transaction for each, ten connections
         # would store an eighth as many per second.
-        addition = Addition(nim, nama, alamat, OLEH.get(), NAMES_CHANGE.get())
+        addition = Addition(nim, nama, alamat, NAMES_CHANGE.get())
         try:
             return await self._additions.write(addition, REQUEST_TIMEOUT_SECONDS)
         except (
@@ -136,10 +135,9 @@ class PostgresStore(Store):
         await self.pool.connections.close()
 
     async def _commit_additions(self, group: Sequence[QueuedChange[Addition]]) -> Sequence[Outcome]:
-        additions = [queued.change for queued in group]
         deadline = min(queued.deadline for queued in group)
         try:
-            add = partial(_add, additions=additions, deadline=deadline)
+            add = partial(_add, group=group, deadline=deadline)
             return await self.pool.run(CHANGE, add, deadline)
         except (Busy, TookTooLong) as error:
             # The earliest deadline ended the group. The other additions use the time that they have left.
@@ -156,10 +154,12 @@ async def _version(db: AsyncConnection) -> str | None:
 
 
 async def _add(
-    db: AsyncConnection, additions: Sequence[Addition], deadline: float
+    db: AsyncConnection, group: Sequence[QueuedChange[Addition]], deadline: float
 ) -> Sequence[Outcome]:
     """Add the records in a new transaction. Of several with the same nim, only the first is added."""
-    names = {one.nim: one.oleh for one in reversed(additions) if one.nim is not None}
+    additions = [queued.change for queued in group]
+    nims = [addition.nim for addition in additions]
+    names = {nim: queued.oleh for nim, queued in zip(reversed(nims), reversed(group), strict=True)}
     records = as_json(addition[:3] for addition in additions)
     statements = f"{begin(sql.BEGIN, deadline)}{sql.NAME}; {sql.ADD_ALL}"
     parameters = {"oleh": json.dumps(names), "records": records}
