@@ -271,8 +271,10 @@ class Reader(ABC):
         filters = {"batch": batch, "kind": kind, "first": first, "end": end}
         search = {"query": Query(cari), "nim": cari.replace("\0", "")}
         parameters = {**filters, **search, "limit": limit, "offset": offset}
-        items = "items" if batch is None else "entries"
-        ((total,),) = yield f"count_{items}", parameters
+        counted, items = "count_items", "items"
+        if batch is not None:
+            counted, items = "count_entries", "entries"
+        ((total,),) = yield counted, parameters
         rows = yield items, parameters
         heads = () if batch is None else (yield "item", {"id": batch})
         head = next((item for item in map(item_of, heads) if isinstance(item, Batch)), None)

@@ -169,7 +169,7 @@ async def _add(
         raise GroupRefused from error
     added: dict[str | None, Outcome] = {nim: None for (nim,) in rows}
     named = [one.nim for one in additions if one.is_named and one.nim in added]
-    entries = await execute(db, sql.NEWEST_ENTRIES, {"nims": named}) if named else ()
+    entries = await execute(db, sql.NEWEST_ENTRIES, {"nims": json.dumps(named)}) if named else ()
     added |= {nim: key_of(number, moment) for nim, number, moment in entries}
     return [added.pop(one.nim, Refused("nim", "duplicate")) for one in additions]
 

@@ -1,6 +1,5 @@
 """The SQL of SQLite: the statements of the folder sql, and others. PRAGMAs, VACUUM and transactions stand where they are used."""
 
-import json
 import re
 from pathlib import Path
 
@@ -47,7 +46,6 @@ _STATEMENTS["end_silent"] = "; ".join(
 
 SHARED = SharedSQL(
     _STATEMENTS,
-    as_array=json.dumps,
     finds="instr(folded_text, :{}) > 0",
     matches="' ' || folded_text || ' ' GLOB '*' || :{} || '*'",
 )
