@@ -10,7 +10,7 @@ import posixpath
 import re
 import zipfile
 from collections.abc import Iterator, Sequence
-from typing import IO, BinaryIO, TypeVar
+from typing import BinaryIO, TypeVar
 from xml.etree import ElementTree as ET
 
 from xlsxwriter.utility import xl_cell_to_rowcol  # type: ignore[import-untyped]
@@ -79,15 +79,15 @@ def _xlsx_marks(package: zipfile.ZipFile, xml: bytes) -> Marks:
     if not formats and not any(re.search(pattern, xml) for pattern in _XLSX_ERROR_OR_FORMULA):
         return {}
     marks: Marks = {}
-    number = -1
-    for _, row in _ended(io.BytesIO(xml), "row"):
-        number = int(row.get("r", number + 2)) - 1
+    number = 0
+    for row in _ended(xml, "row"):
+        number = int(row.get("r", number + 1))
         column = -1
         for cell in row:
             reference = cell.get("r")
             column = xl_cell_to_rowcol(reference)[1] if reference else column + 1
             if (mark := _xlsx_mark(cell, formats)) is not None:
-                marks.setdefault(number, {})[column] = mark
+                marks.setdefault(number - 1, {})[column] = mark
     return marks
 
 
@@ -123,34 +123,32 @@ def _shown(number: str, places: Sequence[str]) -> str:
 
 def _path_of_sheet(package: zipfile.ZipFile, sheet: str) -> str:
     """The path of an .xlsx sheet's part: the workbook maps its name to an id, and the relations map that to the path."""
-    identifiers: dict[str, str] = {}
-    for _, entry in _ended(package.open("xl/workbook.xml"), "sheet"):
-        # The namespace differs between transitional and strict .xlsx.
-        for name, value in entry.attrib.items():
-            if name.endswith("}id"):
-                identifiers[entry.attrib["name"]] = value
-    relations = _ended(package.open("xl/_rels/workbook.xml.rels"), "Relationship")
-    targets = {relation.attrib["Id"]: relation.attrib["Target"] for _, relation in relations}
-    target = targets[identifiers[sheet]]
-    return posixpath.normpath(posixpath.join("/xl", target)).lstrip("/")
+    sheets = _parsed(package, "xl/workbook.xml").iterfind(".//{*}sheet")
+    attributes = next((entry.attrib for entry in sheets if entry.get("name") == sheet), {})
+    # The namespace differs between transitional and strict .xlsx.
+    (identifier,) = (value for name, value in attributes.items() if name.endswith("}id"))
+    relations = _parsed(package, "xl/_rels/workbook.xml.rels")
+    targets = {relation.get("Id"): relation.attrib["Target"] for relation in relations}
+    return posixpath.normpath(posixpath.join("/xl", targets[identifier])).lstrip("/")
 
 
 def _formats(package: zipfile.ZipFile) -> dict[str, Sequence[str]]:
     """The places of formats such as 00000000 or "23000"00000, by the index of the style in an .xlsx cell."""
     if "xl/styles.xml" not in package.namelist():
         return {}
-    formats: dict[str, Sequence[str]] = {}
-    styles: dict[str, Sequence[str]] = {}
-    for tag, element in _ended(package.open("xl/styles.xml"), "numFmt", "cellXfs"):
-        if tag == "cellXfs":
-            found = (formats.get(style.get("numFmtId", ""), ()) for style in element)
-            styles = {str(index): places for index, places in enumerate(found) if places}
-            continue
-        code = element.attrib["formatCode"][:FORMAT_MAX_CHARACTERS]
-        places = _places(code)
-        if "".join(places) == code and places.count("0") > 1:
-            formats[element.attrib["numFmtId"]] = places
-    return styles
+    styles = _parsed(package, "xl/styles.xml")
+    places = {
+        of.get("numFmtId"): _places_of(of.attrib["formatCode"]) for of in styles.iterfind(".//{*}numFmt")
+    }
+    found = [places.get(style.get("numFmtId")) for style in styles.iterfind("{*}cellXfs/*")]
+    return {str(index): of_style for index, of_style in enumerate(found) if of_style}
+
+
+def _places_of(code: str) -> Sequence[str]:
+    """The places of a format that consists of them and has several digits; otherwise none."""
+    code = code[:FORMAT_MAX_CHARACTERS]
+    places = _places(code)
+    return places if "".join(places) == code and places.count("0") > 1 else ()
 
 
 def _ods_marks(package: zipfile.ZipFile, sheet: str) -> Marks:
@@ -159,22 +157,18 @@ def _ods_marks(package: zipfile.ZipFile, sheet: str) -> Marks:
         return {}
     marks: Marks = {}
     number = 0
-    for tag, element in _ended(package.open("content.xml"), "table-row", "table"):
-        if tag == "table":
+    for element in _ended(xml, "table-row", "table"):
+        if element.tag == _TABLE + "table":
             if element.get(_TABLE + "name") == sheet:
                 return marks
             marks, number = {}, 0
             continue
-        number = _repeat(marks, number, element, "rows", _marks_of_ods_row(element))
+        of_row: dict[int, Mark] = {}
+        column = 0
+        for cell in element:
+            column = _repeat(of_row, column, cell, "columns", _ods_mark(cell))
+        number = _repeat(marks, number, element, "rows", of_row)
     return {}
-
-
-def _marks_of_ods_row(row: ET.Element) -> dict[int, Mark]:
-    marks: dict[int, Mark] = {}
-    column = 0
-    for cell in row:
-        column = _repeat(marks, column, cell, "columns", _ods_mark(cell))
-    return marks
 
 
 def _repeat(marks: dict[int, T], at: int, element: ET.Element, parts: str, mark: T | None) -> int:
@@ -196,14 +190,16 @@ def _ods_mark(cell: ET.Element) -> Mark | None:
     return text if is_filled else None
 
 
-def _ended(part: IO[bytes], *names: str) -> Iterator[tuple[str, ET.Element]]:
+def _parsed(package: zipfile.ZipFile, part: str) -> ET.Element:
+    return ET.fromstring(package.read(part))  # noqa: S314 - a helper with limits reads an upload
+
+
+def _ended(xml: bytes, *names: str) -> Iterator[ET.Element]:
     """The elements with these names, each when it has ended. The caller must not keep one, because it is cleared then."""
-    with part:
-        for _, element in ET.iterparse(part):  # noqa: S314 - a helper with limits reads an upload
-            name = _name(element)
-            if name in names:
-                yield name, element
-                element.clear()
+    for _, element in ET.iterparse(io.BytesIO(xml)):  # noqa: S314 - as above
+        if _name(element) in names:
+            yield element
+            element.clear()
 
 
 def _name(element: ET.Element) -> str:
