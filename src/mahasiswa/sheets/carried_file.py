@@ -11,7 +11,7 @@ from operator import attrgetter
 from typing import Any, NamedTuple, TypeVar
 
 from mahasiswa.record import Field
-from mahasiswa.sheets.cells import Cell, Sheet, SheetRow, from_json
+from mahasiswa.sheets.cells import Cells, Sheet, SheetRow, SheetRows, from_json
 from mahasiswa.sheets.columns import Columns
 from mahasiswa.sheets.limits import Roles
 from mahasiswa.sheets.questions import Question
@@ -108,7 +108,7 @@ def _columns(*stored: Any) -> Columns:  # noqa: ANN401 - JSON
     return columns._replace(roles=_by_number(columns.roles))
 
 
-def _columns_of(rows: Iterable[SheetRow]) -> list[Sequence[Cell]]:
+def _columns_of(rows: SheetRows) -> list[Cells]:
     return list(zip_longest(*(cells for _, cells in rows), fillvalue=_NO_CELL))
 
 

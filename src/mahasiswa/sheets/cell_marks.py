@@ -138,7 +138,8 @@ def _formats(package: zipfile.ZipFile) -> dict[str, Sequence[str]]:
         return {}
     styles = _parsed(package, "xl/styles.xml")
     places = {
-        of.get("numFmtId"): _places_of(of.attrib["formatCode"]) for of in styles.iterfind(".//{*}numFmt")
+        of.get("numFmtId"): _places_of(of.attrib["formatCode"])
+        for of in styles.iterfind(".//{*}numFmt")
     }
     found = [places.get(style.get("numFmtId")) for style in styles.iterfind("{*}cellXfs/*")]
     return {str(index): of_style for index, of_style in enumerate(found) if of_style}

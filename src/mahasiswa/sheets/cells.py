@@ -31,10 +31,12 @@ class BadCell(NamedTuple):
 
 
 Cell = str | int | float | bool | BadCell | None
+Cells = Sequence[Cell]  # of a row
 
 # The number of a row as Excel shows it, and its cells as they are in the file: all of them, or NIM, Nama and Alamat. It is
 # a plain tuple, because an import makes a million of them.
-SheetRow = tuple[int, Sequence[Cell]]
+SheetRow = tuple[int, Cells]
+SheetRows = Iterable[SheetRow]
 
 
 class Sheet(NamedTuple):
@@ -44,7 +46,7 @@ class Sheet(NamedTuple):
     """
 
     name: str
-    rows: Iterable[SheetRow]
+    rows: SheetRows
     questions: Sequence[Question] = ()
     hidden_columns: Sequence[int] = ()  # counted from 0
     hidden_rows: Sequence[int] = ()
@@ -75,7 +77,7 @@ def row_name(number: int, sheets: Sequence[str]) -> str:
     return f"{sheets[sheet]}, baris {row}" if len(sheets) > 1 else f"baris {row}"
 
 
-def is_blank(cells: Sequence[Cell]) -> bool:
+def is_blank(cells: Cells) -> bool:
     """Whether no cell has a text. Raises TooBig if there are too many to look at."""
     if len(cells) > ROW_MAX_CELLS:
         raise TooBig(wording.TOO_HEAVY)

@@ -15,8 +15,10 @@ from mahasiswa.sheets.cell_rules import clean_nim, clean_text, is_ordinary, warn
 from mahasiswa.sheets.cells import (
     NIM_MIN_DIGITS,
     Cell,
+    Cells,
     Sheet,
     SheetRow,
+    SheetRows,
     cell_text,
     has_digit,
     in_input,
@@ -84,7 +86,7 @@ class Cleaner:
         # The problem of rows whose NIM comes again with other texts, by their numbers.
         self.twice: dict[int, str] = {}
 
-    def clean(self, rows: Iterable[SheetRow]) -> Iterator[RowResult]:
+    def clean(self, rows: SheetRows) -> Iterator[RowResult]:
         """One result for each row. If an earlier row has the same NIM and other texts, the later row is invalid."""
         seen = self._seen
         for row in rows:
@@ -141,7 +143,7 @@ class Cleaner:
             problems.append(self.twice[first])
         return RejectedRow(number, " ".join(problems), shown) if problems else cleaned
 
-    def _reason_to_skip(self, cells: Sequence[Cell]) -> str:
+    def _reason_to_skip(self, cells: Cells) -> str:
         """The reason to skip a row, or a blank text. The rows below a signature are signatures until a student follows."""
         reason = _reason_to_skip(cells, in_signatures=self._in_signatures)
         is_below = self._in_signatures or reason == wording.SKIPPED_SIGNATURE
@@ -149,7 +151,7 @@ class Cleaner:
         return reason
 
 
-def _cleaned(number: int, cells: Sequence[Cell]) -> tuple[CleanedRow, str, list[str]]:
+def _cleaned(number: int, cells: Cells) -> tuple[CleanedRow, str, list[str]]:
     """A row as it can be written, the problem of its NIM, if there is one, and all problems of its cells."""
     nim, nim_problem, removed = clean_nim(cells[0])
     nama, nama_problem = clean_text("nama", cells[1])
@@ -172,7 +174,7 @@ def _odd_nim(nim: str, usual: int, *, is_common: bool, are_digits: bool) -> str:
     return wording.LETTER_NIM if has_letter and not is_digits(nim) else ""
 
 
-def _reason_to_skip(cells: Sequence[Cell], *, in_signatures: bool) -> str:
+def _reason_to_skip(cells: Cells, *, in_signatures: bool) -> str:
     """The reason to skip a row, or a blank text. Everything below `Mengetahui,` are signatures until a student follows."""
     nim = cells[0]
     if _are_titles(cells):
@@ -199,7 +201,7 @@ def _reason_to_skip(cells: Sequence[Cell], *, in_signatures: bool) -> str:
     return wording.SKIPPED_TITLE if is_title or all(blank[:2]) else ""
 
 
-def clean_all(rows: Iterable[SheetRow], sheets: Sequence[str] = ()) -> list[RowResult]:
+def clean_all(rows: SheetRows, sheets: Sequence[str] = ()) -> list[RowResult]:
     """Clean all rows of a file for the preview. Both rows of a NIM that occurs twice are invalid."""
     cleaner = Cleaner(sheets)
     results = list(cleaner.clean(rows))
@@ -361,7 +363,7 @@ def _typed_anew(cleaned: CleanedFile, typed: Mapping[int, Typed]) -> Mapping[int
     return changes
 
 
-def _with_typed(rows: Iterable[SheetRow], typed: Mapping[int, Typed]) -> Iterator[SheetRow]:
+def _with_typed(rows: SheetRows, typed: Mapping[int, Typed]) -> Iterator[SheetRow]:
     """The rows with the cells that a person has typed. A row whose cells were all cleared is left out."""
     for number, row in rows:
         cells = row
@@ -374,7 +376,7 @@ def _with_typed(rows: Iterable[SheetRow], typed: Mapping[int, Typed]) -> Iterato
             yield number, cells
 
 
-def _are_titles(cells: Sequence[Cell]) -> bool:
+def _are_titles(cells: Cells) -> bool:
     """Whether a row names the columns, or numbers them as `(2)`, `(3)`, `(4)`.
 
     The name of a student is no number.

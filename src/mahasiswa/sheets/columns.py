@@ -6,7 +6,7 @@ A table is sure if its titles say their fields and nothing else. Any other table
 import dataclasses
 import hashlib
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain, islice, zip_longest
 from operator import itemgetter
 from typing import NamedTuple
@@ -18,8 +18,10 @@ from mahasiswa.sheets.cells import (
     SHEET_ROWS,
     BadCell,
     Cell,
+    Cells,
     Sheet,
     SheetRow,
+    SheetRows,
     cell_text,
     has_digit,
     has_digits,
@@ -48,7 +50,7 @@ _row_number = re.compile(r"([0-9]{1,3})[.)]?").fullmatch
 # Three letters, and no e-mail address.
 _is_place = re.compile(r"(?=.*[^\W\d_]{3})[^@]{4,}").fullmatch
 
-Titled = Sequence[Sequence[Cell]]
+Titled = Sequence[Cells]
 """The titles of a table, and below them its first rows."""
 
 Texts = Sequence[Sequence[str]]
@@ -110,7 +112,7 @@ class TableReader:
     tables: list[Columns] = dataclasses.field(default_factory=list)
     places: list[str] = dataclasses.field(default_factory=list)
 
-    def rows(self, sheet: str, rows: Iterable[SheetRow]) -> Iterator[SheetRow]:
+    def rows(self, sheet: str, rows: SheetRows) -> Iterator[SheetRow]:
         """The NIM, Nama and Alamat of each row of a sheet that is not blank, table by table. Raises SheetError."""
         filled: Iterator[SheetRow] = (row for row in rows if not is_blank(row[1]))
         top = list(islice(filled, HEADER_WITHIN_ROWS))
@@ -176,14 +178,14 @@ class TableReader:
         self.tables.append(columns)
         return columns
 
-    def _found(self, header: Sequence[Cell], texts: Texts, key: str) -> _Found:
+    def _found(self, header: Cells, texts: Texts, key: str) -> _Found:
         """The columns that a person has chosen, unless they are those that were found."""
         found = self._guessed(header, texts)
         columns = self.choice.columns.get(key, found.roles)
         chosen = {column: role for column, role in columns.items() if column < len(texts)}
         return found if chosen == found.roles else _chosen(chosen)
 
-    def _guessed(self, header: Sequence[Cell], texts: Texts) -> _Found:
+    def _guessed(self, header: Cells, texts: Texts) -> _Found:
         if named := headings(header[:MAX_TITLES]):
             found = _by_titles(named, texts)
             if "nama" not in found.roles.values() and any(map(names_nim_and_nama, header)):
@@ -211,7 +213,7 @@ def questions_about(tables: Sequence[Columns]) -> list[Question]:
 
 
 def _until_titles(
-    rows: Iterator[SheetRow], header: Sequence[Cell], following: list[SheetRow]
+    rows: Iterator[SheetRow], header: Cells, following: list[SheetRow]
 ) -> Iterator[SheetRow]:
     """The rows above other titles, whose row is put into `following`."""
     own = _places(header)
@@ -226,7 +228,7 @@ def _until_titles(
         yield row
 
 
-def _begins_table(cells: Sequence[Cell], own: set[tuple[int, Field]], nim: int) -> bool:
+def _begins_table(cells: Cells, own: set[tuple[int, Field]], nim: int) -> bool:
     """Whether a row has other sure titles than the table, or else titles of two fields in other columns."""
     found = _places(cells)
     # A second row of titles has nothing below NIM.
@@ -238,7 +240,7 @@ def _begins_table(cells: Sequence[Cell], own: set[tuple[int, Field]], nim: int) 
     return len(fields) > 1 and not is_second and not has_digits(cells)
 
 
-def _places(titles: Sequence[Cell]) -> set[tuple[int, Field]]:
+def _places(titles: Cells) -> set[tuple[int, Field]]:
     return {(heading.column, heading.field) for heading in headings(titles)}
 
 
@@ -264,13 +266,13 @@ def _nims_below_another(row: SheetRow) -> list[SheetRow]:
     return filled if all(has_digit(cell_text(cell)) for _, (cell,) in filled) else [row]
 
 
-def _titles_of(header: Sequence[Cell]) -> list[str]:
+def _titles_of(header: Cells) -> list[str]:
     return [
         " ".join(cell_text(cell).split())[:TITLE_MAX_CHARACTERS] for cell in header[:MAX_TITLES]
     ]
 
 
-def _texts_of(rows: Sequence[Sequence[Cell]], width: int) -> list[list[str]]:
+def _texts_of(rows: Sequence[Cells], width: int) -> list[list[str]]:
     """The texts of at least `width` columns in the first rows, without rows of one cell, such as a letterhead."""
     texts = [
         [cell_text(cell).strip()[:SAMPLE_MAX_CHARACTERS] for cell in row[:MAX_TITLES]]
@@ -317,7 +319,7 @@ def _by_titles(named: Sequence[Heading], texts: Texts) -> _Found:
     return _Found(roles, next(filter(None, problems), ""))
 
 
-def _without_title(header: Sequence[Cell], found: _Found, texts: Texts) -> str:
+def _without_title(header: Cells, found: _Found, texts: Texts) -> str:
     """The problem of a name or address that goes on in a column without a title (merged cells)."""
     for column, field in found.roles.items():
         beside = column + 1
@@ -479,7 +481,7 @@ def _counts(texts: Sequence[str]) -> bool:
     return bool(texts) and numbers == list(range(first, first + len(texts)))
 
 
-def _selected(rows: Iterable[SheetRow], columns: Columns, table: Titled) -> Iterator[SheetRow]:
+def _selected(rows: SheetRows, columns: Columns, table: Titled) -> Iterator[SheetRow]:
     """NIM, Nama and Alamat of each row, and a notice if it has cells beyond those of its titles."""
     width = _width(table)
     nims, nama_columns, alamat_columns = map(columns.of, FIELDS)
@@ -500,7 +502,7 @@ def _selected(rows: Iterable[SheetRow], columns: Columns, table: Titled) -> Iter
             yield number, (*cells, notice) if notice else cells
 
 
-def _from_other_column(row: Sequence[Cell], nim: Cell) -> Cell:
+def _from_other_column(row: Cells, nim: Cell) -> Cell:
     """The word of a total, or the rest of an address, if it stands in a column that is not read. Otherwise the NIM."""
     texts = list(filter(None, map(cell_text, row)))
     totals = list(filter(is_total, texts))
@@ -510,9 +512,7 @@ def _from_other_column(row: Sequence[Cell], nim: Cell) -> Cell:
     return texts[0] if is_rest else nim
 
 
-def _about_more_cells(
-    row: Sequence[Cell], width: int, length: int, *, ends_with_alamat: bool
-) -> str:
+def _about_more_cells(row: Cells, width: int, length: int, *, ends_with_alamat: bool) -> str:
     """The notice about the cells of a row beyond the `width` of its titles, or a blank text.
 
     `length` is that of the row of titles.
@@ -525,9 +525,7 @@ def _about_more_cells(
     return wording.JOINED_CELLS if ends_with_alamat and is_beside else wording.MORE_CELLS
 
 
-def _joined(
-    row: Sequence[Cell], columns: Sequence[int], separator: str, labels: Mapping[int, str]
-) -> Cell:
+def _joined(row: Cells, columns: Sequence[int], separator: str, labels: Mapping[int, str]) -> Cell:
     """The cells of a row as one, with the labels of an address. A single cell stays as it is, as does a bad one."""
     # A CSV file may leave out the blank cells at the end of a row.
     present = [column for column in columns if column < len(row)]

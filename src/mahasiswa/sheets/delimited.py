@@ -4,7 +4,7 @@ import csv
 import io
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from itertools import chain, islice, zip_longest
@@ -16,8 +16,10 @@ from mahasiswa.sheets.cells import (
     CELL_MAX_CHARACTERS,
     ROW_MAX_CELLS,
     Cell,
+    Cells,
     Sheet,
     SheetRow,
+    SheetRows,
     cell_text,
     has_digit,
     has_digits,
@@ -76,7 +78,7 @@ def read_pasted(data: bytes, *, nim_only: bool) -> Sheet:
     return (not nim_only and _in_lines(rows(), lambda: text)) or Sheet("", rows())
 
 
-def _has_columns(rows: Iterable[SheetRow]) -> bool:
+def _has_columns(rows: SheetRows) -> bool:
     """Whether the first rows have titles, or a column of numbers.
 
     A NIM among other words is no number.
@@ -96,7 +98,7 @@ def _is_number(text: str) -> bool:
     return is_like_a_nim(text) and " " not in text.strip()
 
 
-def _in_lines(rows: Iterable[SheetRow], text: Callable[[], str]) -> Sheet | None:
+def _in_lines(rows: SheetRows, text: Callable[[], str]) -> Sheet | None:
     """The rows that the lines of a text have, unless its cells have columns, with a question about them."""
     found = None if _has_columns(rows) else rows_in_lines(text())
     return Sheet("", iter(found), (Question("baris", wording.IN_LINES),)) if found else None
@@ -142,7 +144,7 @@ def _joined_lines(rows: Sequence[SheetRow]) -> str:
     return "\n".join(lines)
 
 
-def _line_of(row: Sequence[Cell]) -> str:
+def _line_of(row: Cells) -> str:
     """The line of a text that stands in the first cell, or in several that commas parted; blank for other rows."""
     first = row[0] if row else None
     if not isinstance(first, str) or not (";" in first or is_blank(row[1:])):

@@ -6,7 +6,7 @@ from itertools import chain, islice, zip_longest
 from typing import BinaryIO
 
 from mahasiswa import wording
-from mahasiswa.sheets.cells import SHEET_ROWS, Sheet, SheetRow, is_blank
+from mahasiswa.sheets.cells import SHEET_ROWS, Sheet, SheetRow, SheetRows, is_blank
 from mahasiswa.sheets.columns import Table, TableReader
 from mahasiswa.sheets.delimited import read_csv, read_pasted, rejoined
 from mahasiswa.sheets.file_kind import kind_of
@@ -96,14 +96,14 @@ def _rows_of(
         questions.append(Question("kolom-tersembunyi", sentence))
 
 
-def _with_notices(rows: Iterable[SheetRow], hidden: Collection[int]) -> Iterator[SheetRow]:
+def _with_notices(rows: SheetRows, hidden: Collection[int]) -> Iterator[SheetRow]:
     """The rows, each with a notice if Excel does not show it."""
     for number, cells in rows:
         is_hidden = number % SHEET_ROWS in hidden
         yield number, (*cells, wording.HIDDEN_ROWS) if is_hidden else cells
 
 
-def _at_most(most: int, rows: Iterable[SheetRow]) -> Iterator[SheetRow]:
+def _at_most(most: int, rows: SheetRows) -> Iterator[SheetRow]:
     """The same rows. Raises TooBig if there are more."""
     for count, row in enumerate(rows, 1):
         if count > most:

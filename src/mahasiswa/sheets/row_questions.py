@@ -5,20 +5,20 @@ there is something to repair, and none after the repair.
 """
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from mahasiswa import wording
 from mahasiswa.record import FIELDS, NIM_MAX_CHARACTERS
 from mahasiswa.sheets.cell_rules import bare_nim, is_name, stands_for_nothing, unescaped
-from mahasiswa.sheets.cells import Cell, SheetRow, cell_text, has_digit, is_blank
+from mahasiswa.sheets.cells import Cell, Cells, SheetRow, SheetRows, cell_text, has_digit, is_blank
 from mahasiswa.sheets.questions import Question
 
 TOWNS_MIN_NAMES = 4  # minimum names under Alamat, beside at most half as many towns
 EXAMPLE_MAX_CHARACTERS = 60  # of a text in a question
 
 # The cells of each row that a repair changes, by its number. A row of blank cells is left out.
-Changes = dict[int, Sequence[Cell]]
+Changes = dict[int, Cells]
 
 _is_address = re.compile(
     r"\b(?:jl|jln|jalan|gg|gang|rt|rw|dusun|dsn|desa|kel|kelurahan|kec|kecamatan|perum|perumahan|komplek|kompleks|blok|kab"
@@ -58,12 +58,12 @@ class _Check(NamedTuple):
     name: str
     sentence: str
     repair: str
-    find: Callable[[Iterable[SheetRow]], Changes]
+    find: Callable[[SheetRows], Changes]
     sees_all: bool = False  # also the plain rows
 
 
 def asked_about(
-    rows: Iterable[SheetRow], skipped: Collection[int], repairs: Collection[str]
+    rows: SheetRows, skipped: Collection[int], repairs: Collection[str]
 ) -> list[Question]:
     """The questions about these rows. Those in `skipped` are of no student; `repairs` were pressed already."""
     students = [row for row in rows if row[0] not in skipped]
@@ -92,7 +92,7 @@ def repaired_rows(
     return list(rows)
 
 
-def _is_plain_row(cells: Sequence[Cell]) -> bool:
+def _is_plain_row(cells: Cells) -> bool:
     """Whether there is nothing to ask about a row alone, except a text that stands for nothing."""
     if len(cells) > len(FIELDS):  # it has a note
         return False
@@ -102,7 +102,7 @@ def _is_plain_row(cells: Sequence[Cell]) -> bool:
         return False
 
 
-def _question(check: _Check, changes: Changes, cells_of: Mapping[int, Sequence[Cell]]) -> Question:
+def _question(check: _Check, changes: Changes, cells_of: Mapping[int, Cells]) -> Question:
     pairs = [
         (cell_text(old), cell_text(new))
         for number, cells in changes.items()
@@ -119,27 +119,27 @@ def _question(check: _Check, changes: Changes, cells_of: Mapping[int, Sequence[C
 
 
 def _each(
-    repaired: Callable[[Sequence[Cell]], Sequence[Cell] | None],
-) -> Callable[[Iterable[SheetRow]], Changes]:
+    repaired: Callable[[Cells], Cells | None],
+) -> Callable[[SheetRows], Changes]:
     """A function that looks at each row alone. `repaired` gives its new cells, or None if nothing is wrong with it."""
 
-    def find(rows: Iterable[SheetRow]) -> Changes:
+    def find(rows: SheetRows) -> Changes:
         found = ((number, repaired(cells)) for number, cells in rows)
         return {number: cells for number, cells in found if cells is not None}
 
     return find
 
 
-def _with(is_damaged: Callable[[str], object]) -> Callable[[Iterable[SheetRow]], Changes]:
+def _with(is_damaged: Callable[[str], object]) -> Callable[[SheetRows], Changes]:
     """A function that finds the rows with a text that is damaged, which cannot be repaired here."""
 
-    def found(cells: Sequence[Cell]) -> Sequence[Cell] | None:
+    def found(cells: Cells) -> Cells | None:
         return cells if any(isinstance(cell, str) and is_damaged(cell) for cell in cells) else None
 
     return _each(found)
 
 
-def _continued(rows: Iterable[SheetRow]) -> Changes:
+def _continued(rows: SheetRows) -> Changes:
     """Rows with one text and without a NIM, directly below a student: the text goes on with the one above it."""
     changes: Changes = {}
     student, last = 0, 0
@@ -161,7 +161,7 @@ def _continued(rows: Iterable[SheetRow]) -> Changes:
     return changes
 
 
-def _field_of_rest(cells: Sequence[Cell]) -> int | None:
+def _field_of_rest(cells: Cells) -> int | None:
     """The field that a row continues, if the row has one text only.
 
     A text under NIM continues the address.
@@ -175,7 +175,7 @@ def _field_of_rest(cells: Sequence[Cell]) -> int | None:
     return filled[0] or 2
 
 
-def _exchanged(rows: Iterable[SheetRow]) -> Changes:
+def _exchanged(rows: SheetRows) -> Changes:
     """Names and addresses that stand in each other's place: in a few rows, or else in all of them."""
     students = [(number, cells) for number, cells in rows if not is_blank(cells[1:3])]
     found = [row for row in students if _is_exchanged(row[1])]
@@ -184,7 +184,7 @@ def _exchanged(rows: Iterable[SheetRow]) -> Changes:
     return {number: (nim, alamat, nama, *notes) for number, (nim, nama, alamat, *notes) in found}
 
 
-def _is_exchanged(cells: Sequence[Cell]) -> bool:
+def _is_exchanged(cells: Cells) -> bool:
     nama, alamat = map(cell_text, cells[1:3])
     # Most addresses have a digit, so this test ends early.
     is_swapped = is_name(alamat) and _is_address(nama)
@@ -199,7 +199,7 @@ def _are_towns_and_names(rows: Sequence[SheetRow]) -> bool:
     return are_many and all(map(is_name, map(cell_text, names)))
 
 
-def _with_letters(cells: Sequence[Cell]) -> Sequence[Cell] | None:
+def _with_letters(cells: Cells) -> Cells | None:
     """Letters that were decoded twice, as in `Nurâ€™aini`, or that stand as in the source of a web page."""
     if all(
         not isinstance(cell, str) or (cell.isascii() and "&" not in cell and "\\" not in cell)
@@ -225,7 +225,7 @@ def _decoded(match: re.Match[str]) -> str:
         return match[0]
 
 
-def _with_bare_nim(cells: Sequence[Cell]) -> Sequence[Cell] | None:
+def _with_bare_nim(cells: Cells) -> Cells | None:
     """A NIM that carries something else. A name beside it goes to its place, if that is blank."""
     nim, nama, alamat, *notes = cells
     if not isinstance(nim, str) or is_blank((nama, alamat)):
@@ -238,7 +238,7 @@ def _with_bare_nim(cells: Sequence[Cell]) -> Sequence[Cell] | None:
     return bare, nama, alamat, *notes
 
 
-def _with_bare_name(cells: Sequence[Cell]) -> Sequence[Cell] | None:
+def _with_bare_name(cells: Cells) -> Cells | None:
     """A name behind a row number, or between marks, such as `*Siti*`."""
     nim, nama, *others = cells
     if not isinstance(nama, str) or nama[:1].isalpha():
@@ -249,13 +249,13 @@ def _with_bare_name(cells: Sequence[Cell]) -> Sequence[Cell] | None:
     return (nim, bare, *others) if bare != nama else None
 
 
-def _with_date(cells: Sequence[Cell]) -> Sequence[Cell] | None:
+def _with_date(cells: Cells) -> Cells | None:
     """A row whose address has a date such as 03-Jul, which was `3/7`."""
     alamat = cells[2]
     return cells if isinstance(alamat, str) and _has_date(alamat) else None
 
 
-def _without_nothing(cells: Sequence[Cell]) -> Sequence[Cell] | None:
+def _without_nothing(cells: Cells) -> Cells | None:
     """Texts that stand for nothing, such as `NULL` or `idem`."""
     nim, *texts = cells
     if not any(map(stands_for_nothing, texts)):
@@ -263,7 +263,7 @@ def _without_nothing(cells: Sequence[Cell]) -> Sequence[Cell] | None:
     return nim, *(None if stands_for_nothing(cell) else cell for cell in texts)
 
 
-def _with_degree(cells: Sequence[Cell]) -> Sequence[Cell] | None:
+def _with_degree(cells: Cells) -> Cells | None:
     """An academic degree that a comma has moved from the name to the address, as in `Fauzi, S.Pd`."""
     nim, nama, alamat, *notes = cells
     text = cell_text(alamat).lstrip()
@@ -274,12 +274,12 @@ def _with_degree(cells: Sequence[Cell]) -> Sequence[Cell] | None:
     return nim, whole, text[degrees.end() :]
 
 
-def _without_hidden(cells: Sequence[Cell]) -> Sequence[Cell] | None:
+def _without_hidden(cells: Cells) -> Cells | None:
     """A row that Excel does not show is left out."""
     return (None, None, None) if wording.HIDDEN_ROWS in cells[3:] else None
 
 
-def _with_more_cells(cells: Sequence[Cell]) -> Sequence[Cell] | None:
+def _with_more_cells(cells: Cells) -> Cells | None:
     """A row with more cells than titles, which cannot be repaired here."""
     is_moved = wording.MORE_CELLS in cells[3:] or wording.JOINED_CELLS in cells[3:]
     return cells if is_moved and not _with_degree(cells) else None

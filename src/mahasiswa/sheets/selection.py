@@ -11,7 +11,7 @@ from mahasiswa.sheets.cell_rules import clean_nim
 from mahasiswa.sheets.cells import (
     Cell,
     Sheet,
-    SheetRow,
+    SheetRows,
     cell_text,
     digits_in,
     has_digit,
@@ -112,7 +112,7 @@ def nims_of(nims: Iterable[str]) -> list[NimRow]:
     return [NimRow(number, nim) for number, nim in enumerate(nims, 1)]
 
 
-def clean_nims(rows: Iterable[SheetRow]) -> list[NimRow]:
+def clean_nims(rows: SheetRows) -> list[NimRow]:
     """Each NIM of a file once, at its first row. A row without a NIM is left out. Raises SheetError if that leaves none."""
     filled = (row for row in rows if not is_blank(row[1][:1]))
     return _each_once(

@@ -7,7 +7,7 @@ from operator import itemgetter
 from typing import Literal, NamedTuple, TypeVar
 
 from mahasiswa.record import Field
-from mahasiswa.sheets.cells import Cell, cell_text, has_digit, has_digits, has_nim
+from mahasiswa.sheets.cells import Cell, Cells, cell_text, has_digit, has_digits, has_nim
 from mahasiswa.sheets.limits import MAX_TITLES
 
 T = TypeVar("T")
@@ -142,7 +142,7 @@ def names_nim_and_nama(cell: Cell) -> bool:
     return {"nim", "nama"} <= {_WORDS.get(word) for word in words}
 
 
-def find_titles(top: Sequence[Sequence[Cell]], *, nim_only: bool) -> tuple[int, Sequence[Cell]]:
+def find_titles(top: Sequence[Cells], *, nim_only: bool) -> tuple[int, Cells]:
     """The index of the first row below the titles, and the titles, of up to two rows; (0, ()) without any in `top`."""
     # `NIM: 2300018101` is no title.
     rows = [() if nim_only and any(map(has_nim, map(cell_text, row))) else row for row in top]
@@ -157,22 +157,20 @@ def find_titles(top: Sequence[Sequence[Cell]], *, nim_only: bool) -> tuple[int, 
     return 0, ()
 
 
-def _titled(header: tuple[int, Sequence[Cell]]) -> tuple[int, int, int]:
+def _titled(header: tuple[int, Cells]) -> tuple[int, int, int]:
     """How much a row names: sure fields, fields, and columns. Below `Alamat` may stand its parts."""
     row = header[1]
     return len(sure_fields(row)), len(fields_in(row)), len(headings(row))
 
 
-def _pairs(
-    rows: Sequence[Sequence[Cell]], below: Sequence[Sequence[Cell]]
-) -> Iterator[tuple[int, Sequence[Cell]]]:
+def _pairs(rows: Sequence[Cells], below: Sequence[Cells]) -> Iterator[tuple[int, Cells]]:
     """The titles of two rows, and the index below them. A row below with a digit is that of a student."""
     for index, (upper, lower) in enumerate(zip(rows, below[1:], strict=False), 2):
         if not has_digits(lower):
             yield index, _combined_titles(upper, lower)
 
 
-def _combined_titles(upper: Sequence[Cell], lower: Sequence[Cell]) -> list[Cell]:
+def _combined_titles(upper: Cells, lower: Cells) -> list[Cell]:
     """The titles of two rows. A title of the upper row also belongs to the blank cells beside it, as in `Data Ayah`."""
     titles: list[Cell] = []
     group = ""

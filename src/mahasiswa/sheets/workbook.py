@@ -16,6 +16,7 @@ from mahasiswa.sheets.cells import (
     CELL_MAX_CHARACTERS,
     BadCell,
     Cell,
+    Cells,
     Sheet,
     SheetRow,
     is_blank,
@@ -135,7 +136,7 @@ def _choose_sheets(
     return [*sure, *titled, *filled][:1]
 
 
-def _titles(sheet: calamine.CalamineSheet, *, nim_only: bool = False) -> Sequence[Cell]:
+def _titles(sheet: calamine.CalamineSheet, *, nim_only: bool = False) -> Cells:
     """The row of a sheet that has the titles, or the best of the first rows."""
     top = [list(map(_cell, row)) for row in islice(sheet.iter_rows(), HEADER_WITHIN_ROWS)]
     return find_titles(top, nim_only=nim_only)[1]
