@@ -75,7 +75,7 @@ def imported(data: bytes) -> list[Mahasiswa]:
     """The records of a file, if its columns are sure and its only titles come first."""
     with reading(data) as table:
         rows = clean_all(table.rows)
-    assume([columns.problem for columns in table.tables] == [""])
+    assume([columns.problem for columns in table.file.tables] == [""])
     assert [row for row in rows if not isinstance(row, sheets.CleanedRow)] == []
     return [
         Mahasiswa(row.nim, row.nama or "", row.alamat or "")

@@ -282,7 +282,7 @@ def test_a_preview_carries_whole_files_up_to_a_limit(name: str) -> None:
     maximum, data = KEPT[name]
     for size in (maximum, maximum + 1):
         with reading(data(size)) as table:
-            assert bool(table.kept_sheets) == (size == maximum)
+            assert bool(table.file.sheets) == (size == maximum)
 
 
 @pytest.mark.parametrize(("size", "is_asked_for"), [(400_000, False), (460_000, True)])

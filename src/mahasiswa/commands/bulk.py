@@ -66,7 +66,7 @@ def import_file(
     if merged.incomplete:
         problems = [(row, wording.NEW_NEEDS_ONE) for row in merged.incomplete]
         raise Failure("\n".join(_lines(file, problems)))
-    remarks = [f"{file}: {question.sentence}" for question in table.questions]
+    remarks = [f"{file}: {question.sentence}" for question in table.file.asked]
     remarks += _lines(file, skipped)
     remarks += _lines(file, cleaner.suspects().items())
     return merged, remarks

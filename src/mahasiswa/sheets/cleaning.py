@@ -26,10 +26,10 @@ from mahasiswa.sheets.cells import (
     most_common,
     row_name,
 )
-from mahasiswa.sheets.columns import Table, problem_of, questions_about
+from mahasiswa.sheets.columns import problem_of, questions_about
 from mahasiswa.sheets.limits import Choice, Roles
 from mahasiswa.sheets.questions import Question
-from mahasiswa.sheets.reading import table_of
+from mahasiswa.sheets.reading import Table, table_of
 from mahasiswa.sheets.row_questions import asked_about, repaired_rows
 from mahasiswa.sheets.titles import HEADER_MAX_CHARACTERS, is_header, is_total
 
@@ -236,29 +236,18 @@ class CleanedFile(NamedTuple):
 
 def clean_table(table: Table, name: str, chosen: Mapping[str, Roles]) -> CleanedFile:
     """Read and clean all rows of a file with this name, by these columns, if any are chosen. Raises SheetError."""
-    file = CarriedFile(
-        name,
-        table.sheets,
-        table.kept_sheets or [Sheet("", list(table.rows))],
-        table.other_sheets,
-        table.tables,
-        table.places,
-        has_all_cells=bool(table.kept_sheets),
-        chosen_columns=chosen,
-        asked=table.questions,
-    )
+    file = table.file._replace(name=name, chosen_columns=chosen)
+    if not file.has_all_cells:
+        file = file._replace(sheets=[Sheet("", list(table.rows))])
     return clean_again(file)
 
 
 def clean_again(file: CarriedFile) -> CleanedFile:
     """Select the rows of a file as it is now, with its repairs, and clean them. Raises SheetError."""
+    rows = file.sheets[0].rows
     if file.has_all_cells:
-        choice = Choice(columns=file.chosen_columns)
-        table = table_of((file.read_sheets, file.other_sheets, iter(())), file.sheets, choice)
-        rows = list(table.rows)
-        file = file._replace(tables=table.tables, places=table.places, asked=table.questions)
-    else:
-        rows = list(file.sheets[0].rows)
+        rows, file = table_of(file, (), Choice(columns=file.chosen_columns))
+    rows = list(rows)
     if file.repairs:
         rows = repaired_rows(rows, _of_no_student(clean_all(rows)), file.repairs)
     rows = list(_with_typed(rows, file.typed))

@@ -19,7 +19,6 @@ from mahasiswa.sheets.cells import (
     BadCell,
     Cell,
     Cells,
-    Sheet,
     SheetRow,
     SheetRows,
     cell_text,
@@ -75,25 +74,6 @@ class Columns(NamedTuple):
     def of(self, field: Field) -> list[int]:
         """The columns of a field, in the order of the file."""
         return sorted(column for column, role in self.roles.items() if role == field)
-
-
-class Table(NamedTuple):
-    """The rows of one or several sheets, read one by one, and their tables.
-
-    A table is appended to `tables` before its first row is read.
-
-    A row of the place `places[n]`, a sheet or a part of one, has the number that Excel shows, plus n times SHEET_ROWS.
-    `kept_sheets` has all cells of a small file; the sheets that are read come first. `other_sheets` are the names of the
-    sheets that are neither read nor kept. `questions` are those about how the file was read.
-    """
-
-    rows: Iterator[SheetRow]
-    tables: Sequence[Columns]
-    places: Sequence[str]
-    sheets: Sequence[str]
-    other_sheets: Sequence[str]
-    kept_sheets: Sequence[Sheet]
-    questions: Sequence[Question]
 
 
 class _Found(NamedTuple):

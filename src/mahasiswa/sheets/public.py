@@ -12,7 +12,7 @@ from mahasiswa.sheets.cleaning import (
     questions_of,
     repaired,
 )
-from mahasiswa.sheets.columns import Columns, Table, problem_of
+from mahasiswa.sheets.columns import Columns, problem_of
 from mahasiswa.sheets.exports import EXPORTS
 from mahasiswa.sheets.file_kind import is_utf8
 from mahasiswa.sheets.limits import (
@@ -29,7 +29,7 @@ from mahasiswa.sheets.plan import (
     with_shown_changes,
 )
 from mahasiswa.sheets.questions import Question, unanswered
-from mahasiswa.sheets.reading import read, read_text
+from mahasiswa.sheets.reading import Table, read, read_text
 from mahasiswa.sheets.sheet_errors import NotCarried, SheetError, TooBig
 from mahasiswa.sheets.signed_field import MAX_CONFIRMED_BYTES, KeySigner, Signer
 from mahasiswa.sheets.xlsx_export import rest_as_xlsx, write_template, write_xlsx

@@ -1,13 +1,14 @@
 """Reads a spreadsheet file of any kind, which it recognises by the content and not by the name."""
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import chain, islice, zip_longest
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 from mahasiswa import wording
+from mahasiswa.sheets.carried_file import CarriedFile
 from mahasiswa.sheets.cells import SHEET_ROWS, Sheet, SheetRow, SheetRows, is_blank
-from mahasiswa.sheets.columns import Table, TableReader
+from mahasiswa.sheets.columns import TableReader
 from mahasiswa.sheets.delimited import read_csv, read_pasted, rejoined
 from mahasiswa.sheets.file_kind import kind_of
 from mahasiswa.sheets.limits import (
@@ -27,6 +28,18 @@ KEPT_MAX_CELLS, KEPT_MAX_CHARACTERS = 150_000, 450_000
 TRANSPOSED_MAX_ROWS = 100  # maximum rows of a table whose titles stand in its first column
 
 
+class Table(NamedTuple):
+    """The rows of the sheets that are read, one by one, and the file, with all cells if it is small.
+
+    A table is appended to `file.tables` before its first row is read.
+
+    A row of the place `file.places[n]`, a sheet or a part of one, has the number that Excel shows, plus n times SHEET_ROWS.
+    """
+
+    rows: SheetRows
+    file: CarriedFile
+
+
 @contextmanager
 def read(file: BinaryIO, choice: Choice = NO_CHOICE, *, is_upload: bool = True) -> Iterator[Table]:
     """The rows of an xlsx, xls, ods, HTML or CSV file, valid within the `with`. It can be read anywhere, and stays open.
@@ -34,6 +47,7 @@ def read(file: BinaryIO, choice: Choice = NO_CHOICE, *, is_upload: bool = True) 
     An upload has limits, and all cells of a small one are kept, so that a person can choose other columns. Raises
     SheetError, at once or while the rows are read.
     """
+    table = _table if is_upload else _streamed
     size = file.seek(0, 2)
     if not size:
         raise SheetError(wording.EMPTY_FILE)
@@ -41,32 +55,29 @@ def read(file: BinaryIO, choice: Choice = NO_CHOICE, *, is_upload: bool = True) 
         limit = wording.size(UPLOAD_MAX_BYTES)
         raise TooBig(wording.TOO_LARGE.format(limit=limit))
     if kind_of(file):
-        workbook = read_workbook(file, choice, all_sheets=is_upload)
-        yield _table(workbook, choice, is_upload=is_upload)
+        yield table(read_workbook(file, choice, all_sheets=is_upload), choice)
     else:
         with read_csv(file, asks=is_upload) as sheet:
-            yield _table(([""], [], iter([sheet])), choice, is_upload=is_upload)
+            yield table(_only(sheet), choice)
 
 
 def read_text(data: bytes, choice: Choice = NO_CHOICE) -> Table:
     """The rows of cells that were pasted from a spreadsheet, in valid UTF-8. Raises as `read` does."""
     sheet = read_pasted(data, nim_only=choice.nim_only)
-    return _table(([""], [], iter([sheet])), choice, is_upload=True)
+    return _table(_only(sheet), choice)
 
 
 def table_of(
-    workbook: Workbook, kept: Sequence[Sheet], choice: Choice, *, is_upload: bool = True
+    file: CarriedFile, more: Iterable[Sheet], choice: Choice, *, is_upload: bool = True
 ) -> Table:
-    """The rows of the sheets to read: the first of those that are kept, or else all that the workbook has."""
-    names, others, sheets = workbook
+    """The rows of the sheets to read: the first of those in the file, and then of `more`."""
     reader = TableReader(choice, is_strict=not is_upload)
-    questions: list[Question] = []
-    read = islice(chain(kept, sheets), len(names))
-    rows = _rows_of(read, reader, questions)
+    asked: list[Question] = []
+    read = islice(chain(file.sheets, more), len(file.read_sheets))
+    rows = _rows_of(read, reader, asked)
     if is_upload:
         rows = _at_most(UPLOAD_MAX_ROWS, rows)
-    whole_file = kept if len(kept) >= len(names) else []
-    return Table(rows, reader.tables, reader.places, names, others, whole_file, questions)
+    return Table(rows, file._replace(tables=reader.tables, places=reader.places, asked=asked))
 
 
 def _rows_of(
@@ -111,19 +122,30 @@ def _at_most(most: int, rows: SheetRows) -> Iterator[SheetRow]:
         yield row
 
 
-def _table(workbook: Workbook, choice: Choice, *, is_upload: bool) -> Table:
-    if not is_upload:
-        return table_of(workbook, [], choice, is_upload=False)
-    names, others, all_sheets = workbook
-    sheets = map(_upright, all_sheets)
-    kept, unfinished = _kept_sheets(sheets)
+def _only(sheet: Sheet) -> Workbook:
+    """A workbook of one sheet without a name."""
+    return [""], [], iter([sheet])
+
+
+def _streamed(workbook: Workbook, choice: Choice) -> Table:
+    names, others, sheets = workbook
+    file = CarriedFile("", names, [], others, [], [], has_all_cells=False)
+    return table_of(file, sheets, choice, is_upload=False)
+
+
+def _table(workbook: Workbook, choice: Choice) -> Table:
+    names, others, sheets = workbook
+    kept, more = _kept_sheets(map(_upright, sheets))
     kept_names = {sheet.name for sheet in kept}
     others = [name for name in others if name not in kept_names]
-    return table_of((names, others, chain(unfinished, sheets)), kept, choice)
+    if len(kept) < len(names):
+        kept, more = [], chain(kept, more)
+    file = CarriedFile("", names, kept, others, [], [], has_all_cells=bool(kept))
+    return table_of(file, more, choice)
 
 
-def _kept_sheets(sheets: Iterable[Sheet]) -> tuple[list[Sheet], list[Sheet]]:
-    """The sheets that fit, without their blank rows, and in a second list the first sheet that does not fit, if any."""
+def _kept_sheets(sheets: Iterator[Sheet]) -> tuple[list[Sheet], Iterator[Sheet]]:
+    """The first sheets that fit, without their blank rows, and the others."""
     cells, characters = KEPT_MAX_CELLS, KEPT_MAX_CHARACTERS
     kept: list[Sheet] = []
     for sheet in sheets:
@@ -136,10 +158,11 @@ def _kept_sheets(sheets: Iterable[Sheet]) -> tuple[list[Sheet], list[Sheet]]:
             width = max(width, len(row))
             characters -= sum([len(cell) for cell in row if isinstance(cell, str)])
             if characters < 0 or width * len(taken) > cells:
-                return kept, [sheet._replace(rows=chain(taken, sheet.rows))]
+                unfinished = sheet._replace(rows=chain(taken, sheet.rows))
+                return kept, chain([unfinished], sheets)
         cells -= width * len(taken)
         kept.append(sheet._replace(rows=taken))
-    return kept, []
+    return kept, sheets
 
 
 def _upright(sheet: Sheet) -> Sheet:

@@ -156,10 +156,10 @@ def preview(task: Task) -> Led:
 def _selection_of(task: Task, table: sheets.Table) -> Led:
     """The selection of the NIMs in a column, or else of those in lines that are stored."""
     rows = list(table.rows)
-    problem = sheets.problem_of(table.tables)
+    problem = sheets.problem_of(table.file.tables)
     if not problem:
         return _selected(task, selections.clean_nims(rows))
-    lines = selections.lines_of(table.kept_sheets)
+    lines = selections.lines_of(table.file.sheets)
     if not task.find(selections.nims_in(lines)):
         raise sheets.SheetError(problem)
     return _selected(task, lines)
