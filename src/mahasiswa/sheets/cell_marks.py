@@ -46,7 +46,7 @@ _number_in = re.compile(rb"""\b(?:r|min|max)=["'](\d{1,7})["']""").findall
 
 
 def cell_marks(file: BinaryIO, sheet: str, width: int) -> tuple[Marks, list[int], list[int]]:
-    """The marks of a sheet of a .xlsx or .ods file, and its hidden rows and columns up to `width`, both from 1.
+    """The marks of a sheet of a .xlsx or .ods file, its hidden rows from 1, and its hidden columns up to `width` from 0.
 
     calamine has read the file, so a fault found here refuses nothing.
     """
@@ -68,7 +68,7 @@ def _hidden_parts(xml: bytes, width: int) -> tuple[list[int], list[int]]:
     for tag in _start_tags(xml) if b"hidden=" in xml else ():
         if _is_hidden(tag[2]) and (numbers := [*map(int, _number_in(tag[2]))]):
             if tag[1] == b"col":
-                columns += range(min(numbers), min(max(numbers), width) + 1)
+                columns += range(min(numbers) - 1, min(max(numbers), width))
             else:
                 rows += numbers[:1]
     return rows, columns

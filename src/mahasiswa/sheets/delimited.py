@@ -4,11 +4,11 @@ import csv
 import io
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from itertools import chain, islice, zip_longest
-from typing import BinaryIO
+from typing import BinaryIO, TextIO
 
 from mahasiswa import wording
 from mahasiswa.sheets.cell_rules import is_like_a_nim, unescaped
@@ -27,7 +27,7 @@ from mahasiswa.sheets.cells import (
 )
 from mahasiswa.sheets.csv_form import unguarded
 from mahasiswa.sheets.file_kind import encoding_of
-from mahasiswa.sheets.lines import TEXT_MAX_CHARACTERS, rows_in_lines
+from mahasiswa.sheets.lines import rows_in_lines
 from mahasiswa.sheets.questions import Question
 from mahasiswa.sheets.sheet_errors import SheetError, TooBig
 from mahasiswa.sheets.titles import HEADER_WITHIN_ROWS, is_header
@@ -44,17 +44,7 @@ def read_csv(file: BinaryIO, *, asks: bool) -> Iterator[Sheet]:
     """The rows of a seekable CSV file, in bounded memory. Raises SheetError, at once or while rows are read."""
     text = io.TextIOWrapper(file, encoding=encoding_of(file), newline="")
     try:
-        sample = text.read(SAMPLE_CHARACTERS)
-
-        def rows() -> Iterator[SheetRow]:
-            text.seek(0)
-            return _rows(iter(partial(text.readline, ROW_MAX_CHARACTERS), ""), sample)
-
-        def whole() -> str:
-            text.seek(0)
-            return text.read(TEXT_MAX_CHARACTERS)
-
-        yield (asks and _in_lines(rows(), whole)) or Sheet("", rows())
+        yield (asks and _in_lines(_rows(text), text)) or Sheet("", _rows(text))
     except UnicodeDecodeError as error:  # also while the rows are read
         raise SheetError(wording.NOT_A_SPREADSHEET) from error
     finally:
@@ -66,16 +56,13 @@ def read_pasted(data: bytes, *, nim_only: bool) -> Sheet:
 
     With `nim_only` several lines are cells, because a NIM that Excel shows as `2,3E+14` has a comma of its own.
     """
-    text = data.decode()
-    if text.lstrip().startswith("BEGIN:VCARD"):
+    text = io.StringIO(data.decode(), newline="")
+    whole = text.getvalue().strip()
+    if whole.startswith("BEGIN:VCARD"):
         raise SheetError(wording.CONTACTS)
-    are_cells = "\t" in text or (nim_only and re.search(r"[\r\n]", text.strip()))
-
-    def rows() -> Iterator[SheetRow]:
-        lines = io.StringIO(text, newline="")
-        return _pasted_rows(text) if are_cells else _rows(lines, text[:SAMPLE_CHARACTERS])
-
-    return (not nim_only and _in_lines(rows(), lambda: text)) or Sheet("", rows())
+    are_cells = "\t" in text.getvalue() or (nim_only and re.search(r"[\r\n]", whole))
+    rows = _pasted_rows if are_cells else _rows
+    return (not nim_only and _in_lines(rows(text), text)) or Sheet("", rows(text))
 
 
 def _has_columns(rows: SheetRows) -> bool:
@@ -98,9 +85,12 @@ def _is_number(text: str) -> bool:
     return is_like_a_nim(text) and " " not in text.strip()
 
 
-def _in_lines(rows: SheetRows, text: Callable[[], str]) -> Sheet | None:
+def _in_lines(rows: SheetRows, text: TextIO) -> Sheet | None:
     """The rows that the lines of a text have, unless its cells have columns, with a question about them."""
-    found = None if _has_columns(rows) else rows_in_lines(text())
+    if _has_columns(rows):
+        return None
+    text.seek(0)
+    found = rows_in_lines(text.read())
     return Sheet("", iter(found), (Question("baris", wording.IN_LINES),)) if found else None
 
 
@@ -116,9 +106,9 @@ def rejoined(sheet: Sheet) -> Sheet:
         return sheet._replace(rows=chain(top, rows))
 
     whole = [*top, *rows]
-    text = _joined_lines(whole)
-    split = list(_rows(io.StringIO(text), text[:SAMPLE_CHARACTERS]))
-    read = _in_lines(split, lambda: text)
+    text = io.StringIO(_joined_lines(whole))
+    split = list(_rows(text))
+    read = _in_lines(split, text)
     if not read and _has_columns(split):
         read = Sheet("", split, (Question("terpisah", wording.RESPLIT),))
     if not read:
@@ -168,8 +158,12 @@ def _splittable(line: str) -> str:
     return line if '"' in line else unescaped(line)
 
 
-def _rows(lines: Iterator[str], sample: str) -> Iterator[SheetRow]:
+def _rows(text: TextIO) -> Iterator[SheetRow]:
     """The rows of CSV, without the guards of an export. A cell with line breaks belongs to one row, as in Excel."""
+    text.seek(0)
+    sample = text.read(SAMPLE_CHARACTERS)
+    text.seek(0)
+    lines = iter(partial(text.readline, ROW_MAX_CHARACTERS), "")
     # Excel reads a first line `sep=;` as an instruction, and does not count it as a row.
     named = ""
     if instruction := re.match(r"sep=(.?)\r?\n", sample, re.IGNORECASE):
@@ -233,20 +227,18 @@ def _separator(sample: str) -> str:
 
 
 # Excel puts a copied cell in quotes only if it holds a line break, a tab or a quote. Any other quote is the text's own.
-_pasted_cell = re.compile(
+_pasted_cells = re.compile(
     r'(?:"((?:[^"]|"")*+)"(?=[\t\r\n]|\Z)|[^\t\r\n]*+)(\t|\r\n|\r|\n|\Z)'
-).match
+).finditer
 _needs_quotes = re.compile(r'[\t\r\n]|""').search
 
 
-def _pasted_rows(text: str) -> Iterator[SheetRow]:
-    number, at = 1, 0
+def _pasted_rows(text: io.StringIO) -> Iterator[SheetRow]:
+    number = 1
     row: list[Cell] = []
-    while at < len(text) or row:
-        found = _pasted_cell(text, at)
-        at = found.end()  # type: ignore[union-attr]  # it always matches
-        quoted, end = found.groups()  # type: ignore[union-attr]
-        cell = found[0].removesuffix(end)  # type: ignore[index]
+    for found in _pasted_cells(text.getvalue()):
+        quoted, end = found.groups()
+        cell = found[0].removesuffix(end)
         if quoted and _needs_quotes(quoted):
             cell = quoted.replace('""', '"').replace("\r\n", "\n").replace("\r", "\n")
         row.append(cell)

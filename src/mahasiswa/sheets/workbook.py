@@ -33,14 +33,14 @@ T = TypeVar("T")
 Workbook = tuple[Sequence[str], Sequence[str], Iterator[Sheet]]
 
 # Texts that stand in each workbook, even if it is damaged.
+_ENCRYPTED = "EncryptedPackage".encode("utf-16-le")
 _PARTS = (b"xl/", b"opendocument.spreadsheet", "Workbook".encode("utf-16-le"))
 
 
 def read_workbook(file: BinaryIO, choice: Choice, *, all_sheets: bool) -> Workbook:
     """The rows of an xlsx, xls, ods or HTML file. Raises SheetError, at once or while the rows are read."""
     ((names, others, sheets),) = _undamaged(_opened(file, choice, all_sheets=all_sheets))
-    undamaged = (sheet._replace(rows=_undamaged(sheet.rows)) for sheet in _undamaged(sheets))
-    return names, others, undamaged
+    return names, others, _undamaged(sheets)
 
 
 def _undamaged(items: Iterable[T]) -> Iterator[T]:
@@ -102,14 +102,11 @@ def _open(file: BinaryIO) -> calamine.CalamineWorkbook:
     except calamine.CalamineError as error:
         file.seek(0)
         data = file.read()
-        if (
-            isinstance(error, calamine.PasswordError)
-            or "EncryptedPackage".encode("utf-16-le") in data
-        ):
-            raise SheetError(wording.PASSWORD) from error
-        problem = (
-            wording.DAMAGED if any(part in data for part in _PARTS) else wording.NOT_A_SPREADSHEET
-        )
+        problem = wording.NOT_A_SPREADSHEET
+        if isinstance(error, calamine.PasswordError) or _ENCRYPTED in data:
+            problem = wording.PASSWORD
+        elif any(part in data for part in _PARTS):
+            problem = wording.DAMAGED
         raise SheetError(problem) from error
 
 
@@ -129,8 +126,6 @@ def _choose_sheets(
     is_fitting = sum(sheet_of(name).height for name in sure) <= UPLOAD_MAX_ROWS
     titled = [name for name, header in headers.items() if is_header(header, nim_only=nim_only)]
     filled = [name for name in names if sheet_of(name).height]
-    if not filled:
-        raise SheetError(wording.EMPTY)
     if sure and is_fitting and not nim_only:
         return sure
     return [*sure, *titled, *filled][:1]
@@ -149,10 +144,11 @@ def _is_of_students(sheet: calamine.CalamineSheet) -> bool:
 def _open_sheet(file: BinaryIO, sheet: calamine.CalamineSheet, *, is_hidden: bool) -> Sheet:
     """A sheet, and its parts that a person does not see in Excel."""
     height, width = (last + 1 for last in sheet.end or (-1, -1))
-    marks, rows, columns = cell_marks(file, sheet.name, width)
-    hidden_rows = list(range(1, height + 1)) if is_hidden else rows
-    hidden_columns = [number - 1 for number in columns]
-    return Sheet(sheet.name, _numbered(sheet, marks), (), hidden_columns, hidden_rows)
+    marks, hidden_rows, hidden_columns = cell_marks(file, sheet.name, width)
+    if is_hidden:
+        hidden_rows = [*range(1, height + 1)]
+    rows = _undamaged(_numbered(sheet, marks))
+    return Sheet(sheet.name, rows, (), hidden_columns, hidden_rows)
 
 
 def _numbered(sheet: calamine.CalamineSheet, marks: Marks) -> Iterator[SheetRow]:
