@@ -46,9 +46,6 @@ EXAMPLES, EXAMPLE_MAX_CHARACTERS = 3, 30  # texts of a column beside its choice
 SAMPLE_MAX_CHARACTERS = 60  # of a cell by which a column is recognised
 
 _row_number = re.compile(r"([0-9]{1,3})[.)]?").fullmatch
-# Three letters, and no e-mail address.
-_is_place = re.compile(r"(?=.*[^\W\d_]{3})[^@]{4,}").fullmatch
-
 Titled = Sequence[Cells]
 """The titles of a table, and below them its first rows."""
 
@@ -173,7 +170,7 @@ class TableReader:
             problem = found.problem or _without_title(header, found, texts)
             return found._replace(problem=problem or _said_twice(found.roles, texts))
         before = self.tables[-1] if self.tables else None
-        if before and before.is_readable and _fit(before, texts):
+        if before and before.is_readable and _goes_on(before, texts):
             return _Found(before.roles)
         return _by_cells(texts, nim_only=self.choice.nim_only)
 
@@ -201,8 +198,7 @@ def _until_titles(
     for row in rows:
         cells = row[1][:MAX_TITLES]
         # The title of any column has no digit.
-        is_student = nim < len(cells) and has_digit(cell_text(cells[nim]))
-        if not is_student and _begins_table(cells, own, nim):
+        if not has_digits(cells[nim : nim + 1]) and _begins_table(cells, own, nim):
             following.append(row)
             return
         yield row
@@ -280,8 +276,7 @@ def _chosen(roles: Roles) -> _Found:
     fields = list(roles.values())
     if fields.count("nim") > 1:
         return _Found(roles, wording.COLUMN_CHOSEN_TWICE)
-    is_enough = "nim" in fields and len({*fields}) > 1
-    return _Found(roles, "" if is_enough else wording.COLUMN_NOT_CHOSEN)
+    return _Found(roles, "" if {*fields} > {"nim"} else wording.COLUMN_NOT_CHOSEN)
 
 
 def _by_titles(named: Sequence[Heading], texts: Texts) -> _Found:
@@ -324,7 +319,7 @@ def _said_twice(roles: Roles, texts: Texts) -> str:
 
 def _with_nim(roles: dict[int, Field], texts: Texts) -> str:
     """Put the column of the NIM right if the texts contradict the titles, and return the problem."""
-    nims = [column for column, of_column in enumerate(texts) if _are_nims(of_column)]
+    nims = [column for column, of_column in enumerate(texts) if _fit("nim", of_column)]
     nim = next((column for column, role in roles.items() if role == "nim"), None)
     if nim is None:
         free = [column for column in nims if column not in roles]
@@ -337,7 +332,7 @@ def _with_nim(roles: dict[int, Field], texts: Texts) -> str:
         roles[nims[0]] = "nim"
         counting, right = map(wording.column_letter, (nim, nims[0]))
         return wording.ROW_NUMBERS.format(counting=counting, nim=right)
-    if _are_names(texts[nim]):
+    if _fit("nama", texts[nim]):
         roles[nim], roles[nims[0]] = roles[nims[0]], "nim"
         return wording.SWAPPED
     return ""
@@ -379,7 +374,7 @@ def _two_columns(field: Field, *columns: int) -> str:
 
 def _by_words(field: Field, named: Sequence[Heading], texts: Texts) -> tuple[list[int], str]:
     """The first column whose title has a word of the field, and whose texts fit it."""
-    fitting = [heading.column for heading in named if _FITS[field](texts[heading.column])]
+    fitting = [heading.column for heading in named if _fit(field, texts[heading.column])]
     problem = _unsure(field, fitting[0]) if fitting else ""
     return fitting[:1], problem
 
@@ -395,63 +390,49 @@ def _by_cells(texts: Texts, *, nim_only: bool) -> _Found:
     if nim_only and len(filled) == 1:
         return _Found({filled[0]: "nim"})
     others = [column for column in filled if not _counts(texts[column])]
-    nims = [column for column in others if _are_nims(texts[column])] or [
-        column for column in others if _differ(texts[column]) and all(map(has_digit, texts[column]))
-    ]
-    roles: dict[int, Field] = dict.fromkeys(nims[:1], "nim")
-    for field in FIELDS[1:]:
-        fits = _FITS[field]
-        fitting = [column for column in others if column not in roles and fits(texts[column])]
+    roles: dict[int, Field] = {}
+    for field in FIELDS:
+        free = [column for column in others if column not in roles]
+        fitting = [column for column in free if _fit(field, texts[column])]
+        if field == "nim" and not fitting:
+            fitting = [column for column in free if _are_numbered(texts[column])]
         roles |= dict.fromkeys(fitting[:1], field)
     if nim_only:
-        return _Found(roles, "" if nims else wording.NO_NIM_HEADER)
+        return _Found(roles, "" if "nim" in roles.values() else wording.NO_NIM_HEADER)
     return _Found(roles, wording.NO_HEADER)
 
 
-def _fit(before: Columns, texts: Texts) -> bool:
+def _goes_on(before: Columns, texts: Texts) -> bool:
     """Whether the texts of a table without titles are like those of the table before it, and none is in a new column."""
     known = zip_longest(before.titles, before.examples, texts, fillvalue="")
     has_new_column = any(of and not title and not examples for title, examples, of in known)
     return not has_new_column and all(
-        column < len(texts) and _FITS[field](texts[column])
-        for column, field in before.roles.items()
+        column < len(texts) and _fit(field, texts[column]) for column, field in before.roles.items()
     )
 
 
-def _are_nims(texts: Sequence[str]) -> bool:
-    return _differ(texts) and not _counts(texts) and _most(is_like_a_nim, texts)
+def _fit(field: Field, texts: Sequence[str]) -> bool:
+    """Whether nine of ten texts look like those of a field. All NIMs differ, and so do most names and addresses."""
+    alike = list(filter(_is_like[field], texts))
+    different = len({*texts})
+    if field == "nim":
+        vary = different == len(texts) and not _counts(texts)
+    else:
+        vary = different * 2 > len(texts)
+    return vary and len(alike) * 10 >= len(texts) * 9 > 0
 
 
-def _are_names(texts: Sequence[str]) -> bool:
-    return _vary(texts) and _most(is_name, texts)
-
-
-def _are_places(texts: Sequence[str]) -> bool:
-    """Whether texts may be addresses.
-
-    L/P, phone numbers, e-mail addresses and programmes of study are none.
-    """
-    return _vary(texts) and _most(_is_place, texts)
-
-
-_FITS: dict[Field, Callable[[Sequence[str]], bool]] = {
-    "nim": _are_nims,
-    "nama": _are_names,
-    "alamat": _are_places,
+# Three letters, and no e-mail address. L/P, phone numbers and programmes of study are none either, because they repeat.
+_is_place = re.compile(r"(?=.*[^\W\d_]{3})[^@]{4,}").fullmatch
+_is_like: Mapping[Field, Callable[[str], object]] = {
+    "nim": is_like_a_nim,
+    "nama": is_name,
+    "alamat": _is_place,
 }
 
 
-def _most(is_such: Callable[[str], object], texts: Sequence[str]) -> bool:
-    hits = len(list(filter(is_such, texts)))
-    return hits > 0 and hits * 10 >= len(texts) * 9
-
-
-def _differ(texts: Sequence[str]) -> bool:
-    return bool(texts) and len({*texts}) == len(texts)
-
-
-def _vary(texts: Sequence[str]) -> bool:
-    return len({*texts}) * 2 > len(texts)
+def _are_numbered(texts: Sequence[str]) -> bool:
+    return len({*texts}) == len(texts) and all(map(has_digit, texts))
 
 
 def _counts(texts: Sequence[str]) -> bool:
