@@ -6,12 +6,12 @@ carries only NIM, Nama and Alamat; to choose another column or sheet, a person m
 
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain, groupby, starmap, zip_longest
+from itertools import chain, groupby, starmap
 from operator import attrgetter
 from typing import Any, NamedTuple, TypeVar
 
 from mahasiswa.record import Field
-from mahasiswa.sheets.cells import Cells, Sheet, SheetRow, SheetRows, from_json
+from mahasiswa.sheets.cells import Sheet, from_json
 from mahasiswa.sheets.columns import Columns
 from mahasiswa.sheets.limits import Roles
 from mahasiswa.sheets.questions import Question
@@ -21,7 +21,6 @@ T = TypeVar("T")
 
 # NIM, Nama and Alamat as a person typed them; None for a cell without a change.
 Typed = Sequence[str | None]
-_NO_CELL: Sequence[Any] = []  # in a column, below the end of a row
 LEFT_OUT: Typed = ("", "", "")  # a row that a person skips
 
 
@@ -59,9 +58,8 @@ class CarriedFile(NamedTuple):
 
 def dump(file: CarriedFile, signer: Signer) -> str:
     """The form field of a file. Raises SheetError if it is too large."""
-    # The cells are stored by columns, because that is a tenth shorter than by rows.
     sheets = [
-        (name, ranges_of(number for number, _ in rows), _columns_of(rows), *others)
+        (name, ranges_of(number for number, _ in rows), [cells for _, cells in rows], *others)
         for name, rows, *others in file.sheets
     ]
     numbers = {
@@ -69,12 +67,12 @@ def dump(file: CarriedFile, signer: Signer) -> str:
         "new": ranges_of(file.new),
         "changed": ranges_of(file.changed),
     }
-    return pack({**file._asdict(), **numbers, "sheets": sheets}, "import 8", signer)
+    return pack({**file._asdict(), **numbers, "sheets": sheets}, "import 9", signer)
 
 
 def load(field: str, signer: Signer) -> CarriedFile:
     """The file of a form field. Raises SheetError for a field that `dump` has not made."""
-    named = unpack(field, "import 8", signer)
+    named = unpack(field, "import 9", signer)
     file = CarriedFile(**named)
     return file._replace(
         sheets=[_sheet(*sheet) for sheet in named["sheets"]],
@@ -92,24 +90,17 @@ def load(field: str, signer: Signer) -> CarriedFile:
 def _sheet(
     name: str,
     numbers: Iterable[Any],
-    columns: Iterable[Iterable[Any]],
+    rows: Iterable[Iterable[Any]],
     questions: Iterable[Iterable[Any]],
     *hidden: Sequence[int],
 ) -> Sheet:
-    cells = (
-        from_json(cell for cell in row if cell != _NO_CELL) for row in zip(*columns, strict=True)
-    )
-    rows: list[SheetRow] = list(zip(_numbers(numbers), cells, strict=True))
-    return Sheet(name, rows, tuple(starmap(Question, questions)), *map(tuple, hidden))
+    numbered = list(zip(_numbers(numbers), map(from_json, rows), strict=True))
+    return Sheet(name, numbered, tuple(starmap(Question, questions)), *map(tuple, hidden))
 
 
 def _columns(*stored: Any) -> Columns:  # noqa: ANN401 - JSON
     columns = Columns(*stored)
     return columns._replace(roles=_by_number(columns.roles))
-
-
-def _columns_of(rows: SheetRows) -> list[Cells]:
-    return list(zip_longest(*(cells for _, cells in rows), fillvalue=_NO_CELL))
 
 
 def _by_number(values: Mapping[Any, T]) -> dict[int, T]:
