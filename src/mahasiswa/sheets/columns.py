@@ -146,7 +146,7 @@ class TableReader:
             raise SheetError(found.problem)
         roles = found.roles
         fields = list(roles.values())
-        is_enough = self.choice.nim_only or len({*fields}) > 1
+        is_enough = self.choice.nim_only or {*fields} > {"nim"}
         is_readable = fields.count("nim") == 1 and is_enough
         examples = [
             [text[:EXAMPLE_MAX_CHARACTERS] for text in column[:EXAMPLES]] for column in texts
@@ -164,11 +164,11 @@ class TableReader:
 
     def _guessed(self, header: Cells, texts: Texts) -> _Found:
         if named := headings(header[:MAX_TITLES]):
-            found = _by_titles(named, texts)
-            if "nama" not in found.roles.values() and any(map(names_nim_and_nama, header)):
-                return found._replace(problem=wording.NIM_AND_NAMA)
-            problem = found.problem or _without_title(header, found, texts)
-            return found._replace(problem=problem or _said_twice(found.roles, texts))
+            roles, problem = _by_titles(named, texts)
+            if "nama" not in roles.values() and any(map(names_nim_and_nama, header)):
+                problem = wording.NIM_AND_NAMA
+            problem = problem or _without_title(header, roles, texts) or _said_twice(roles, texts)
+            return _Found(roles, problem)
         before = self.tables[-1] if self.tables else None
         if before and before.is_readable and _goes_on(before, texts):
             return _Found(before.roles)
@@ -177,9 +177,8 @@ class TableReader:
 
 def problem_of(tables: Sequence[Columns]) -> str:
     """The reason why no table can be read, or a blank text."""
-    if any(columns.is_readable for columns in tables):
-        return ""
-    return next((columns.problem for columns in tables), wording.EMPTY)
+    is_readable = any(columns.is_readable for columns in tables)
+    return "" if is_readable else tables[0].problem
 
 
 def questions_about(tables: Sequence[Columns]) -> list[Question]:
@@ -268,7 +267,7 @@ def _width(table: Titled) -> int:
     if body and not has_digits(cell for at, cell in enumerate(body[0]) if at in named):
         rows.append(body[0])
     widths = [column for row in rows for column, cell in enumerate(row, 1) if not is_blank((cell,))]
-    return max(widths) if header and widths else 0
+    return max(widths, default=0) if header else 0
 
 
 def _chosen(roles: Roles) -> _Found:
@@ -294,9 +293,9 @@ def _by_titles(named: Sequence[Heading], texts: Texts) -> _Found:
     return _Found(roles, next(filter(None, problems), ""))
 
 
-def _without_title(header: Cells, found: _Found, texts: Texts) -> str:
+def _without_title(header: Cells, roles: Roles, texts: Texts) -> str:
     """The problem of a name or address that goes on in a column without a title (merged cells)."""
-    for column, field in found.roles.items():
+    for column, field in roles.items():
         beside = column + 1
         is_inside = not is_blank(header[beside:MAX_TITLES]) and is_blank(
             header[beside : beside + 1]
