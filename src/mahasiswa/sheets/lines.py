@@ -2,13 +2,13 @@
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
 from mahasiswa import wording
 from mahasiswa.record import tidy
-from mahasiswa.sheets.cells import SheetRow, digits_in, has_digit, has_nim, most_common
+from mahasiswa.sheets.cells import Cell, SheetRow, digits_in, has_digit, has_nim, most_common
 from mahasiswa.sheets.limits import MAX_TITLES
 from mahasiswa.sheets.sheet_errors import SheetError
 from mahasiswa.sheets.titles import fields_in
@@ -18,8 +18,6 @@ from mahasiswa.work import slices
 # line.
 NIM_MAX_DIFFERENCE = 2
 TEXT_MAX_CHARACTERS, LINE_MAX_CHARACTERS = 4 << 20, 2000
-
-Line = tuple[int, str]  # its number, and its text
 
 # The time and the sender of a message, as WhatsApp copies them.
 _stamp = re.compile(
@@ -53,57 +51,68 @@ _labelled = re.compile(r"\W*([A-Za-z][\w ./()-]{0,39}?)[\s*_]*[:=](?!//)\W*(.*)"
 _gaps = re.compile(r"\s{0,9}\|\s{0,9}|\t|\s{2,}").split
 
 
-class Found(NamedTuple):
-    """The NIM in a line, and the texts on both sides of it."""
+class Line(NamedTuple):
+    """A line that is not blank. If it has a NIM, the texts on both sides of it are `before` and `after`."""
 
-    before: str
-    nim: str
-    after: str
+    number: int
+    text: str
+    before: str = ""
+    nim: str = ""
+    after: str = ""
 
 
-def rows_in_lines(text: str) -> list[SheetRow] | None:
-    """The rows of a text, with titles that this function may add as row 0; None if the lines share no kind of number.
+Lines = Sequence[Line]
+
+
+def rows_in_lines(text: str) -> list[SheetRow]:
+    """The rows of a text, with titles that this function may add as row 0; none if the lines share no kind of number.
 
     Raises SheetError if only a guess could part the names and the addresses.
     """
     if len(text) > TEXT_MAX_CHARACTERS:
-        return None
+        return []
     lines = [
-        (number, without_stamp(line))
+        Line(number, without_stamp(line))
         for number, line in enumerate(text.splitlines(), 1)
         if line.strip() and not _is_rule(line)
     ]
-    if any(len(line) > LINE_MAX_CHARACTERS for _, line in lines):
-        return None
+    if any(len(line.text) > LINE_MAX_CHARACTERS for line in lines):
+        return []
     if blocks := _blocks(lines):
         return blocks
-    found = _with_nims(lines)
+    lines = _with_nims(lines)
+    found = [line for line in lines if line.nim]
     if not found:
-        return None
+        return []
     return _cells_by_gaps(lines, found) or _stacked(lines, found) or _each_line(lines, found)
 
 
-def _with_nims(lines: Sequence[Line]) -> dict[int, Found]:
-    """The lines that have a number like most other lines, by the number of the line.
+def _with_nims(lines: Lines) -> list[Line]:
+    """The lines, with the NIM of each one that has a number like most other lines.
 
     Numbers are alike if they have about as many digits.
     """
-    candidates = {
-        number: [nim for nim in _numbers(text) if has_nim(nim[0]) and not is_no_nim(nim[0])]
-        for number, text in lines
-    }
+    candidates = [
+        [nim for nim in _numbers(line.text) if has_nim(nim[0]) and not is_no_nim(nim[0])]
+        for line in lines
+    ]
     usual = most_common(
-        digits for nims in candidates.values() for digits in {digits_in(nim[0]) for nim in nims}
+        digits for nims in candidates for digits in {digits_in(nim[0]) for nim in nims}
     )
-    found: dict[int, Found] = {}
-    for number, text in lines:
-        nims = candidates[number]
-        nim = min(nims, key=lambda nim: abs(digits_in(nim[0]) - usual), default=None)
-        if nim and abs(digits_in(nim[0]) - usual) <= NIM_MAX_DIFFERENCE:
-            before = _list_mark("", _nim_title("", text[: nim.start()]))
-            after = text[nim.end() :]
-            found[number] = Found(_bare(before), nim[0], _bare(after))
-    return found
+
+    def difference(nim: re.Match[str]) -> int:
+        return abs(digits_in(nim[0]) - usual)
+
+    parted = []
+    for line, nims in zip(lines, candidates, strict=True):
+        nim = min(nims, key=difference, default=None)
+        if nim and difference(nim) <= NIM_MAX_DIFFERENCE:
+            before = _list_mark("", _nim_title("", line.text[: nim.start()]))
+            after = line.text[nim.end() :]
+            parted.append(Line(line.number, line.text, _bare(before), nim[0], _bare(after)))
+        else:
+            parted.append(line)
+    return parted
 
 
 def without_stamp(line: str) -> str:
@@ -111,7 +120,7 @@ def without_stamp(line: str) -> str:
     return _stamp("", line)
 
 
-def _blocks(lines: Sequence[Line]) -> list[SheetRow]:
+def _blocks(lines: Lines) -> list[SheetRow]:
     """The rows of blocks such as `NIM : …`, `Nama : …`. A title that comes again begins a row."""
     titles: dict[str, str] = {}
     rows: list[tuple[int, dict[str, str]]] = []
@@ -132,85 +141,78 @@ def _blocks(lines: Sequence[Line]) -> list[SheetRow]:
             others += 1
         last = number
 
-    return [] if others > len(lines) / 2 else _below_titles(titles, rows)
-
-
-def _below_titles(
-    titles: Mapping[str, str], rows: Iterable[tuple[int, Mapping[str, str]]]
-) -> list[SheetRow]:
-    """The rows below their titles, if these name the NIM and another field."""
-    if len(titles) > MAX_TITLES or not fields_in(titles.values()) > {"nim"}:
+    names_students = len(titles) <= MAX_TITLES and fields_in(titles.values()) > {"nim"}
+    if others > len(lines) / 2 or not names_students:
         return []
     cells = [(number, [row.get(key) for key in titles]) for number, row in rows if len(row) > 1]
     return [(0, list(titles.values())), *cells]
 
 
-def _labelled_parts(lines: Sequence[Line]) -> Iterator[tuple[int, str, str]]:
+def _labelled_parts(lines: Lines) -> Iterator[tuple[int, str, str]]:
     """The parts of lines such as `NIM : 23001, Nama : Ani`: the line, the title or a blank text, and what follows it."""
-    for number, text in lines:
-        for part in _inline_label("\n", text).split("\n"):
+    for number, line, *_ in lines:
+        for part in _inline_label("\n", line).split("\n"):
             if label := _labelled(part):
                 yield number, label[1], _bare(label[2])
             elif _list_mark("", part):
                 yield number, "", _bare(part)
 
 
-def _cells_by_gaps(lines: Sequence[Line], found: dict[int, Found]) -> list[SheetRow]:
+def _cells_by_gaps(lines: Lines, found: Lines) -> list[SheetRow]:
     """The rows of a table whose columns are parted by `|` or by two spaces, if nine tenths have the same width."""
-    rows = {number: _gaps(text.strip().strip("|").strip()) for number, text in lines}
-    widths = Counter(len(rows[number]) for number in found)
+    rows = {line: _gaps(line.text.strip().strip("|").strip()) for line in lines}
+    widths = Counter(len(rows[line]) for line in found)
     ((width, count),) = widths.most_common(1)
-    nims = sum(line.nim in rows[number] for number, line in found.items())
+    nims = sum(line.nim in rows[line] for line in found)
     if width < 2 or 10 * min(count, nims) < 9 * len(found):
         return []
 
     # Between spaces, a blank cell would move the cells behind it.
-    has_bars = any("|" in text for number, text in lines if number in found)
-    return list(rows.items()) if has_bars or count == len(found) else []
+    has_bars = any("|" in line.text for line in found)
+    is_table = has_bars or count == len(found)
+    return [(line.number, cells) for line, cells in rows.items()] if is_table else []
 
 
-def _stacked(lines: Sequence[Line], found: dict[int, Found]) -> list[SheetRow]:
+def _stacked(lines: Lines, found: Lines) -> list[SheetRow]:
     """The rows of a text with one cell on each line.
 
     In such a text the NIMs stand at equal distances.
     """
-    at = [index for index, (number, _) in enumerate(lines) if number in found]
-    alone = sum(not (line.before or line.after) for line in found.values())
+    at = [index for index, line in enumerate(lines) if line.nim]
+    alone = sum(not (line.before or line.after) for line in found)
     distances = {second - first for first, second in pairwise(at)}
     if 10 * alone < 9 * len(found) or len(distances) != 1:
         return []
     (width,) = distances
     if width < 2 or len(lines) % width:
         return []
-    cells = [
-        (number, found[number].nim if number in found else text.strip()) for number, text in lines
-    ]
-    return [(row[0][0], [text for _, text in row]) for row in slices(cells, width)]
+    rows = slices(lines, width)
+    return [(row[0].number, [line.nim or line.text.strip() for line in row]) for row in rows]
 
 
-def _each_line(lines: Sequence[Line], found: dict[int, Found]) -> list[SheetRow] | None:
+def _each_line(lines: Lines, found: Lines) -> list[SheetRow]:
     """NIM, Nama and Alamat of each line with a NIM. The name stands before the NIM, or else after it."""
     if 2 * len(found) < len(lines):
-        return None
-    separator = _separator_of(found.values())
+        return []
+    separator = _separator_of(found)
     rows: list[SheetRow] = [(0, list(wording.HEADER))]
-    last = max(found)
+    last = found[-1].number
     with_digits = 0
-    for number, text in lines:
-        if line := found.get(number):
+    for line in lines:
+        cells: list[Cell] = [line.text.strip()]
+        if line.nim:
             nama, alamat = _nama_and_alamat(line, separator)
             with_digits += bool(has_digit(nama))
-            rows.append((number, [line.nim, nama, alamat]))
-        elif len(rows) > 1 and (number < last or not rows[-1][1][-1]):
-            rows.append((number, [None, None, _bare(text)]))
-        else:
-            rows.append((number, [text.strip()]))
+            cells = [line.nim, nama, alamat]
+        elif len(rows) > 1 and (line.number < last or not rows[-1][1][-1]):
+            cells = [None, None, _bare(line.text)]
+        rows.append((line.number, cells))
     if 10 * with_digits > len(found):
         raise SheetError(wording.NAMES_NOT_PARTED)
     return rows
 
 
-def _separator_of(found: Collection[Found]) -> str:
+def _separator_of(found: Lines) -> str:
     """The separator that most lines have on the one side of the NIM where they have a text."""
     rests = [line.before + line.after for line in found if not (line.before and line.after)]
     for separator in _separators:
@@ -220,7 +222,7 @@ def _separator_of(found: Collection[Found]) -> str:
     return _separators[0]
 
 
-def _nama_and_alamat(line: Found, separator: str) -> tuple[str, str]:
+def _nama_and_alamat(line: Line, separator: str) -> tuple[str, str]:
     """The texts on both sides of the NIM, or those in its one text. A degree that follows a comma belongs to the name."""
     if line.before and line.after:
         return line.before, line.after
