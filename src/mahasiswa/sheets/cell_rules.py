@@ -113,28 +113,20 @@ def warnings_about(nim: str, nama: str | None) -> tuple[str, ...]:
 def clean_nim(cell: Cell) -> tuple[str, str, tuple[str, ...]]:
     """The NIM in a cell, unless there is a problem; the problem or a blank text; and the characters that were removed."""
     text, problem = _text_of("nim", cell)
-    bare = _visible_nim(text).strip(_SPACES)
+    # Other letters than those of ASCII may need the characters that cannot be seen.
+    seen = visible(text)
+    bare = (seen if seen.isascii() else text).strip(_SPACES)
     formula = _is_formula(bare)
     inner = formula[1].strip(_SPACES) if formula else bare
     unquoted = inner.lstrip(_APOSTROPHES + _SPACES)
     nim = re.split("[.,]", unquoted)[0] if _is_decimal(unquoted) else unquoted
-    checks = (
-        (wording.SPACES_REMOVED, bare != text),
-        (wording.FORMULA_REMOVED, bool(formula)),
-        (wording.APOSTROPHE_REMOVED, unquoted != inner),
-        (wording.DECIMALS_REMOVED, nim != unquoted),
-    )
-    return (
-        nim,
-        problem or _problem_of_nim(nim),
-        tuple(notice for notice, applies in checks if applies),
-    )
-
-
-def _visible_nim(text: str) -> str:
-    """The text without characters that cannot be seen. Other letters than those of ASCII may need them."""
-    seen = visible(text)
-    return seen if seen.isascii() else text
+    removed = {
+        wording.SPACES_REMOVED: bare != text,
+        wording.FORMULA_REMOVED: formula,
+        wording.APOSTROPHE_REMOVED: unquoted != inner,
+        wording.DECIMALS_REMOVED: nim != unquoted,
+    }
+    return nim, problem or _problem_of_nim(nim), tuple(filter(removed.get, removed))
 
 
 _is_plain = re.compile("[0-9A-Za-z/._-]+").fullmatch
@@ -262,4 +254,4 @@ def _problem_of_nim(nim: str) -> str:
         wording.NIM_ROUNDED.format(text=nim): _is_rounded(nim),
         wording.TWO_NIMS: _has_two_nims(nim),
     }
-    return next((problem for problem, applies in problems.items() if applies), "")
+    return next(filter(problems.get, problems), "")
