@@ -213,7 +213,7 @@ class Settings:
     cdn_integrity: str = _setting(
         _matching(r"(sha(256|384|512)-[A-Za-z0-9+/]+={0,2})?"),
         BOOTSTRAP_INTEGRITY,
-        "its hash; none if only CDN_URL is set",
+        "hash of that style sheet; none if only CDN_URL is set",
         "a hash such as sha384-…, or nothing",
     )
     workers: int = _number(1, 64, "1", "processes that answer requests")

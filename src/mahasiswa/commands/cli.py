@@ -296,8 +296,8 @@ def show(who: str | None, since: datetime | None, until: datetime | None) -> Non
     """Show a person's record and each change of it that the history holds, with its time (TIMEZONE) and who made it.
 
     WHO is a NIM, or a name. If several persons have the name, they are listed. Without WHO, the changes since a time
-    are shown. For a restore, or for an import of more than 100,000 rows, the history keeps no single changes. It is
-    shown if it has changed the record, or may have.
+    are shown. The history keeps no single changes of a restore, or of an import of more than 100,000 rows. Such a
+    restore or import is shown as a whole if it has changed the record, or may have.
 
     \b
     mahasiswa show 20/456839/TK/50663
