@@ -1,4 +1,4 @@
-"""Hands the records of an asynchronous read to code that runs in a thread: exports and long pages."""
+"""Hands the records of an asynchronous read to code that runs in a thread: exports."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence

@@ -47,8 +47,8 @@ ENTITIES = (
 LONG_CELL_BYTES = 100
 HUGE_CELL_BYTES = 4096
 
-LOOP_MAX_BYTES = 64 * 1024
-"""Maximum bytes of texts that are formatted on the event loop without a pause. Longer ones are formatted in a thread.
+LOOP_MAX_CHARACTERS = 64 * 1024
+"""Maximum length of texts that are formatted on the event loop without a pause. Longer ones are formatted in a thread.
 The texts of 1,000 usual records are about as long."""
 
 LOOP_MAX_ROWS = 1000
@@ -120,11 +120,6 @@ def _row(html: str) -> RowFormat:
 def size_of(records: Sequence[Mahasiswa]) -> int:
     """The number of characters in these records."""
     return sum(map(len, chain.from_iterable(records)))
-
-
-def is_short(records: Sequence[Mahasiswa]) -> bool:
-    """Whether the event loop may format these records. A character has up to four bytes."""
-    return size_of(records) <= LOOP_MAX_BYTES and len(packed(records)) <= LOOP_MAX_BYTES
 
 
 def packed(records: Sequence[Sequence[str]]) -> bytes:

@@ -13,7 +13,7 @@ from starlette.responses import Response
 
 from mahasiswa import wording
 from mahasiswa.record import Mahasiswa, digest
-from mahasiswa.store import Hits, Query
+from mahasiswa.store import Hits
 from mahasiswa.store.history_items import Entry, Item, ItemKey
 from mahasiswa.store.store_errors import EditConflict
 from mahasiswa.web.list_html import (
@@ -22,11 +22,9 @@ from mahasiswa.web.list_html import (
     packed,
     printed_row,
     row_format,
-    shown,
 )
 from mahasiswa.web.list_query import (
     HOME_QUERY,
-    MAX_ROWS_PER_PAGE,
     ListQuery,
     Printout,
     changed,
@@ -79,26 +77,22 @@ class Pages(PageRenderer):
         """The date in the time zone of the pages."""
         return datetime.now(self.timezone).date()
 
-    def print_frame(self, page: ListQuery, count: int, printout: Printout, data: str = "") -> Frame:
-        """The page to print around its `count` rows.
-
-        `data` is the field of a selection, or blank.
-        """
+    def printed(
+        self,
+        page: ListQuery,
+        records: Sequence[Sequence[str]],
+        printout: Printout,
+        data: str = "",
+    ) -> Response:
+        """The page to print these records of a search, or of a selection, whose field is `data`."""
+        count = len(records)
         today = wording.date(self.today())
         context = {"count": count, "page": page, "printout": printout, "today": today}
         html = self.render("print.html", rows=PLACEHOLDERS["rows"], data=data, **context)
         before, _, after = placeholder.split(html)
-        return before, after
-
-    def printed(self, records: Sequence[Mahasiswa], printout: Printout, data: str) -> Response:
-        """The page to print the records of a selection, whose field is `data`."""
-        count = len(records)
-        page = ListQuery(Query(), per=MAX_ROWS_PER_PAGE, total=count)
-        frame = self.print_frame(page, count, printout, data)
-        texts = packed(list(map(shown, records)))
-        rows = format_bodies(printed_row(printout), texts, 1, b"")
-        headers = {**self.headers, **self.not_stored}
-        return Response(with_rows(frame, rows), 200, headers, "text/html")
+        rows = format_bodies(printed_row(printout), packed(records), 1, b"")
+        headers = {**self.headers, **(self.not_stored if data else {})}
+        return Response(with_rows((before, after), rows), 200, headers, "text/html")
 
     def list_page(self, page: ListQuery, found: Hits) -> Response:
         """One page of the list, or of a search."""
