@@ -25,7 +25,7 @@ cells: st.SearchStrategy[Cell] = (
 )
 
 
-KEY = sheets.KeySigner(bytes(range(32)))
+KEY = bytes(range(32))
 SHEET = Sheet("", [(1, ["1", "Ani", "Solo"])])
 COLUMNS = Columns(1, "k", ["NIM"], [["1"]], {0: "nim"})
 FILE = CarriedFile("daftar.csv", [""], [SHEET], [], [COLUMNS], [""], has_all_cells=True)
@@ -79,7 +79,7 @@ def test_a_field_that_the_service_has_not_made_for_this_purpose_is_refused() -> 
         for at in range(0, len(field) - 4, 7)
     ]
     others = (
-        sheets.dump(FILE, sheets.KeySigner(b"x" * 32)),
+        sheets.dump(FILE, b"x" * 32),
         of_selection,
         "",
         field[:-4],

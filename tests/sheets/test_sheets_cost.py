@@ -29,7 +29,7 @@ NO_LONGER_SECONDS = 0.1
 PASTED = "NIM\tNama\tAlamat\n"
 CSV = "NIM;Nama;Alamat\n"
 EXPORT = START.decode()
-KEY = sheets.KeySigner(bytes(32))
+KEY = bytes(32)
 
 
 def carried(rows: list[SheetRow]) -> sheets.CleanedFile:

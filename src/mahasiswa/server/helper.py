@@ -20,7 +20,6 @@ from typing import Any, NoReturn
 
 from mahasiswa.settings import Settings
 from mahasiswa.system.parent import end_with
-from mahasiswa.web.forms import BodyRefused
 from mahasiswa.web.helper_tasks import Task, do
 from mahasiswa.web.helpers import (
     END,
@@ -157,8 +156,6 @@ def _converse(worker: WorkerConnection, pages: Pages, file: int = -1) -> None:
     parts: Iterable[bytes] = ()
     try:
         outcome, parts = do(Task(head, given, worker.ask, pages, file))
-    except BodyRefused as refused:
-        outcome = {"problem": refused.problem, "limit": refused.limit}
     except MemoryError:
         return
     except OSError as error:

@@ -15,7 +15,7 @@ from mahasiswa.sheets.cells import Sheet, from_json
 from mahasiswa.sheets.columns import Columns
 from mahasiswa.sheets.limits import Roles
 from mahasiswa.sheets.questions import Question
-from mahasiswa.sheets.signed_field import Signer, pack, unpack
+from mahasiswa.sheets.signed_field import pack, unpack
 
 T = TypeVar("T")
 
@@ -56,7 +56,7 @@ class CarriedFile(NamedTuple):
         return field in self.tables[max(at - 1, 0)].roles.values()
 
 
-def dump(file: CarriedFile, signer: Signer) -> str:
+def dump(file: CarriedFile, key: bytes) -> str:
     """The form field of a file. Raises SheetError if it is too large."""
     sheets = [
         (name, ranges_of(number for number, _ in rows), [cells for _, cells in rows], *others)
@@ -67,12 +67,12 @@ def dump(file: CarriedFile, signer: Signer) -> str:
         "new": ranges_of(file.new),
         "changed": ranges_of(file.changed),
     }
-    return pack({**file._asdict(), **numbers, "sheets": sheets}, "import 9", signer)
+    return pack({**file._asdict(), **numbers, "sheets": sheets}, "import 9", key)
 
 
-def load(field: str, signer: Signer) -> CarriedFile:
+def load(field: str, key: bytes) -> CarriedFile:
     """The file of a form field. Raises SheetError for a field that `dump` has not made."""
-    named = unpack(field, "import 9", signer)
+    named = unpack(field, "import 9", key)
     file = CarriedFile(**named)
     return file._replace(
         sheets=[_sheet(*sheet) for sheet in named["sheets"]],

@@ -31,5 +31,5 @@ from mahasiswa.sheets.plan import (
 from mahasiswa.sheets.questions import Question, unanswered
 from mahasiswa.sheets.reading import Table, read, read_text
 from mahasiswa.sheets.sheet_errors import NotCarried, SheetError, TooBig
-from mahasiswa.sheets.signed_field import MAX_CONFIRMED_BYTES, KeySigner, Signer
+from mahasiswa.sheets.signed_field import MAX_CONFIRMED_BYTES
 from mahasiswa.sheets.xlsx_export import rest_as_xlsx, write_template, write_xlsx

@@ -23,7 +23,7 @@ from mahasiswa.sheets.lines import NIM_MAX_DIFFERENCE, is_no_nim, without_stamp
 from mahasiswa.sheets.plan import Neighbours
 from mahasiswa.sheets.questions import Question
 from mahasiswa.sheets.sheet_errors import SheetError
-from mahasiswa.sheets.signed_field import Signer, pack, unpack
+from mahasiswa.sheets.signed_field import pack, unpack
 from mahasiswa.sheets.titles import fields_in
 
 NAMA_MAX_CHARACTERS = 60  # of a name in a notice about another record
@@ -158,16 +158,16 @@ def select(
     return selection
 
 
-def dump_selection(selection: Selection, signer: Signer) -> str:
+def dump_selection(selection: Selection, key: bytes) -> str:
     """The field of a preview, with the NIMs that it shows. Raises SheetError if it is too large."""
     found = [row for row, _ in selection.found]
     missing = [row for row, _ in selection.missing]
-    return pack([found, missing], "selection 2", signer)
+    return pack([found, missing], "selection 2", key)
 
 
-def load_selection(field: str, signer: Signer) -> tuple[list[NimRow], list[NimRow]]:
+def load_selection(field: str, key: bytes) -> tuple[list[NimRow], list[NimRow]]:
     """The rows that a preview has shown as found, and the others. Raises SheetError as `load` does."""
-    found, missing = unpack(field, "selection 2", signer)
+    found, missing = unpack(field, "selection 2", key)
     return [NimRow(*row) for row in found], [NimRow(*row) for row in missing]
 
 

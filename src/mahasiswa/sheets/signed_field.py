@@ -9,7 +9,7 @@ import bz2
 import hashlib
 import hmac
 import json
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal
 
 from mahasiswa import wording
 from mahasiswa.sheets.sheet_errors import SheetError
@@ -25,44 +25,29 @@ SIGNATURE_BYTES = 32
 Purpose = Literal["import 9", "selection 2"]
 
 
-class Signer(Protocol):
-    """Signs digests for a purpose. A helper process asks its worker, because it has no key."""
-
-    def sign(self, purpose: Purpose, digest: bytes) -> bytes: ...
-
-
-class KeySigner(NamedTuple):
-    """A Signer with the key of the database."""
-
-    key: bytes
-
-    def sign(self, purpose: Purpose, digest: bytes) -> bytes:
-        """The signature of a digest."""
-        return hmac.digest(self.key, purpose.encode() + digest, hashlib.sha256)
-
-
-def pack(value: object, purpose: Purpose, signer: Signer) -> str:
-    """The field of a value. Raises SheetError if its form would be too large."""
+def pack(value: object, purpose: Purpose, key: bytes) -> str:
+    """The field of a value, signed with the key of the database. Raises SheetError if its form would be too large."""
     data = json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
     packed = bz2.compress(data, BZ2_LEVEL)
-    field = base64.urlsafe_b64encode(_signature(packed, purpose, signer) + packed).decode()
+    field = base64.urlsafe_b64encode(_signature(packed, purpose, key) + packed).decode()
     if max(len(data), len(field) + OTHER_FIELDS_BYTES) > MAX_CONFIRMED_BYTES:
         limit = wording.size(MAX_CONFIRMED_BYTES)
         raise SheetError(wording.CONFIRMATION_TOO_LARGE.format(limit=limit))
     return field
 
 
-def unpack(field: str, purpose: Purpose, signer: Signer) -> Any:  # noqa: ANN401 - JSON
+def unpack(field: str, purpose: Purpose, key: bytes) -> Any:  # noqa: ANN401 - JSON
     """The value of a field. Raises SheetError if the service has not made the field for this purpose."""
     try:
         signed = base64.b64decode(field.encode("ascii"), altchars=b"-_", validate=True)
     except ValueError:
         signed = b""
     signature, packed = signed[:SIGNATURE_BYTES], signed[SIGNATURE_BYTES:]
-    if not hmac.compare_digest(signature, _signature(packed, purpose, signer)):
+    if not hmac.compare_digest(signature, _signature(packed, purpose, key)):
         raise SheetError(wording.CONFIRMATION_DAMAGED)
     return json.loads(bz2.decompress(packed))
 
 
-def _signature(packed: bytes, purpose: Purpose, signer: Signer) -> bytes:
-    return signer.sign(purpose, hashlib.sha256(packed).digest())
+def _signature(packed: bytes, purpose: Purpose, key: bytes) -> bytes:
+    digest = hashlib.sha256(packed).digest()
+    return hmac.digest(key, purpose.encode() + digest, hashlib.sha256)

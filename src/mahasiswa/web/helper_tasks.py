@@ -20,7 +20,7 @@ from mahasiswa.sheets import public as sheets
 from mahasiswa.sheets import selection as selections
 from mahasiswa.sheets.limits import KEY_CHARACTERS
 from mahasiswa.store import Query
-from mahasiswa.web.forms import parse_confirmation, parse_upload, utf8, utf8_bytes
+from mahasiswa.web.forms import BodyRefused, parse_confirmation, parse_upload, utf8, utf8_bytes
 from mahasiswa.web.helpers import PIECE_BYTES, in_messages
 from mahasiswa.web.list_html import shown
 from mahasiswa.web.list_query import MAX_ROWS_PER_PAGE, ListQuery, Printout
@@ -100,10 +100,10 @@ class Task:
             last = nims[-1]
         return found[:most]
 
-    def sign(self, purpose: str, digest: bytes) -> bytes:
-        """The signature of the worker (`signed_field.Signer`)."""
-        (signature,) = self.ask("sign", purpose, digest.hex())
-        return bytes.fromhex(signature)
+    @property
+    def key(self) -> bytes:
+        """The key that signs the fields of previews."""
+        return bytes.fromhex(self.head["key"])
 
     def shown(self, response: Response) -> Led:
         """The page as an outcome."""
@@ -128,12 +128,14 @@ def do(task: Task) -> Led:
         purpose = task.head["purpose"]
         page = task.pages.upload_form(purpose, message, status, utf8(pasted))
         return task.shown(page)
+    except BodyRefused as refused:
+        return task.shown(task.pages.error(refused.problem, limit=refused.limit))
     except PageTooLong:
         return task.shown(task.pages.error("page too long"))
 
 
 def preview(task: Task) -> Led:
-    """The preview of a file or of a pasted text: of an import, or of a selection. Raise BodyRefused."""
+    """The preview of a file or of a pasted text: of an import, or of a selection."""
     body = b"".join(task.given)
     upload = parse_upload(body, task.head["boundary"])
     task.pasted = pasted = upload.pasted
@@ -209,7 +211,7 @@ def print_selected(task: Task) -> Led:
 
 def _confirm_import(task: Task) -> Led:
     sent = _confirmation(task)
-    alert, cleaned = _repaired(sent, task)
+    alert, cleaned = _repaired(sent, task.key)
     opened, meant = sent["periksa"], sent["pakai[]"]
     if opened == ["belum"]:
         return _rest(task, cleaned)
@@ -250,7 +252,7 @@ def _confirm_deletion(task: Task) -> Led:
     """The NIMs to remove, or a preview of repairs, of open questions, or of the records that a file lacks."""
     sent = _confirmation(task)
     if sent["periksa"][-1:] == ["sisa"]:
-        _, cleaned = _repaired(sent, task)
+        _, cleaned = _repaired(sent, task.key)
         nims = task.absentees(set(cleaned.nims()), sheets.UPLOAD_MAX_ROWS)
         return _selected(task, selections.nims_of(nims))
     return _confirmed_selection(task, sent, _nims, is_deletion=True)
@@ -265,7 +267,7 @@ def _confirmed_selection(
 ) -> Led:
     """Act on the NIMs that a selection has shown as found; or a preview of new repairs, or of an open question."""
     data = "".join(sent["data"])
-    found, missing = selections.load_selection(data, task)
+    found, missing = selections.load_selection(data, task.key)
     shown = sorted(found + missing)
     typed = {number: nim for number, (nim,) in _inputs(sent, "nim[]").items()}
     repaired = selections.repaired_nims(shown, typed, _numbers(sent["lewati[]"]))
@@ -327,7 +329,7 @@ def _import_preview(task: Task, cleaned: sheets.CleanedFile, sent: Sent, alert: 
         cleaned,
         plan,
         questions,
-        sheets.dump(file, task),
+        sheets.dump(file, task.key),
         absent=total - len(stored.keys() & cleaned.nims()),
         total=total,
         absentees=_absentees(task, nims) if part == "sisa" else [],
@@ -372,7 +374,7 @@ def _selected(
     shown = {
         "selection": found,
         "questions": selections.questions_of(row for row, _ in found.found),
-        "data": selections.dump_selection(found, task),
+        "data": selections.dump_selection(found, task.key),
         "missing": shown_missing(found),
         "ticks": ticks,
         "query": query,
@@ -391,9 +393,9 @@ def _existing_and_near(
     return existing, task.near(nim for nim in nims if nim not in existing)
 
 
-def _repaired(sent: Sent, signer: sheets.Signer) -> tuple[Alert, sheets.CleanedFile]:
+def _repaired(sent: Sent, key: bytes) -> tuple[Alert, sheets.CleanedFile]:
     """The rows of a preview's form with its repairs, and whether there are any. Raise SheetError."""
-    carried = sheets.load("".join(sent["data"]), signer)
+    carried = sheets.load("".join(sent["data"]), key)
     cleaned = sheets.clean_again(carried)
     file = cleaned.file
     names = sent["lembar"]

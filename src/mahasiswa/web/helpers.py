@@ -38,7 +38,6 @@ from starlette.responses import Response
 from mahasiswa import wording
 from mahasiswa.sheets.sheet_errors import TooBig
 from mahasiswa.store import characters
-from mahasiswa.web.forms import BodyRefused
 from mahasiswa.web.request import BareRequest
 from mahasiswa.web.responses import takes_gzip
 from mahasiswa.work import groups
@@ -125,7 +124,7 @@ class Helpers:
         answer: Answer,
         file: int | None = None,
     ) -> Outcome:
-        """Let a helper do a task; raise BodyRefused, or TooBig if the helper dies, is too late or too big.
+        """Let a helper do a task; raise TooBig if the helper dies, is too late or too big.
 
         `file` is the descriptor of the file of an export.
         """
@@ -256,8 +255,6 @@ def _raise_failure(head: Mapping[str, Any]) -> None:
         raise OSError(head["errno"], os.strerror(head["errno"]))
     if "error" in head:
         raise RuntimeError(head["error"])
-    if "problem" in head:
-        raise BodyRefused(head["problem"], head["limit"])
 
 
 def helper_task(request: BareRequest, name: str, **head: object) -> Mapping[str, object]:

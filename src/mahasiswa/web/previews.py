@@ -141,20 +141,18 @@ async def _converse(
     key = await store.signing_key()
     if isinstance(given, bytearray):
         given = map(bytes, slices(given, PIECE_BYTES))
-    answer = partial(_answer, store, sheets.KeySigner(key))
+    answer = partial(_answer, store)
     async with request.limits.slots.slot(PREVIEW, PREVIEW_SILENT_SECONDS):
         outcome = await request.service.helpers.converse(
-            helper_task(request, task, **head), given, answer
+            helper_task(request, task, key=key.hex(), **head), given, answer
         )
     if not outcome.status:
         request.count_answer(sum(map(len, outcome.parts)))
     return outcome
 
 
-async def _answer(
-    store: Store, signer: sheets.KeySigner, question: str, arguments: Sequence[Any]
-) -> Iterable[bytes]:
-    """Answer a question of a helper about stored records, or sign a digest for it."""
+async def _answer(store: Store, question: str, arguments: Sequence[Any]) -> Iterable[bytes]:
+    """Answer a question of a helper about stored records."""
     reader = store.reader(IMPORT)
     if question == "find":
         return in_messages((await reader.find(arguments[0])).values())
@@ -163,8 +161,4 @@ async def _answer(
     if question == "after":
         records = await reader.after(arguments[0], CHUNK_RECORDS)
         return in_messages(record[:1] for record in records)
-    if question == "total":
-        return [b"[%d]" % (await reader.search(Query(), 0, 0)).total]
-    purpose, digest = arguments
-    signature = signer.sign(purpose, bytes.fromhex(digest))
-    return [json.dumps([signature.hex()]).encode()]
+    return [b"[%d]" % (await reader.search(Query(), 0, 0)).total]

@@ -272,11 +272,11 @@ def test_columns_that_were_chosen_belong_to_the_sheets_with_the_same_titles(
 
 def tampered(field: str, key: str, **inputs: object) -> str:
     """Return the field of a preview with other inputs, and the digests of what the preview has shown."""
-    signer = sheets.KeySigner(bytes.fromhex(key))
-    file = sheets.load(field, signer)
+    signing_key = bytes.fromhex(key)
+    file = sheets.load(field, signing_key)
     if "roles" in inputs:
         inputs = {"chosen_columns": {file.tables[0].key: inputs["roles"]}}
-    return sheets.dump(file._replace(**inputs), signer)  # type: ignore[arg-type]
+    return sheets.dump(file._replace(**inputs), signing_key)  # type: ignore[arg-type]
 
 
 INPUTS: dict[str, dict[str, object]] = {
