@@ -34,8 +34,9 @@ from mahasiswa.web.preview_page import PreviewPage
 from mahasiswa.web.responses import CachedPage
 from mahasiswa.web.routes import UploadPurpose
 
-PLACEHOLDERS = {name: Markup(f"<!--{name}-->") for name in ("total", "latest", "today", "rows")}  # noqa: S704 - these names
+PLACEHOLDERS = {name: Markup(f"<!--{name}-->") for name in ("total", "latest", "today")}  # noqa: S704 - these names
 """Comments in list.html that stand for what each rendering inserts. No record can hold one, because `<` is escaped."""
+ROWS = Markup("<!--rows-->")  # the same for the rows
 
 placeholder = re.compile(rb"<!--(\w+)-->")
 
@@ -60,18 +61,15 @@ class Pages(PageRenderer):
     def list_frame(self, count: int, latest: Item | None, page: ListQuery | None = None) -> Frame:
         """The list page around its `count` rows, with the latest change; without `page` the list of specification 4.1."""
         if page:
-            frame = self._frame(count, page, latest if page.change else None)
+            before, after = self._frame(count, page, latest if page.change else None)
         else:
-            frame = self._frames[min(count, 1)]
-        *before, _, after = frame
-
-        total = page.total if page else count
-        news = self.latest(latest, page)
-        today = wording.date(self.today())
-        values = {b"total": wording.number(total), b"latest": news, b"today": today}
-        inserted = [values[name].encode() for name in before[1::2]]
-        before[1::2] = inserted
-        return b"".join(before), after
+            before, after = self._frames[min(count, 1)]
+        values = {
+            b"total": wording.number(page.total if page else count),
+            b"latest": self.latest(latest, page),
+            b"today": wording.date(self.today()),
+        }
+        return placeholder.sub(lambda found: values[found[1]].encode(), before), after
 
     def today(self) -> date:
         """The date in the time zone of the pages."""
@@ -88,11 +86,10 @@ class Pages(PageRenderer):
         count = len(records)
         today = wording.date(self.today())
         context = {"count": count, "page": page, "printout": printout, "today": today}
-        html = self.render("print.html", rows=PLACEHOLDERS["rows"], data=data, **context)
-        before, _, after = placeholder.split(html)
+        frame = self._around_rows("print.html", data=data, **context)
         rows = format_bodies(printed_row(printout), packed(records), 1, b"")
         headers = {**self.headers, **(self.not_stored if data else {})}
-        return Response(with_rows((before, after), rows), 200, headers, "text/html")
+        return Response(with_rows(frame, rows), 200, headers, "text/html")
 
     def list_page(self, page: ListQuery, found: Hits) -> Response:
         """One page of the list, or of a search."""
@@ -228,20 +225,21 @@ class Pages(PageRenderer):
         status = 409 if preview.alert == "changed" else 200
         return self.page("preview.html", status, self.not_stored, preview=preview)
 
-    def _frame(
-        self, count: int, page: ListQuery | None = None, own: Item | None = None
-    ) -> list[bytes]:
-        """The list page without its rows, cut at the placeholders: its pieces and, between them, their names.
+    def _frame(self, count: int, page: ListQuery | None = None, own: Item | None = None) -> Frame:
+        """The list page around its rows, with PLACEHOLDERS.
 
         `own` is the person's own change, which may have removed the last hit of a search.
         """
         list_query = page.list_query if page else ""
         context = {"count": count, "page": page, "own": own, **PLACEHOLDERS}
-        html = self.render("list.html", list_query=list_query, **context)
-        return placeholder.split(html)
+        return self._around_rows("list.html", list_query=list_query, **context)
+
+    def _around_rows(self, template: str, **context: object) -> Frame:
+        before, _, after = self.render(template, rows=ROWS, **context).partition(ROWS.encode())
+        return before, after
 
     @cached_property
-    def _frames(self) -> Sequence[list[bytes]]:
+    def _frames(self) -> Sequence[Frame]:
         """The list of specification 4.1 without and with rows. No record is in these frames, so they are rendered once."""
         return [self._frame(0), self._frame(1)]
 
