@@ -20,7 +20,7 @@ from mahasiswa.work import Limits
 
 ROUTES: tuple[Route, ...] = (
     # The six routes of the specification, section 4.
-    Route("GET", "/", lists.index, abandons="parts"),
+    Route("GET", "/", lists.index),
     Route("GET", "/mahasiswa/add", students.new, keeps_query=True),
     Route("GET", "/mahasiswa/edit/:nim", students.edit, keeps_query=True),
     Route(
@@ -51,22 +51,22 @@ ROUTES: tuple[Route, ...] = (
         keeps_query=True,
     ),
     Route("GET", "/mahasiswa/impor", previews.choose_import),
-    Route("POST", "/mahasiswa/impor", previews.preview, body="upload", abandons="all"),
+    Route("POST", "/mahasiswa/impor", previews.preview, body="upload", abandons=True),
     Route("POST", "/mahasiswa/impor/simpan", previews.confirm, writes=True, body="preview"),
     Route("GET", "/mahasiswa/impor/templat.xlsx", lists.template),
-    Route("GET", "/mahasiswa/ekspor.xlsx", lists.export, abandons="all"),
-    Route("GET", "/mahasiswa/ekspor.csv", lists.export, abandons="all"),
-    Route("GET", "/mahasiswa/cetak", lists.print_list, abandons="all"),
-    Route("GET", "/mahasiswa/rekap", checks.recap, abandons="all"),
-    Route("GET", "/mahasiswa/periksa", checks.check, abandons="all"),
-    Route("POST", "/mahasiswa/periksa", checks.tidy_all, writes=True, abandons="parts"),
-    Route("GET", "/mahasiswa/pilih", previews.select, abandons="all", purpose="pilih"),
+    Route("GET", "/mahasiswa/ekspor.xlsx", lists.export, abandons=True),
+    Route("GET", "/mahasiswa/ekspor.csv", lists.export, abandons=True),
+    Route("GET", "/mahasiswa/cetak", lists.print_list, abandons=True),
+    Route("GET", "/mahasiswa/rekap", checks.recap, abandons=True),
+    Route("GET", "/mahasiswa/periksa", checks.check, abandons=True),
+    Route("POST", "/mahasiswa/periksa", checks.tidy_all, writes=True),
+    Route("GET", "/mahasiswa/pilih", previews.select, abandons=True, purpose="pilih"),
     Route(
         "POST",
         "/mahasiswa/pilih",
         previews.preview,
         body="upload",
-        abandons="all",
+        abandons=True,
         purpose="pilih",
     ),
     Route(
@@ -74,7 +74,7 @@ ROUTES: tuple[Route, ...] = (
         "/mahasiswa/pilih/centang",
         previews.select_ticked,
         body="preview",
-        abandons="all",
+        abandons=True,
         purpose="pilih",
     ),
     Route(
@@ -82,7 +82,7 @@ ROUTES: tuple[Route, ...] = (
         "/mahasiswa/pilih/cetak",
         previews.print_selected,
         body="preview",
-        abandons="all",
+        abandons=True,
         purpose="pilih",
     ),
     Route(
@@ -90,7 +90,7 @@ ROUTES: tuple[Route, ...] = (
         "/mahasiswa/pilih/ekspor.xlsx",
         previews.export_selected,
         body="preview",
-        abandons="all",
+        abandons=True,
         purpose="pilih",
     ),
     Route(
@@ -98,7 +98,7 @@ ROUTES: tuple[Route, ...] = (
         "/mahasiswa/pilih/ekspor.csv",
         previews.export_selected,
         body="preview",
-        abandons="all",
+        abandons=True,
         purpose="pilih",
     ),
     Route(
@@ -109,7 +109,7 @@ ROUTES: tuple[Route, ...] = (
         body="preview",
         purpose="pilih",
     ),
-    Route("GET", "/mahasiswa/riwayat", history.show, abandons="all", needs="history_days"),
+    Route("GET", "/mahasiswa/riwayat", history.show, abandons=True, needs="history_days"),
     Route(
         "POST",
         "/mahasiswa/riwayat/perubahan/:id",
@@ -119,7 +119,7 @@ ROUTES: tuple[Route, ...] = (
         needs="history_days",
     ),
     Route(
-        "GET", "/mahasiswa/riwayat/kelompok/:id", history.show, abandons="all", needs="history_days"
+        "GET", "/mahasiswa/riwayat/kelompok/:id", history.show, abandons=True, needs="history_days"
     ),
     Route(
         "POST",

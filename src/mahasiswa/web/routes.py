@@ -17,8 +17,8 @@ class Route(NamedTuple):
     Its handler is asynchronous, and gets the request, the store and the pages.
 
     `body` names the fields of the form that forms.py reads before the handler runs. An upload or
-    the form of a preview is read by its handler, for a helper. `abandons` says which work is
-    cancelled if the client sends no more. With `parts` the handler itself decides that. `purpose`
+    the form of a preview is read by its handler, for a helper. If it `abandons`, its work
+    is cancelled if the client sends no more. `purpose`
     is the form that a refused file leads back to. The page of a record `keeps_query`: it keeps the
     URL query of the list page that led to it. `needs` is the setting without which the route does
     not exist.
@@ -29,7 +29,7 @@ class Route(NamedTuple):
     handler: Callable[[Any, Any, Any], Coroutine[Any, Any, Response]]
     writes: bool = False
     body: Literal["preview", "upload"] | tuple[str, ...] = ()
-    abandons: Literal["nothing", "parts", "all"] = "nothing"
+    abandons: bool = False
     purpose: UploadPurpose = "impor"
     keeps_query: bool = False
     needs: Literal["history_days", "metrics"] | None = None
