@@ -24,14 +24,11 @@ from mahasiswa.web.helper_tasks import Task, do
 from mahasiswa.web.helpers import (
     END,
     EXPORT,
-    HEAD,
     KILL,
+    LENGTH,
     ORDER,
-    OUTCOME,
-    PART,
     PIECE_BYTES,
-    QUESTION,
-    with_head,
+    with_length,
 )
 from mahasiswa.web.pages import Pages
 from mahasiswa.work import SENT_FILES_MAX_BYTES
@@ -132,20 +129,17 @@ class WorkerConnection:
 
     def messages(self) -> Iterator[bytes]:
         """The messages until the end of an input or of an answer."""
-        while True:
-            kind, length = HEAD.unpack(self._stream.read(HEAD.size))
-            if kind == END:
-                return
-            yield self._stream.read(length)
+        while message := self._stream.read(*LENGTH.unpack(self._stream.read(LENGTH.size))):
+            yield message
 
     def ask(self, *question: object) -> Iterator[Any]:
         """The items of all messages of the answer."""
-        self.send(QUESTION, json.dumps(question, ensure_ascii=False).encode())
+        self.send(json.dumps(question, ensure_ascii=False).encode())
         for message in self.messages():
             yield from json.loads(message)
 
-    def send(self, kind: bytes, message: bytes = b"") -> None:
-        self._stream.write(with_head(kind, message))
+    def send(self, message: bytes) -> None:
+        self._stream.write(with_length(message))
         self._stream.flush()
 
 
@@ -162,9 +156,9 @@ def _converse(worker: WorkerConnection, pages: Pages, file: int = -1) -> None:
         outcome = {"errno": error.errno}
     except Exception:  # noqa: BLE001 - the worker logs it
         outcome = {"error": traceback.format_exc()[-PIECE_BYTES // 8 :]}
-    worker.send(OUTCOME, json.dumps(outcome).encode())
+    worker.send(json.dumps(outcome).encode())
     for part in parts:
-        worker.send(PART, part)
+        worker.send(part)
     worker.send(END)
 
 

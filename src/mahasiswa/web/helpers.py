@@ -10,7 +10,8 @@ killed, the kernel kills the parent. If the parent is killed, the kernel kills i
 next task starts another parent.
 
 A conversation is a task with its input, then questions of the helper and answers of the worker,
-then the outcome. Before each message stands a head with its kind and its length.
+then the outcome. Before each message stands its length. An empty message ends an input, an answer
+and an outcome. A question is a list in JSON, and the head of an outcome is an object.
 """
 
 import asyncio
@@ -47,11 +48,8 @@ PIECE_CHARACTERS = 16 * 1024  # a message with several records ends after so man
 MESSAGE_MAX_BYTES = 1 << 20  # maximum length of a message from a helper
 END_SECONDS = 5.0  # maximum time until a killed helper has ended
 
-HEAD = struct.Struct("!cI")
-END = b"."
-QUESTION = b"?"
-OUTCOME = b"="
-PART = b"P"
+LENGTH = struct.Struct("!I")
+END = b""
 
 # An order to the parent of helpers: to start or to kill, and the number of the helper.
 ORDER = struct.Struct("!cQ")
@@ -220,33 +218,30 @@ class _Conversation(NamedTuple):
     ) -> Outcome:
         """Send a task and its input, answer the questions, and return the outcome."""
         await self._send(chain([json.dumps(task).encode()], given))
-        kind, message = await self._receive()
-        while kind == QUESTION:
-            name, *arguments = json.loads(message)
+        while isinstance(head := json.loads(await self._receive()), list):
+            name, *arguments = head
             await self._send(await answer(name, arguments))
-            kind, message = await self._receive()
-        head = json.loads(message)
         _raise_failure(head)
         parts: list[bytes] = []
-        while (received := await self._receive())[0] == PART:
-            parts.append(received[1])
+        while part := await self._receive():
+            parts.append(part)
         return Outcome(**head, parts=parts)
 
     async def _send(self, messages: Iterable[bytes]) -> None:
         for message in messages:
-            self.writer.write(with_head(PART, message))
+            self.writer.write(with_length(message))
             async with asyncio.timeout(self.silent_seconds):
                 await self.writer.drain()
             # A helper that reads fast never lets `drain` wait, and others must be answered meanwhile.
             await asyncio.sleep(0)
-        self.writer.write(with_head(END))
+        self.writer.write(with_length(END))
 
-    async def _receive(self) -> tuple[bytes, bytes]:
+    async def _receive(self) -> bytes:
         async with asyncio.timeout(self.silent_seconds):
-            kind, length = HEAD.unpack(await self.reader.readexactly(HEAD.size))
+            (length,) = LENGTH.unpack(await self.reader.readexactly(LENGTH.size))
             if length > MESSAGE_MAX_BYTES:
                 raise ConnectionError
-            return kind, await self.reader.readexactly(length)
+            return await self.reader.readexactly(length)
 
 
 def _raise_failure(head: Mapping[str, Any]) -> None:
@@ -266,6 +261,7 @@ def helper_task(request: BareRequest, name: str, **head: object) -> Mapping[str,
     return {
         "task": name,
         "purpose": request.route.purpose,
+        "writes": request.route.writes,
         "number": request.number,
         "takes_gzip": takes_gzip(request.scope),
         "has_changed": False,
@@ -273,13 +269,13 @@ def helper_task(request: BareRequest, name: str, **head: object) -> Mapping[str,
     }
 
 
-def with_head(kind: bytes, message: bytes = b"") -> bytes:
-    """A message after its head.
+def with_length(message: bytes) -> bytes:
+    """A message after its length.
 
     They are joined, because `writelines` of asyncio (Python 3.12 and later) sends an empty part
     once more, later. If the helper has ended meanwhile, its outcome would be lost.
     """
-    return HEAD.pack(kind, len(message)) + message
+    return LENGTH.pack(len(message)) + message
 
 
 def in_messages(rows: Iterable[Sequence[str | None]]) -> Iterator[bytes]:

@@ -81,7 +81,7 @@ async def select(request: Request, store: Store, pages: Pages) -> Response:
 async def export_selected(request: Request, store: Store, pages: Pages) -> Response:
     """POST /mahasiswa/pilih/ekspor.xlsx and .csv: the same of the records of a selection, in its order."""
     async with read_large_body(request) as (body, _):
-        outcome = await _converse(request, store, "selected", body)
+        outcome = await _converse(request, store, "confirm", body)
     if outcome.status:
         return outcome.page()
     # Each read takes a slot of its own. This slot is for the helper or the thread that writes the
