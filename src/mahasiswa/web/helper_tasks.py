@@ -20,13 +20,13 @@ from mahasiswa.sheets import public as sheets
 from mahasiswa.sheets import selection as selections
 from mahasiswa.sheets.limits import KEY_CHARACTERS
 from mahasiswa.store import Query
-from mahasiswa.web.forms import BodyRefused, parse_confirmation, parse_upload, utf8, utf8_bytes
+from mahasiswa.web.forms import parse_confirmation, parse_upload, utf8, utf8_bytes
 from mahasiswa.web.helpers import PIECE_BYTES, in_messages
 from mahasiswa.web.list_html import shown
 from mahasiswa.web.list_query import MAX_ROWS_PER_PAGE, ListQuery, Printout
 from mahasiswa.web.pages import Pages
 from mahasiswa.web.preview_page import Alert, PreviewPage, shown_missing
-from mahasiswa.web.request import PageTooLong
+from mahasiswa.web.request import Problem
 from mahasiswa.web.responses import compressed
 from mahasiswa.work import groups, slices
 
@@ -128,10 +128,8 @@ def do(task: Task) -> Led:
         purpose = task.head["purpose"]
         page = task.pages.upload_form(purpose, message, status, utf8(pasted))
         return task.shown(page)
-    except BodyRefused as refused:
-        return task.shown(task.pages.error(refused.problem, limit=refused.limit))
-    except PageTooLong:
-        return task.shown(task.pages.error("page too long"))
+    except Problem as refused:
+        return task.shown(task.pages.error(refused.name, limit=refused.limit))
 
 
 def preview(task: Task) -> Led:
@@ -186,12 +184,7 @@ def preview_found(task: Task) -> Led:
 def confirm(task: Task) -> Led:
     """The changes of a button, or a preview of new repairs, of other changes than were shown, or of open questions."""
     is_import = task.head["purpose"] == "impor"
-    return _confirm_import(task) if is_import else _confirm_deletion(task)
-
-
-def selected(task: Task) -> Led:
-    """The NIMs of a selection, or a preview of its repairs."""
-    return _confirmed_selection(task, _confirmation(task), _nims)
+    return _confirm_import(task) if is_import else _confirm_selection(task)
 
 
 def print_selected(task: Task) -> Led:
@@ -248,23 +241,21 @@ def _rest(task: Task, cleaned: sheets.CleanedFile) -> Led:
     return task.shown(Response(workbook, 200, headers, media_type))
 
 
-def _confirm_deletion(task: Task) -> Led:
-    """The NIMs to remove, or a preview of repairs, of open questions, or of the records that a file lacks."""
+def _confirm_selection(task: Task) -> Led:
+    """The NIMs to remove or to export, or a preview of repairs, of open questions, or of the records that a file lacks."""
     sent = _confirmation(task)
     if sent["periksa"][-1:] == ["sisa"]:
         _, cleaned = _repaired(sent, task.key)
         nims = task.absentees(set(cleaned.nims()), sheets.UPLOAD_MAX_ROWS)
         return _selected(task, selections.nims_of(nims))
-    return _confirmed_selection(task, sent, _nims, is_deletion=True)
+    return _confirmed_selection(task, sent, _nims)
 
 
 def _nims(nims: Sequence[str]) -> Led:
     return {}, in_messages((nim,) for nim in nims)
 
 
-def _confirmed_selection(
-    task: Task, sent: Sent, act: Callable[[Sequence[str]], Led], *, is_deletion: bool = False
-) -> Led:
+def _confirmed_selection(task: Task, sent: Sent, act: Callable[[Sequence[str]], Led]) -> Led:
     """Act on the NIMs that a selection has shown as found; or a preview of new repairs, or of an open question."""
     data = "".join(sent["data"])
     found, missing = selections.load_selection(data, task.key)
@@ -276,7 +267,7 @@ def _confirmed_selection(
     if alert or sent["periksa"]:
         return _selected(task, repaired, alert, ticks)
     questions = selections.questions_of(found)
-    if is_deletion and sheets.unanswered(questions, [row.number for row in found], ticks):
+    if task.head["writes"] and sheets.unanswered(questions, [row.number for row in found], ticks):
         return _selected(task, shown, "asked", ticks)
     return act([row.nim for row in found])
 
@@ -299,7 +290,6 @@ TASKS: Mapping[str, Callable[[Task], Led]] = {
         preview_ticked,
         preview_found,
         confirm,
-        selected,
         print_selected,
         export_xlsx,
     )

@@ -17,8 +17,9 @@ from mahasiswa.logs import write_line
 from mahasiswa.record import NIM_MAX_CHARACTERS
 from mahasiswa.sheets.public import SheetError, TooBig
 from mahasiswa.store.history_items import NAMES_CHANGE, OLEH
-from mahasiswa.web.forms import BodyRefused, read_form
+from mahasiswa.web.forms import read_form
 from mahasiswa.web.pages import Pages
+from mahasiswa.web.request import Problem
 from mahasiswa.web.request_guard import RequestGuard
 from mahasiswa.web.responses import FixedResponse, compressed, takes_gzip
 from mahasiswa.web.routes import Router
@@ -92,9 +93,9 @@ class Middleware:
             response = pages.error(problem) if problem else await self._answer(request, pages)
         except ClientDisconnect:
             raise
-        except BodyRefused as refused:
-            headers = {"connection": "close"} if refused.problem == "too slow" else None
-            response = pages.error(refused.problem, headers, limit=refused.limit)
+        except Problem as refused:
+            headers = {"connection": "close"} if refused.name == "too slow" else None
+            response = pages.error(refused.name, headers, limit=refused.limit)
         except Exception as error:  # noqa: BLE001 - each one becomes a page and a line in the log
             response = pages.error(request.problem_of(error))
         if response.status_code == 503:
@@ -123,7 +124,7 @@ class Middleware:
         answer: Coroutine[Any, Any, Response] = request.route.handler(
             request, self.service.store, pages
         )
-        if request.route.abandons == "all":
+        if request.route.abandons:
             answer = request.while_connected(answer)
         try:
             response = await answer

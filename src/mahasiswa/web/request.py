@@ -4,6 +4,7 @@ import asyncio
 import errno
 import logging
 from collections.abc import Coroutine, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import unquote_to_bytes
@@ -17,7 +18,7 @@ from mahasiswa.web.connection import connection_of
 from mahasiswa.web.list_query import ListQuery, is_list_query
 from mahasiswa.web.routes import Router
 from mahasiswa.wording import ProblemName
-from mahasiswa.work import PAGE_MAX_BYTES, Busy, Count, Limits
+from mahasiswa.work import Busy, Count, Limits
 
 # Errors of the operating system that are no fault of the program.
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
@@ -30,8 +31,12 @@ T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 
-class PageTooLong(Exception):
-    """A page would be longer than PAGE_MAX_BYTES."""
+@dataclass(eq=False)
+class Problem(Exception):
+    """The answer is the page of this problem. `limit` is the limit that the request exceeds, in bytes, if there is any."""
+
+    name: ProblemName
+    limit: int = 0
 
 
 class Form(NamedTuple):
@@ -111,9 +116,6 @@ class BareRequest(StarletteRequest):
         if isinstance(error, Unavailable | Uncertain) and self.route and self.route.writes:
             log.error("a change was not saved: %s (request %s)", error, self.number)
             return "uncertain" if isinstance(error, Uncertain) else "not saved"
-        if isinstance(error, PageTooLong):
-            log.warning("a page is longer than %d MB, so it was not sent", PAGE_MAX_BYTES >> 20)
-            return "page too long"
         if isinstance(error, Unavailable):
             is_late = isinstance(error, TookTooLong)
             reason = "interrupted" if is_late else "the database could not be read"
