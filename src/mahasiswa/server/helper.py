@@ -31,6 +31,7 @@ from mahasiswa.web.helpers import (
     with_length,
 )
 from mahasiswa.web.pages import Pages
+from mahasiswa.web.request import ProblemPage
 from mahasiswa.work import SENT_FILES_MAX_BYTES
 
 # Limits of one helper. Two helpers of each kind and a worker fit into MemoryMax= of the unit.
@@ -150,6 +151,8 @@ def _converse(worker: WorkerConnection, pages: Pages, file: int = -1) -> None:
     parts: Iterable[bytes] = ()
     try:
         outcome, parts = do(Task(head, given, worker.ask, pages, file))
+    except ProblemPage as problem:
+        outcome = vars(problem)
     except MemoryError:
         return
     except OSError as error:

@@ -14,9 +14,10 @@ from mahasiswa.record import Mahasiswa
 from mahasiswa.sheets import public as sheets
 from mahasiswa.store.threads import in_thread
 from mahasiswa.system.unfinished import unfinished
-from mahasiswa.web.helpers import Outcome, helper_task, in_messages
+from mahasiswa.web.helpers import helper_task, in_messages
 from mahasiswa.web.pages import Pages
-from mahasiswa.web.responses import Stream, chunks_of, close_file, unsent_file
+from mahasiswa.web.request import ProblemPage
+from mahasiswa.web.responses import Stream, chunks_of, unsent_file
 from mahasiswa.web.service import Request
 
 
@@ -31,15 +32,8 @@ async def export_records(
     kind = sheets.EXPORTS[suffix]
     async with unsent_file() as file:
         if kind.needs_helper:
-            try:
-                async with aclosing(records):
-                    outcome = await _workbook(request, file, records)
-            except sheets.TooBig:  # the helper has died, or was too late
-                await close_file(file)
-                return pages.error("not read")
-            if outcome.status:
-                await close_file(file)
-                return outcome.page()
+            async with aclosing(records):
+                await _workbook(request, file, records)
         else:
             await in_thread(records, lambda found: kind.write(found, file))
         # It is complete before its first byte is sent, so no transaction waits for a slow client.
@@ -50,8 +44,8 @@ async def export_records(
 
 async def _workbook(
     request: Request, file: BinaryIO, chunks: AsyncGenerator[Sequence[Mahasiswa]]
-) -> Outcome:
-    """Let a helper write a workbook to the file. If it cannot, the outcome is the page that says so; raise TooBig."""
+) -> None:
+    """Let a helper write a workbook to the file; raise ProblemPage if it cannot."""
     # This read waits for a slot, so the helper is started only when there is a slot.
     first: Sequence[Mahasiswa] = await anext(chunks, [])
 
@@ -67,6 +61,8 @@ async def _workbook(
     try:
         file.fileno()  # makes it a file on disk
         task = helper_task(request, "export_xlsx", folder=str(folder))
-        return await request.service.helpers.converse(task, (), next_records, file.fileno())
+        await request.service.helpers.converse(task, (), next_records, file.fileno())
+    except sheets.TooBig:  # the helper has died, or was too late
+        raise ProblemPage("not read") from None
     finally:
         await asyncio.to_thread(private.__exit__, None, None, None)

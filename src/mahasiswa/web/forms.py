@@ -17,7 +17,7 @@ from starlette.requests import ClientDisconnect
 
 from mahasiswa.sheets.limits import MAX_SHEETS
 from mahasiswa.sheets.public import MAX_CONFIRMED_BYTES, UPLOAD_MAX_BYTES, is_utf8
-from mahasiswa.web.request import BareRequest, Form, Problem
+from mahasiswa.web.request import BareRequest, Form, ProblemPage
 from mahasiswa.wording import ProblemName
 from mahasiswa.work import RECORD, Count, slices
 
@@ -39,7 +39,7 @@ is_boundary = re.compile(rb"[0-9A-Za-z'()+_,./:=? -]{0,69}[0-9A-Za-z'()+_,./:=?-
 
 
 async def read_form(request: BareRequest, fields: Sequence[str]) -> Form:
-    """Read an application/x-www-form-urlencoded body; raise Problem, Busy.
+    """Read an application/x-www-form-urlencoded body; raise ProblemPage, Busy.
 
     Other fields than `fields` are ignored. If `fields` is empty, the whole body is ignored, and
     needs no content type (specification 4.6).
@@ -74,7 +74,7 @@ async def read_form(request: BareRequest, fields: Sequence[str]) -> Form:
 
 
 def parse_confirmation(body: bytes) -> Mapping[str, Sequence[str]]:
-    """All values of each field of a preview's form, or of ticked rows. Wrong bytes are replaced. Raise Problem."""
+    """All values of each field of a preview's form, or of ticked rows. Wrong bytes are replaced. Raise ProblemPage."""
     texts = {
         field: [_decode(value).decode(errors="replace") for value in values]
         for field, values in _sent(body, PREVIEW_MAX_FIELDS).items()
@@ -92,13 +92,13 @@ class Upload(NamedTuple):
 
 
 def parse_upload(body: bytes, boundary: str) -> Upload:
-    """The parts of an upload. Raise Problem."""
+    """The parts of an upload. Raise ProblemPage."""
     # The client's charset would choose the codec of all texts. ISO 8859-1 keeps every byte, and UTF-8 is read below.
     content_type = f'multipart/form-data; charset=latin-1; boundary="{boundary}"'
     try:
         form = _parsed(Headers({"content-type": content_type}), body)
     except MultiPartException:
-        raise Problem("bad request") from None
+        raise ProblemPage("bad request") from None
     file = form.get("berkas")
     pasted = ""
     texts: dict[str, list[str]] = {}
@@ -107,7 +107,7 @@ def parse_upload(body: bytes, boundary: str) -> Upload:
             pasted = value
         elif isinstance(value, str):
             if len(value) > FORM_MAX_BYTES:
-                raise Problem("bad request")
+                raise ProblemPage("bad request")
             texts.setdefault(utf8(name), []).append(utf8(value))
     if isinstance(file, UploadFile) and file.filename:
         return Upload(file.file, utf8(file.filename), pasted, texts)
@@ -127,19 +127,19 @@ def _parsed(headers: Headers, body: bytes) -> FormData:
 
 
 def _check_form(request: BareRequest, body: bytes | bytearray) -> None:
-    """Raise Problem if the body is not a form."""
+    """Raise ProblemPage if the body is not a form."""
     headers = request.first_headers
     content_type = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
     if body and (
         content_type != b"application/x-www-form-urlencoded" or b"content-encoding" in headers
     ):
-        raise Problem("not a form")
+        raise ProblemPage("not a form")
 
 
 def _sent(body: bytes, max_fields: int) -> Mapping[str, Sequence[bytes]]:
     """The values of each field as they were sent."""
     if body.count(b"&") >= max_fields:
-        raise Problem("bad request")
+        raise ProblemPage("bad request")
     sent: defaultdict[str, list[bytes]] = defaultdict(list)
     for pair in body.split(b"&"):
         name, _, value = pair.partition(b"=")
@@ -160,7 +160,7 @@ def _decode(text: bytes) -> bytes:
 
 @asynccontextmanager
 async def read_large_body(request: BareRequest) -> AsyncIterator[tuple[bytearray, str]]:
-    """Read an upload, or the form of a preview or of ticked rows; raise Problem, Busy.
+    """Read an upload, or the form of a preview or of ticked rows; raise ProblemPage, Busy.
 
     Yield the body, and the boundary of an upload or a blank text. If too many such bodies arrive,
     or too many bytes, the slowest one is given up. The body counts in the budget until the end of
@@ -191,10 +191,10 @@ async def read_large_body(request: BareRequest) -> AsyncIterator[tuple[bytearray
 async def read_body(
     request: BareRequest, max_bytes: int, too_large: ProblemName, count: Count
 ) -> bytearray:
-    """A whole body. Raise Problem, ClientDisconnect and what `count` of a length raises."""
+    """A whole body. Raise ProblemPage, ClientDisconnect and what `count` of a length raises."""
     length = int(request.first_headers.get(b"content-length", -1))  # -1: a chunked body
     if length > max_bytes:
-        raise Problem(too_large, max_bytes)
+        raise ProblemPage(too_large, max_bytes)
     # A list of tiny pieces would take far more memory than their bytes, which are counted.
     body = bytearray()
     has_more = True
@@ -205,10 +205,10 @@ async def read_body(
         piece: bytes = message.get("body", b"")
         body += piece
         if len(body) > max_bytes:
-            raise Problem(too_large, max_bytes)
+            raise ProblemPage(too_large, max_bytes)
         count(len(piece))
         if request.connection.body_is_late:
-            raise Problem("too slow")
+            raise ProblemPage("too slow")
         # Stop reading at Content-Length: waiting for the empty final message costs one more receive().
         has_more = message.get("more_body", False) and len(body) != length
     return body
@@ -219,20 +219,20 @@ def _boundary(request: BareRequest) -> str:
     media_type, options = parse_options_header(content_type[:CONTENT_TYPE_MAX_BYTES])
     boundary = options.get(b"boundary", b"")
     if media_type != b"multipart/form-data":
-        raise Problem("not a form")
+        raise ProblemPage("not a form")
     if not is_boundary(boundary):
-        raise Problem("bad request")
+        raise ProblemPage("bad request")
     return boundary.decode()
 
 
 def utf8_bytes(text: str) -> bytes:
-    """The bytes that are the characters of this text; raise Problem if they are not UTF-8."""
+    """The bytes that are the characters of this text; raise ProblemPage if they are not UTF-8."""
     data = text.encode("latin-1")
     if not is_utf8(BytesIO(data)):
-        raise Problem("bad request")
+        raise ProblemPage("bad request")
     return data
 
 
 def utf8(text: str) -> str:
-    """The text whose bytes are the characters of this one; raise Problem."""
+    """The text whose bytes are the characters of this one; raise ProblemPage."""
     return utf8_bytes(text).decode()

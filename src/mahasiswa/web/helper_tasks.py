@@ -26,7 +26,7 @@ from mahasiswa.web.list_html import shown
 from mahasiswa.web.list_query import MAX_ROWS_PER_PAGE, ListQuery, Printout
 from mahasiswa.web.pages import Pages
 from mahasiswa.web.preview_page import Alert, PreviewPage, shown_missing
-from mahasiswa.web.request import Problem
+from mahasiswa.web.request import ProblemPage
 from mahasiswa.web.responses import compressed
 from mahasiswa.work import groups, slices
 
@@ -114,7 +114,7 @@ class Task:
 
 
 def do(task: Task) -> Led:
-    """Do a task. A file or a form that cannot be read leads to a page that says so, and so does a page that is too long."""
+    """Do a task. A file that cannot be read leads to a page that says so. Raise ProblemPage."""
     try:
         return TASKS[task.head["task"]](task)
     except sheets.SheetError as error:
@@ -128,8 +128,6 @@ def do(task: Task) -> Led:
         purpose = task.head["purpose"]
         page = task.pages.upload_form(purpose, message, status, utf8(pasted))
         return task.shown(page)
-    except Problem as refused:
-        return task.shown(task.pages.error(refused.name, limit=refused.limit))
 
 
 def preview(task: Task) -> Led:
@@ -279,7 +277,7 @@ def export_xlsx(task: Task) -> Led:
         with os.fdopen(task.file, "wb") as file:
             sheets.write_xlsx(task.records(), file)
     except sheets.NotCarried as error:
-        return task.shown(task.pages.error("not carried", text=str(error)))
+        raise ProblemPage("not carried", text=str(error)) from None
     return {}, ()
 
 

@@ -39,7 +39,7 @@ from starlette.responses import Response
 from mahasiswa import wording
 from mahasiswa.sheets.sheet_errors import TooBig
 from mahasiswa.store import characters
-from mahasiswa.web.request import BareRequest
+from mahasiswa.web.request import BareRequest, ProblemPage
 from mahasiswa.web.responses import takes_gzip
 from mahasiswa.work import groups
 
@@ -122,7 +122,7 @@ class Helpers:
         answer: Answer,
         file: int | None = None,
     ) -> Outcome:
-        """Let a helper do a task; raise TooBig if the helper dies, is too late or too big.
+        """Let a helper do a task; raise ProblemPage, or TooBig if the helper dies, is too late or too big.
 
         `file` is the descriptor of the file of an export.
         """
@@ -248,6 +248,8 @@ def _raise_failure(head: Mapping[str, Any]) -> None:
     """Raise the error of a failed task, which the head of its outcome describes."""
     if "errno" in head:
         raise OSError(head["errno"], os.strerror(head["errno"]))
+    if "problem" in head:
+        raise ProblemPage(**head)
     if "error" in head:
         raise RuntimeError(head["error"])
 

@@ -18,7 +18,7 @@ from mahasiswa.web.list_html import (
 )
 from mahasiswa.web.page_renderer import with_rows
 from mahasiswa.web.pages import Pages
-from mahasiswa.web.request import Problem
+from mahasiswa.web.request import ProblemPage
 from mahasiswa.web.responses import CachedPage, FixedResponse
 from mahasiswa.work import LIST, Slots
 
@@ -66,7 +66,7 @@ class ListCache:
         if snapshot.packed is not None:
             size = len(snapshot.packed)
             is_short = size <= LOOP_MAX_CHARACTERS and snapshot.total <= LOOP_MAX_ROWS
-            with suppress(Problem):
+            with suppress(ProblemPage):
                 render = partial(
                     self._rendered_page, snapshot.packed, snapshot.total, snapshot.last
                 )

@@ -19,7 +19,7 @@ from mahasiswa.sheets.public import SheetError, TooBig
 from mahasiswa.store.history_items import NAMES_CHANGE, OLEH
 from mahasiswa.web.forms import read_form
 from mahasiswa.web.pages import Pages
-from mahasiswa.web.request import Problem
+from mahasiswa.web.request import ProblemPage
 from mahasiswa.web.request_guard import RequestGuard
 from mahasiswa.web.responses import FixedResponse, compressed, takes_gzip
 from mahasiswa.web.routes import Router
@@ -93,9 +93,9 @@ class Middleware:
             response = pages.error(problem) if problem else await self._answer(request, pages)
         except ClientDisconnect:
             raise
-        except Problem as refused:
-            headers = {"connection": "close"} if refused.name == "too slow" else None
-            response = pages.error(refused.name, headers, limit=refused.limit)
+        except ProblemPage as shown:
+            headers = {"connection": "close"} if shown.problem == "too slow" else None
+            response = pages.error(shown.problem, headers, text=shown.text, limit=shown.limit)
         except Exception as error:  # noqa: BLE001 - each one becomes a page and a line in the log
             response = pages.error(request.problem_of(error))
         if response.status_code == 503:

@@ -39,7 +39,7 @@ from mahasiswa.web.list_query import (
     OFFERED_ROWS_PER_PAGE,
     TITLE_MAX_CHARACTERS,
 )
-from mahasiswa.web.request import Problem
+from mahasiswa.web.request import ProblemPage
 from mahasiswa.web.responses import NUMBER_MARK, FixedResponse
 from mahasiswa.work import PAGE_MAX_BYTES
 
@@ -208,19 +208,19 @@ class PageRenderer:
 
 
 def with_rows(frame: Frame, rows: Iterable[bytes]) -> bytes:
-    """A page around its rows; raise Problem."""
+    """A page around its rows; raise ProblemPage."""
     before, after = frame
     return joined(chain([before], rows, [after]))
 
 
 def joined(pieces: Iterable[bytes]) -> bytes:
-    """The pieces of a page as one. Raise Problem before more than PAGE_MAX_BYTES are in memory."""
+    """The pieces of a page as one. Raise ProblemPage before more than PAGE_MAX_BYTES are in memory."""
     page: list[bytes] = []
     length = 0
     for piece in pieces:
         length += len(piece)
         if length > PAGE_MAX_BYTES:
-            raise Problem("page too long")
+            raise ProblemPage("page too long")
         page.append(piece)
     return b"".join(page)
 

@@ -32,11 +32,12 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(eq=False)
-class Problem(Exception):
-    """The answer is the page of this problem. `limit` is the limit that the request exceeds, in bytes, if there is any."""
+class ProblemPage(Exception):
+    """The answer is the page of this problem; `text` replaces its sentence, `limit` is in bytes."""
 
-    name: ProblemName
+    problem: ProblemName
     limit: int = 0
+    text: str = ""
 
 
 class Form(NamedTuple):
