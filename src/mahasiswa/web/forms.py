@@ -19,7 +19,7 @@ from mahasiswa.sheets.limits import MAX_SHEETS
 from mahasiswa.sheets.public import MAX_CONFIRMED_BYTES, UPLOAD_MAX_BYTES, is_utf8
 from mahasiswa.web.request import BareRequest, Form, ProblemPage
 from mahasiswa.wording import ProblemName
-from mahasiswa.work import RECORD, Count, slices
+from mahasiswa.work import RECORD, Count
 
 FORM_MAX_BYTES = 64 * 1024
 INLINE_FORM_MAX_BYTES = 8 * 1024  # a longer form is decoded in a thread
@@ -27,7 +27,6 @@ MAX_FIELDS = 20  # of a form for one record
 # Maximum fields of the form of a preview, or of ticked rows. A preview has at most 100 rows to
 # repair with six fields each, as many ticks, and 400 columns.
 PREVIEW_MAX_FIELDS = 1500
-DECODE_BYTES = 64 * 1024  # a longer text would hold the GIL for too long
 
 CONTENT_TYPE_MAX_BYTES = 1024  # of an upload; a longer header would hold the event loop
 # Maximum texts in an upload: the sheets and the columns (400 at most) that a person has chosen, and
@@ -106,8 +105,6 @@ def parse_upload(body: bytes, boundary: str) -> Upload:
         if isinstance(value, str) and name == "tempel":
             pasted = value
         elif isinstance(value, str):
-            if len(value) > FORM_MAX_BYTES:
-                raise ProblemPage("bad request")
             texts.setdefault(utf8(name), []).append(utf8(value))
     if isinstance(file, UploadFile) and file.filename:
         return Upload(file.file, utf8(file.filename), pasted, texts)
@@ -116,8 +113,7 @@ def parse_upload(body: bytes, boundary: str) -> Upload:
 
 def _parsed(headers: Headers, body: bytes) -> FormData:
     async def stream() -> AsyncGenerator[bytes]:
-        for piece in slices(body, DECODE_BYTES):
-            yield piece
+        yield body
 
     parser = MultiPartParser(
         headers, stream(), max_files=1, max_fields=MAX_TEXTS, max_part_size=UPLOAD_MAX_BYTES
@@ -148,13 +144,6 @@ def _sent(body: bytes, max_fields: int) -> Mapping[str, Sequence[bytes]]:
 
 
 def _decode(text: bytes) -> bytes:
-    """The text without its percent-encoding.
-
-    Of our own pages only the field of a preview is longer than DECODE_BYTES. It is base64, in which only `=` is
-    encoded.
-    """
-    if len(text) > DECODE_BYTES:
-        return text.replace(b"%3D", b"=")
     return unquote_to_bytes(text.replace(b"+", b" "))
 
 
