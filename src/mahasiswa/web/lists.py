@@ -17,6 +17,7 @@ from mahasiswa.web import list_html
 from mahasiswa.web.exports import export_records
 from mahasiswa.web.list_query import (
     MAX_ROWS_PER_PAGE,
+    TICKED_PAGE_MAX_ROWS,
     ListQuery,
     Printout,
     is_list_query,
@@ -73,7 +74,8 @@ async def _page(
     request: Request, page: ListQuery, store: Store, pages: Pages, printout: Printout | None = None
 ) -> Response:
     """One page of the list or of a search, or with `printout` the page to print it."""
-    kind = SEARCH if page.query.cari else PAGE
+    # A long page has the slots of searches, so that short pages do not wait for it.
+    kind = SEARCH if page.query.cari or page.per > TICKED_PAGE_MAX_ROWS else PAGE
     began = time.monotonic()
     found = await store.reader(kind).search(page.query, page.offset, page.per, page.change)
     at_end = page.with_total(found.total)

@@ -4,7 +4,6 @@ import re
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from functools import cache, cached_property
-from types import MappingProxyType
 from typing import Literal, NamedTuple
 from urllib.parse import quote
 
@@ -47,7 +46,7 @@ Values = Mapping[str, str | None]
 class Reply(NamedTuple):
     """The message of a form: the reason for each `wrong` field, a `problem` of the form, and who has the nim."""
 
-    wrong: Mapping[str, str] = MappingProxyType({})
+    wrong: Mapping[str, str] = {}
     problem: wording.ProblemName | None = None
     stored: Mahasiswa | None = None
 
