@@ -35,7 +35,9 @@ if TYPE_CHECKING:
 GRACEFUL_SHUTDOWN_SECONDS = 3  # maximum time for the requests that run when SIGTERM comes
 # Connections of stalled clients count too. A request on a further connection gets 503.
 MAX_CONNECTIONS = 16_384
-BEAT_SECONDS = 1.0  # time between two signs to the main process that the event loop runs
+# uvicorn calls beat() each second if the wall clock shows more than this time since the last call. A clock that is set back
+# must not delay a call.
+BEAT_MIN_SECONDS = -(10**9)
 # Disables uvicorn's timer of idle connections, because HttpProtocol has its own deadlines.
 NO_TIMEOUT_SECONDS = 10**6
 # The parent of helpers imports for half a second, and the first pages must not wait for it.
@@ -91,6 +93,12 @@ async def _serve(
     limits = Limits()
     helpers = Helpers()
     store = await engine_of(settings.database_url).open_store(limits.slots)
+
+    async def beat() -> None:
+        # uvicorn handles SIGTERM before the first call, which comes when requests are accepted.
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
+        beats.send_bytes(b".")
+
     config = uvicorn.Config(
         create_app(settings, store, limits, helpers),
         http=HttpProtocol,
@@ -104,6 +112,8 @@ async def _serve(
         limit_concurrency=MAX_CONNECTIONS + 1,  # uvicorn refuses the last one
         timeout_keep_alive=NO_TIMEOUT_SECONDS,
         timeout_graceful_shutdown=GRACEFUL_SHUTDOWN_SECONDS,
+        timeout_notify=BEAT_MIN_SECONDS,
+        callback_notify=beat,
     )
     # Everything allocated so far lives until exit, so exclude it from garbage collection. Starlette's threads import 20
     # modules when they are first used. Without this use the first upload would stop the event loop.
@@ -113,29 +123,11 @@ async def _serve(
     purging = asyncio.create_task(purge_history(store))
     asyncio.get_running_loop().call_later(HELPERS_DELAY_SECONDS, helpers.start)
     try:
-        await _Server(config, beats).serve(sockets=[listener])
+        await uvicorn.Server(config).serve(sockets=[listener])
     finally:
         purging.cancel()
         helpers.close()
         await store.close()
-
-
-class _Server(uvicorn.Server):
-    """uvicorn's server, which tells the main process each second that its event loop runs."""
-
-    def __init__(self, config: uvicorn.Config, beats: "Connection[bytes, None]") -> None:
-        super().__init__(config)
-        self._beats = beats
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        # From here on uvicorn handles SIGTERM.
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
-        self._beat()
-
-    def _beat(self) -> None:
-        self._beats.send_bytes(b".")
-        asyncio.get_running_loop().call_later(BEAT_SECONDS, self._beat)
 
 
 def _give_memory_back() -> None:
