@@ -140,10 +140,11 @@ class _Supervisor:
 
     def _check_workers(self) -> None:
         now = time.monotonic()
-        was_stopped = now - self._checked_at > SILENT_SECONDS / 2  # this process itself
+        # If this process itself was stopped, the workers probably were stopped too, so that time does not count.
+        elapsed = min(now - self._checked_at, 2 * CHECK_SECONDS)
         self._checked_at = now
         for worker in self._workers:
-            worker.check(now, was_stopped=was_stopped)
+            worker.check(now, elapsed)
         if self._state == "starting" and all(worker.accepts for worker in self._workers):
             self._state = "serving"
             _notify_systemd()
@@ -158,11 +159,15 @@ class _Worker:
         self._arguments = settings, listener, os.getpid()
         self.process: BaseProcess | None = None
         self.accepts = False
-        self._start_at = self._beat_at = 0.0
+        self._start_at = self._silent_seconds = 0.0
         self._pause = RESTART_SECONDS  # minimum time from the next start to the one after it
 
-    def check(self, now: float, *, was_stopped: bool) -> None:
-        """Start the process if it is absent, and kill it if its event loop has not run for long."""
+    def check(self, now: float, elapsed: float) -> None:
+        """Start the process if it is absent, and kill it if its event loop has not run for long.
+
+        `elapsed` is the time since the last check, in seconds.
+        """
+        self._silent_seconds += elapsed
         if self.process is None:
             if now >= self._start_at:
                 self._start(now)
@@ -175,19 +180,17 @@ class _Worker:
             with suppress(EOFError):  # if the worker has just ended
                 self.beats.recv_bytes()
                 self.accepts = True
-            self._beat_at = now
-        elif was_stopped:
-            self._beat_at = now
-        elif now - self._beat_at > SILENT_SECONDS:
+            self._silent_seconds = 0.0
+        elif self._silent_seconds > SILENT_SECONDS:
             log.error("a worker did not answer for %d seconds and is killed", SILENT_SECONDS)
             self.process.kill()
-            self._beat_at = now
+            self._silent_seconds = 0.0
 
     def _start(self, now: float) -> None:
         from mahasiswa.server import worker  # noqa: PLC0415 - slow to import, and not needed if the service cannot start
 
         self._start_at = now + self._pause
-        self._beat_at = now
+        self._silent_seconds = 0.0
         try:
             self.beats, sender = forking.Pipe(duplex=False)
             with sender:
