@@ -102,20 +102,25 @@ def show_person(url: DatabaseURL, who: str, timezone: tzinfo) -> Sequence[str]:
 
     If several persons have the name, they are listed. If there is no such person, there is no line.
     """
-    about = _read(url, lambda reader: reader.biography(who))
-    if not (about.record or about.entries):
-        nims = _read(url, lambda reader: reader.nims(who, MAX_LISTED_ROWS))
-        if len(nims) > 1:
-            stored = _read(url, lambda reader: reader.find(nims))
-            listed = [f"{_printable([nim])}: {_state(stored.get(nim))}" for nim in nims]
-            return [*listed, f"Show one of them: {typed('show NIM')}"]
-        who = nims[0] if nims else who
-        about = _read(url, lambda reader: reader.biography(who))
-    changed = [*map(_told, about.entries), *_silent_changes(about, who)]
-    if not (about.record or changed):
-        return []
-    now = f"now: {_state(about.record)}"
-    return [now, *_made(changed, timezone), _since(about, timezone)]
+
+    async def lines(reader: Reader) -> Sequence[str]:
+        nim = who
+        about = await reader.biography(nim)
+        if not (about.record or about.entries):
+            nims = await reader.nims(who, MAX_LISTED_ROWS)
+            if len(nims) > 1:
+                stored = await reader.find(nims)
+                listed = [f"{_printable([nim])}: {_state(stored.get(nim))}" for nim in nims]
+                return [*listed, f"Show one of them: {typed('show NIM')}"]
+            nim = nims[0] if nims else who
+            about = await reader.biography(nim)
+        changed = [*map(_told, about.entries), *_silent_changes(about, nim)]
+        if not (about.record or changed):
+            return []
+        now = f"now: {_state(about.record)}"
+        return [now, *_made(changed, timezone), _since(about, timezone)]
+
+    return _read(url, lines)
 
 
 def show_changes(url: DatabaseURL, period: Days, timezone: tzinfo) -> Sequence[str]:
