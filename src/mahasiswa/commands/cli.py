@@ -152,7 +152,7 @@ def _readable(context: click.Context, _parameter: click.Parameter, file: Path) -
 def import_(file: Path, existing: str, *, dry_run: bool) -> None:
     """Import the records of a spreadsheet: xlsx, xls, ods or csv. With - they are read from standard input.
 
-    If any row is wrong, nothing is written, and the wrong rows are listed.
+    If any row is wrong, nothing is written, and the first 100 wrong rows are listed.
 
     \b
     mahasiswa import mahasiswa.xlsx --dry-run
