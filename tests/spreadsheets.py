@@ -98,8 +98,7 @@ class Shown(NamedTuple):
 class Preview(Page):
     """The page of a preview, as a person reads it.
 
-    `counts` are those that are not zero. `wrong` are the rows to correct, `skipped` those that were set aside, `noticed`
-    those to check: the row numbers, the reason, and the cells. `questions` are the sentences of those that a person must
+    `counts` are those that are not zero. `wrong` are the rows to correct, `noticed` those to check: the row numbers, the reason, and the cells. `questions` are the sentences of those that a person must
     answer, `answers` the values of their ticks. `new` add a record, `same` do not change one. `buttons`
     are those that write.
     """
@@ -122,7 +121,6 @@ class Preview(Page):
             )
             for group in self.tree.css("#perbaiki li")
         ]
-        self.skipped = [" ".join(text.split()) for text in self.texts("#dilewati li")]
         self.questions = [" ".join(text.split()) for text in self.texts(".question > p")]
         self.answers = self.values(".question [name='benar[]']")
         self.noticed = [_without_inputs(group) for group in self.tree.css("#periksa li")]
@@ -224,8 +222,9 @@ class Importer:
     def save(self, preview: Preview, text: str = "Simpan", *, ticks: bool = False) -> None:
         assert led_to(self.press(preview, text, ticks=ticks)) == self.site.path("/") + "?halaman=1"
 
-    def records(self) -> list[Record]:
-        return [(nim, nama, alamat) for _, nim, nama, alamat in self.site.list().rows]
+    @property
+    def records(self) -> Sequence[tuple[str, ...]]:
+        return self.site.records
 
 
 def repaired(preview: Preview, **fields: str | Sequence[str]) -> list[tuple[str, str]]:

@@ -230,6 +230,15 @@ class Site(Closing):
     def list(self) -> Page:
         return self.page(self.path("/"))
 
+    @property
+    def records(self) -> Sequence[tuple[str, ...]]:
+        """The records of the list: nim, nama and alamat."""
+        return self.list().records
+
+    @property
+    def nims(self) -> Sequence[str]:
+        return self.list().nims
+
     def add(self, nim: str, nama: str, alamat: str) -> httpx.Response:
         return self.post(self.path("/mahasiswa/add"), {"nim": nim, "nama": nama, "alamat": alamat})
 

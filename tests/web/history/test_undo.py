@@ -66,10 +66,10 @@ def test_each_change_is_taken_back_by_its_button(site: Site) -> None:
     ):
         for _ in range(2):
             assert_restored(site.submit(button))
-            assert site.list().records == sorted(records)
+            assert site.records == sorted(records)
     for button in site.page(HISTORY).posts[:2]:
         assert_restored(site.submit(button))
-    assert site.list().records == sorted([*ROWS, SITI])
+    assert site.records == sorted([*ROWS, SITI])
     assert site.page(HISTORY).texts("tbody strong")[:2] == ["Dikembalikan", "Dibatalkan"]
 
 
@@ -91,7 +91,7 @@ def test_a_change_that_is_not_in_the_history_is_404(site: Site, path: str, numbe
             404,
             "Perubahan ini tidak ada lagi di riwayat, jadi tidak dapat dikembalikan.",
         )
-    assert site.list().records == [SITI]
+    assert site.records == [SITI]
 
 
 @pytest.fixture
@@ -114,13 +114,13 @@ def test_an_undo_of_a_record_that_has_changed_since_shows_both_and_asks(
     assert first.texts("[role=alert]") == [alert]
     assert first.texts("tbody td") == ["Siti <b>", "Siti Aminah", "Klaten", "Sleman"]
     assert first.target("Gunakan data terbaru") == f"{HISTORY}?halaman=1"
-    assert site.list().records == [(SITI[0], "Siti <b>", "Klaten")]
+    assert site.records == [(SITI[0], "Siti <b>", "Klaten")]
     site.edit(SITI[0], "Siti lagi", "Bantul")
     second = refused(nevertheless(first, site), site)
     assert second.texts("tbody td") == ["Siti lagi", "Siti Aminah", "Bantul", "Sleman"]
-    assert site.list().records == [(SITI[0], "Siti lagi", "Bantul")]
+    assert site.records == [(SITI[0], "Siti lagi", "Bantul")]
     assert_restored(nevertheless(second, site))
-    assert site.list().records == [SITI]
+    assert site.records == [SITI]
 
 
 REFUSED = "INSERT INTO mahasiswa VALUES ('..', 'Siti', 'Solo'); DELETE FROM mahasiswa"
@@ -142,7 +142,7 @@ def test_an_undo_of_a_record_that_the_table_refuses_is_a_conflict(
     assert_error(
         answer, site, 409, "NIM data itu melanggar aturan daftar, jadi tidak ada yang dikembalikan."
     )
-    assert site.list().records == []
+    assert site.records == []
 
 
 def test_an_undo_that_would_add_or_remove_a_record_asks_too(
@@ -154,11 +154,11 @@ def test_an_undo_that_would_add_or_remove_a_record_asks_too(
     assert page.texts("tbody td") == ["Siti <b>", "tidak ada", "Klaten", "tidak ada"]
     assert "Jika dikembalikan, data ini dihapus dari daftar." in page.html
     assert_restored(nevertheless(page, site))
-    assert site.list().records == []
+    assert site.records == []
     page = refused(site.submit(edited), site)
     assert page.texts("tbody td") == ["sudah dihapus", "Siti Aminah", "sudah dihapus", "Sleman"]
     assert_restored(nevertheless(page, site))
-    assert site.list().records == [SITI]
+    assert site.records == [SITI]
 
 
 @pytest.mark.parametrize("button", ["edit", "addition", "first replacement"])
@@ -180,9 +180,9 @@ def test_an_undo_of_a_record_whose_nim_was_replaced_leads_to_the_record(
     )
     (form,) = page.posts
     assert (form.action, form.submit) == ("/mahasiswa/edit/2300018999", "Simpan")
-    assert site.list().records == [("2300018999", "Siti <b>", "Klaten")]
+    assert site.records == [("2300018999", "Siti <b>", "Klaten")]
     site.accepts(form, nama="Siti Aminah")
-    assert site.list().records == [("2300018999", "Siti Aminah", "Klaten")]
+    assert site.records == [("2300018999", "Siti Aminah", "Klaten")]
 
 
 def test_an_undo_of_an_import_names_the_record_whose_nim_was_replaced(
@@ -197,7 +197,7 @@ def test_an_undo_of_an_import_names_the_record_whose_nim_was_replaced(
     assert [both(cell) for cell in row.css("td")][:2] == ["07", "tidak ada lagi"]
     (part,) = page.posts
     assert_restored(site.submit(part, sebagian="1"), f"{imported}?halaman=1")
-    assert site.list().nims == ["00", "70"]
+    assert site.nims == ["00", "70"]
 
 
 def test_the_history_shows_the_rest_of_a_changed_nim(
@@ -234,18 +234,18 @@ def test_the_unchanged_rows_of_an_import_are_taken_back_together(
         ("07", "Nama <b> | Solo", "tidak ada", ""): ["Edit"],
         ("08", "kosong | Solo", "tidak ada", ""): ["Edit"],
     }
-    assert len(site.list().records) == 58
+    assert len(site.records) == 58
     (part,) = page.posts
     assert part.submit == "Kembalikan 56 data yang belum berubah"
     site.edit("10", "Nama Lain", "Solo")  # after the page was shown
     for _ in range(2):
         assert_restored(site.submit(part, sebagian="1"), f"{imported}?halaman=1")
-        assert site.list().nims == ["07", "08", "10"]
+        assert site.nims == ["07", "08", "10"]
         assert latest(site, imported) == "Terakhir: perubahan 55 mahasiswa dibatalkan"
     newest = site.page(HISTORY).posts[0]
     assert newest.submit == "Ulangi perubahan (55 data)"
     site.accepts(newest)
-    assert len(site.list().records) == 58
+    assert len(site.records) == 58
     run_elsewhere(service.database, "UPDATE mahasiswa SET nama = 'Lain'")
     page = refused(site.submit(whole), site)
     assert len(page.tree.css("tbody tr")) == 50
@@ -271,7 +271,7 @@ def test_one_row_of_an_import_is_taken_back(site: Site, imported: str) -> None:
     whole, *_ = site.page(imported).posts
     site.edit("10", "Nama Lain", "Solo")
     assert_restored(site.submit(whole, sebagian="1"), f"{imported}?halaman=1")
-    assert site.list().records == [FORMER, ("10", "Nama Lain", "Solo")]
+    assert site.records == [FORMER, ("10", "Nama Lain", "Solo")]
     for target in (imported, HISTORY):
         page = site.page(target)
         assert not [form for form in page.posts if "belum berubah" in form.submit]
@@ -300,7 +300,7 @@ def test_the_history_of_one_nim_has_its_line_of_an_import_and_of_a_bulk_delete(s
     deleted, *_ = page.posts
     assert deleted.submit == "Kembalikan data yang dihapus"
     assert_restored(site.submit(deleted), target)
-    assert ("03" in site.list().nims, "04" in site.list().nims) == (True, False)
+    assert ("03" in site.nims, "04" in site.nims) == (True, False)
 
 
 def change_nim(site: Site, nim: str) -> Form:
@@ -330,10 +330,10 @@ def test_a_changed_nim_is_taken_back_whole_or_not_at_all(site: Site) -> None:
     site.edit("2300018002", "Siti A.", "Sleman")
     for sent in ({}, {"sebagian": "1"}):
         assert not refused(site.post(back.target, sent), site).posts
-    assert site.list().records == [("2300018002", "Siti A.", "Sleman")]
+    assert site.records == [("2300018002", "Siti A.", "Sleman")]
     site.edit("2300018002", "Siti Aminah", "Sleman")
     site.accepts(back)
-    assert site.list().records == [SITI]
+    assert site.records == [SITI]
     assert latest(site) == ("Terakhir: NIM Siti Aminah diganti dari 2300018002 menjadi 2300018001")
 
 
@@ -353,7 +353,7 @@ def test_an_older_change_of_a_nim_makes_no_second_record_and_removes_none(
     back = change_nim(site, "2")
     site.post(path, typed)
     assert site.submit(back).status_code == 409
-    assert site.list().records == records
+    assert site.records == records
 
 
 # A stored NIM, and one that is added.
@@ -382,7 +382,7 @@ def test_an_addition_that_may_be_a_duplicate_is_named_at_once(site: Site, pair: 
     assert page.texts(".warning > span") == [f"NIM {named} {near}"]
     assert site.path("/mahasiswa/nim/", typed) + place in page.targets("Ganti NIM")
     assert_restored(site.submit(page.form("Batalkan penambahan")), f"/{place}")
-    assert site.list().records == [(stored, "Rizki <b>", "Solo")]
+    assert site.records == [(stored, "Rizki <b>", "Solo")]
     assert not site.list().tree.css(".warning")
 
 

@@ -37,7 +37,7 @@ def test_cells_pasted_from_excel_are_imported(importer: Importer) -> None:
         'NIM\tNama\tAlamat\r\n007\tAni "A"\t"Baris satu\r\nbaris ""dua"""\r\n008\t"Budi"\tSolo\r\n'
     )
     importer.save(importer.paste(pasted))
-    assert importer.records() == [
+    assert importer.records == [
         ("007", 'Ani "A"', 'Baris satu, baris "dua"'),
         ("008", '"Budi"', "Solo"),
     ]
@@ -67,7 +67,7 @@ def test_the_template_passes_its_own_import_empty_and_filled_in(importer: Import
     file = BytesIO()
     workbook.save(file)
     importer.save(importer.upload(file.getvalue(), "templat.xlsx"))
-    assert importer.records() == [("00012", "Ani", "Solo")]
+    assert importer.records == [("00012", "Ani", "Solo")]
 
 
 # ---- any file and any list
@@ -111,7 +111,7 @@ def test_an_import_writes_what_a_model_of_it_writes(
         assert answer.status_code == 302
     assert bool(preview.buttons) == bool(new or changed)
     expected = {**file, **stored, **(file if update else {})}
-    assert importer.records() == sorted((nim, *texts) for nim, texts in expected.items())
+    assert importer.records == sorted((nim, *texts) for nim, texts in expected.items())
 
 
 # ---- changed between preview and confirmation
@@ -129,7 +129,7 @@ def test_an_import_updates_existing_records_only_if_told_to(
     sent = {"data": preview.data} | ({"ada": ada} if ada else {})
     for _ in range(2):
         assert importer.site.post(SAVE, sent).status_code == 302
-        assert importer.records() == [KEPT[0], second, KEPT[2], ("4", "Dewi", "Sleman")]
+        assert importer.records == [KEPT[0], second, KEPT[2], ("4", "Dewi", "Sleman")]
 
 
 BUDI, DEWI, CITRA = (
@@ -169,16 +169,16 @@ def test_an_import_does_not_overwrite_a_change_since_the_preview(
     rows = (KEPT[0], ("2", *BUDI), ("3", "Citra A.", ""), ("4", *DEWI))
     preview = importer.upload(csv(HEADER, *rows))
     other.run(statement)
-    before = importer.records()
+    before = importer.records
     again = importer.shown(
         importer.press(preview, "lewati" if "INSERT" in statement else "perbarui"), 409
     )
-    assert (again.alert, importer.records()) == (CHANGED, before)
+    assert (again.alert, importer.records) == (CHANGED, before)
     assert [(row.nim, row.before, row.after) for row in (*again.new, *again.changed)] == shown
     assert "Perlu diperbaiki" not in again.counts
     importer.save(again, "perbarui")
     written = {nim: (nim, *after) for nim, _, after in shown}
-    assert importer.records() == sorted(({"1": KEPT[0]} | written).values())
+    assert importer.records == sorted(({"1": KEPT[0]} | written).values())
 
 
 def test_an_import_writes_all_rows_or_none(importer: Importer, other: Database) -> None:
@@ -194,7 +194,7 @@ def test_an_import_writes_all_rows_or_none(importer: Importer, other: Database) 
     finally:
         other.run("DROP TRIGGER no")
     assert (answer.status_code, "Data belum tersimpan" in answer.text) == (503, True)
-    assert importer.records() == KEPT
+    assert importer.records == KEPT
 
 
 # ---- what a confirmation writes is what its preview has shown
@@ -227,7 +227,7 @@ def test_sheets_with_other_titles_are_saved_as_their_preview_shows_them(
     assert new_records(every) == [ANI, BUDI_A]
     assert not every.questions
     importer.save(importer.check_again(every))
-    assert importer.records() == [ANI, BUDI_A]
+    assert importer.records == [ANI, BUDI_A]
 
 
 UNTITLED = {
@@ -267,7 +267,7 @@ def test_columns_that_were_chosen_belong_to_the_sheets_with_the_same_titles(
     new = [("3", "Citra", "Wates"), (*ANI[:2], "Klaten"), BUDI_A]
     assert sorted(new_records(chosen)) == new
     importer.save(importer.check_again(chosen))
-    assert importer.records() == new
+    assert importer.records == new
 
 
 def tampered(field: str, key: str, **inputs: object) -> str:
@@ -306,9 +306,9 @@ def test_a_confirmation_writes_nothing_that_its_preview_has_not_shown(
     field = tampered(preview.data, key, **inputs)
     answer = importer.site.post(SAVE, {"data": field, "ada": button})
     again = importer.shown(answer, 409)
-    assert (again.alert, importer.records()) == (CHANGED, KEPT)
+    assert (again.alert, importer.records) == (CHANGED, KEPT)
     importer.save(again, again.buttons[0].value, ticks=True)
-    assert importer.records() != KEPT
+    assert importer.records != KEPT
 
 
 # ---- a confirmation that no preview sends
@@ -327,7 +327,7 @@ def test_a_damaged_confirmation_is_refused(
     body = form.format(field, field[:60] + ("A" if field[60] != "A" else "B") + field[61:])
     answer = importer.site.send("POST", target, body.encode(), content_type=URL_ENCODED)
     assert page_of(answer, 400).texts("[role=alert]") == [wording.CONFIRMATION_DAMAGED]
-    assert importer.records() == KEPT
+    assert importer.records == KEPT
     assert importer.site.post(target, {"data": field}).status_code == 302
 
 
@@ -339,7 +339,7 @@ def test_a_preview_is_confirmed_at_every_service_of_its_database_and_at_no_other
         sent = {"data": Importer(site).upload(csv(HEADER, ("1", "Ani", "Solo"))).data}
     with visited(tmp_path / "b.db") as site:
         refused = Importer(site).refused(site.post(SAVE, sent))
-        assert (refused, site.list().records) == (wording.CONFIRMATION_DAMAGED, [])
+        assert (refused, site.records) == (wording.CONFIRMATION_DAMAGED, [])
     with visited(database, {"HISTORY_DAYS": "0"}) as site:
         assert led_to(site.post(SAVE, sent)) == "/?halaman=1"
-        assert site.list().records == [("1", "Ani", "Solo")]
+        assert site.records == [("1", "Ani", "Solo")]

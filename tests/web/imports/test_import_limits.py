@@ -33,7 +33,7 @@ def test_the_largest_file_is_saved(importer: Importer) -> None:
     preview = importer.upload(csv(HEADER, *rows))
     assert [button.text for button in preview.buttons] == ["Simpan 10.000 mahasiswa baru"]
     importer.save(preview)
-    assert importer.records() == rows
+    assert importer.records == rows
 
 
 def test_titles_beyond_the_columns_that_can_be_chosen_do_not_count(importer: Importer) -> None:
@@ -60,7 +60,7 @@ def test_every_preview_can_be_confirmed_even_the_largest(importer: Importer) -> 
         rows = rows[:-50]
     assert len(rows) >= 500
     importer.save(importer.upload(csv(HEADER, *rows)))
-    assert len(importer.records()) == len(rows)
+    assert len(importer.records) == len(rows)
 
 
 @pytest.mark.torture

@@ -152,10 +152,10 @@ def test_given_nims_are_shown_with_their_records_and_removed_by_one_press(
     preview = preview_of(people, given)
     assert [record for record in listed if record[0] in nims] == found(preview)
     assert counts(preview) == counted
-    assert people.list().records == sorted(listed)
+    assert people.records == sorted(listed)
     if len(counted) == 2:
         confirm(preview, people)
-        assert people.list().records == sorted(record for record in listed if record[0] not in nims)
+        assert people.records == sorted(record for record in listed if record[0] not in nims)
 
 
 def test_a_preview_names_the_nims_that_were_not_found_and_offers_uses_of_the_others(
@@ -197,9 +197,9 @@ def test_a_confirmation_removes_what_the_preview_named_and_is_still_there(people
     people.add("000", "Eko", "Solo")
     for _ in range(2):
         confirm(preview, people)
-        assert people.list().nims == ["000", "003"]
+        assert people.nims == ["000", "003"]
     people.accepts(people.page("/mahasiswa/riwayat").posts[0])
-    assert people.list().records == [
+    assert people.records == [
         ("000", "Eko", "Solo"),
         ("002", "Budi S.", "Sleman"),
         *LIST[2:],
@@ -219,7 +219,7 @@ def test_ten_thousand_records_are_removed_at_once(people: Site, other: Database)
         9_990,
     )
     confirm(preview, people)
-    assert people.list().nims == NIMS
+    assert people.nims == NIMS
     answer = send(people, pasted + "\n1")
     assert (answer.status_code, "10.000 baris" in answer.text) == (413, True)
     assert people.post(CONFIRM, {"data": "1" * MAX_CONFIRMED_BYTES}).status_code == 413
@@ -252,7 +252,7 @@ def test_an_export_names_the_records_to_remove_whatever_their_nims_are(
     assert (counts(preview), missing(preview)) == ([len(nims), 0], [])
     site.add("neighbour", "Ani", "Solo")
     confirm(preview, site)
-    assert site.list().nims == ["neighbour"]
+    assert site.nims == ["neighbour"]
 
 
 @pytest.mark.parametrize("door", ["search", "ticks", "absentees"])
@@ -286,7 +286,7 @@ def test_records_with_blank_nims_are_removed_as_their_preview_shows(
     dropped = check_again(repaired, people, ("baris[]", "1"), ("nim[]", " "))
     assert (counts(dropped), missing(dropped)) == ([2, 0], [])
     confirm(preview, people)
-    assert people.list().records == LIST
+    assert people.records == LIST
 
 
 def test_a_nim_that_was_not_found_is_corrected_in_the_preview(people: Site) -> None:
@@ -305,9 +305,9 @@ def test_a_nim_that_was_not_found_is_corrected_in_the_preview(people: Site) -> N
     assert shown.texts("[role=status]")[0].startswith(
         "Perbaikan Anda sudah diperiksa. Belum ada yang dihapus."
     )
-    assert people.list().nims == NIMS
+    assert people.nims == NIMS
     confirm(shown, people)
-    assert people.list().nims == ["20/4"]
+    assert people.nims == ["20/4"]
 
 
 def test_more_nims_that_were_not_found_than_fit_are_kept_for_the_next_preview(people: Site) -> None:
@@ -330,10 +330,10 @@ def test_another_name_in_the_file_needs_a_tick_before_a_deletion(people: Site) -
     assert people.post("/mahasiswa/pilih/ekspor.csv", fields).text.count("\n") == 4
     asked = assert_page(people.post(CONFIRM, fields), people)
     assert asked.texts("[role=alert]")[0].startswith("Belum ada yang dihapus.")
-    assert people.list().nims == NIMS
+    assert people.nims == NIMS
     (fields["benar[]"],) = asked.values("#tanya-nama input")
     assert people.post(CONFIRM, fields).status_code == 302
-    assert people.list().nims == ["20/4"]
+    assert people.nims == ["20/4"]
 
 
 def test_tables_beside_one_another_have_the_row_numbers_of_their_sheet(people: Site) -> None:

@@ -52,7 +52,7 @@ def confirm_import(site: Site) -> None:
     preview = importer.upload(csv(HEADER, (old, "Ani Baru", "Solo"), ("", "Eko", "Klaten")))
     assert importer.check_again(preview, periksa="sisa").counts == preview.counts
     importer.save(importer.check_again(preview, nim=new), "perbarui")
-    assert {(old, "Ani Baru", "Solo"), (new, "Eko", "Klaten")} <= set(importer.records())
+    assert {(old, "Ani Baru", "Solo"), (new, "Eko", "Klaten")} <= set(importer.records)
 
 
 def preview_deletion(site: Site) -> Form:
@@ -72,11 +72,11 @@ def confirm_deletion(site: Site) -> None:
     """Show the removal of the records that a file lacks, and delete a record of a preview."""
     missing = Importer(site).upload(csv(HEADER, ("20/1", "Siti Aminah", "Solo")))
     shown = site.post("/mahasiswa/pilih/simpan", {"data": missing.data, "periksa": "sisa"})
-    assert f"Hapus {len(site.list().nims) - 1} mahasiswa" in shown.text
+    assert f"Hapus {len(site.nims) - 1} mahasiswa" in shown.text
     form = preview_deletion(site)
-    before = site.list().nims
+    before = site.nims
     site.accepts(form)
-    assert len(site.list().nims) == len(before) - 1
+    assert len(site.nims) == len(before) - 1
 
 
 FORMS: Mapping[str, Callable[[Site], object] | str] = {

@@ -48,7 +48,7 @@ def compared(page: Page) -> list[list[str]]:
 
 
 def stored(site: Site) -> tuple[str, ...]:
-    ((nim, *texts),) = site.list().records
+    ((nim, *texts),) = site.records
     assert nim == NIM
     return tuple(texts)
 

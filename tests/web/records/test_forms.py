@@ -168,7 +168,7 @@ def test_an_edit_decodes_its_texts_once_and_takes_no_nim_from_the_body(
     """The path selects the record (specification 4.5.1). A percent sign that encodes nothing stays one."""
     answer = post_raw(site, EDIT, body)
     assert (answer.status_code, answer.headers["location"]) == (302, "/")
-    assert site.list().records == [("0001", text, text), KEPT[1]]
+    assert site.records == [("0001", text, text), KEPT[1]]
     site.edit(*KEPT[0])
 
 

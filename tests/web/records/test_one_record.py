@@ -95,14 +95,14 @@ def test_a_wrong_nim_is_changed_on_one_page(site: Site) -> None:
     site.edit(SITI[0], "Siti A.", "Klaten")  # someone else, meanwhile
     for _ in range(2):
         assert led_to(site.submit(form, nim=ODD)) == "/"
-        assert site.list().records == [(ODD, "Siti A.", "Klaten")]
+        assert site.records == [(ODD, "Siti A.", "Klaten")]
     site.add("9", "Budi", "Solo")
     # The NIM 9 is that of somebody else.
     for gone in (site.get(form.target), site.submit(form, nim="9")):
         assert_error(gone, site, 404, "Data mahasiswa tidak ditemukan.")
     form = site.page(f"/mahasiswa/nim/{SEGMENT}?cari=siti").record_form
     assert led_to(site.submit(form)) == f"/?cari=siti#m-{SEGMENT}"  # the same NIM
-    assert site.list().records == [(ODD, "Siti A.", "Klaten"), ("9", "Budi", "Solo")]
+    assert site.records == [(ODD, "Siti A.", "Klaten"), ("9", "Budi", "Solo")]
     assert led_to(site.submit(form, nim="9/")) == "/?cari=siti#m-9%2F"
 
 
@@ -126,7 +126,7 @@ def test_a_refused_nim_keeps_the_record_and_says_why(
     )
     assert words in page.texts("#nim-wrong")[0]
     assert page.record_form.values["nama"] == "Siti Aminah"
-    assert site.list().records == [("2", "Rizki <i>", "Solo"), SITI]
+    assert site.records == [("2", "Rizki <i>", "Solo"), SITI]
 
 
 def test_an_edit_of_a_record_whose_nim_was_changed_is_saved_under_the_new_nim(site: Site) -> None:
@@ -145,7 +145,7 @@ def test_an_edit_of_a_record_whose_nim_was_changed_is_saved_under_the_new_nim(si
         f"/mahasiswa/edit/{SEGMENT}?cari=siti",
     )
     assert led_to(site.submit(form, versi=versi)) == f"/?cari=siti#m-{SEGMENT}"
-    assert site.list().records == [(ODD, "Siti A.", "Klaten")]
+    assert site.records == [(ODD, "Siti A.", "Klaten")]
     site.delete(ODD)
     answer = refused(site.submit(page.record_form, nama="S", versi=versi), site)
     assert "dihapus orang lain" in answer.texts("[role=alert]")[0]
@@ -165,6 +165,6 @@ def test_an_edit_of_a_deleted_record_is_not_lost(site: Site) -> None:
     form = answer.record_form
     assert form.values == {"nim": SITI[0], "nama": "Siti A.", "alamat": "Klaten"}
     assert (form.submit, form.target) == ("Tambahkan sebagai data baru", "/mahasiswa/add?cari=siti")
-    assert site.list().records == []
+    assert site.records == []
     assert led_to(site.submit(form)) == "/?cari=siti#m-2300018001"
-    assert site.list().records == [(SITI[0], "Siti A.", "Klaten")]
+    assert site.records == [(SITI[0], "Siti A.", "Klaten")]

@@ -144,7 +144,7 @@ def test_the_warning_and_its_buttons_are_those_of_the_own_addition(
             assert "NIM ini mirip dengan 5500000" in warning(page)[0]
     button = undo_button(site.page(mine))
     assert site.submit(button).headers["location"].startswith(f"/{PLACE}&perubahan=")
-    assert site.list().nims == ["5500000O01", NEAR[0]]
+    assert site.nims == ["5500000O01", NEAR[0]]
 
 
 def test_the_form_for_the_next_addition_is_about_its_own_record(site: Site) -> None:
