@@ -1,7 +1,6 @@
 """Imports in a real browser, by keyboard and on a phone. test_panduan.py imports and downloads, too."""
 
 import re
-from pathlib import Path
 
 from browser import LAPTOP, PHONE, TALL_PHONE, OpenWindow, Window, in_window
 from every_page import choose, press
@@ -11,15 +10,6 @@ from spreadsheets import KEPT, Database
 from web.pages.test_browser import follow
 
 from mahasiswa import wording
-
-
-def test_a_confirmation_carries_every_text_unchanged(window: Window) -> None:
-    """Only line breaks and outer spaces are tidied, because a form cannot hold a line break."""
-    texts = ("007", "A\r\nB\rC\nD\tE", " \"'<>&amp;+%20 漢字 👩🏽‍🎓 ")
-    cells = "\t".join('"' + text.replace('"', '""') + '"' for text in texts)
-    choose(window, f"NIM\tNama\tAlamat\r\n{cells}\r\n")
-    press(window, "Simpan 1 mahasiswa baru")
-    assert window.cells() == [[texts[0], "A B C D\tE", texts[2].strip(" ")]]
 
 
 def test_an_import_form_without_a_file_is_announced_to_assistive_technology(window: Window) -> None:
@@ -32,18 +22,6 @@ def test_an_import_form_without_a_file_is_announced_to_assistive_technology(wind
     expect(window.page.get_by_label("Berkas")).to_have_accessible_description(
         re.compile(re.escape(words))
     )
-
-
-def test_a_browser_shows_the_page_for_a_file_that_is_too_large(
-    window: Window, tmp_path: Path
-) -> None:
-    """It does not show a lost connection instead."""
-    file = tmp_path / "daftar.csv"
-    file.write_bytes(b"x" * (20 << 20))
-    window.open("/mahasiswa/impor")
-    window.page.locator("input[type=file]").set_input_files(file)
-    press(window, "Pratinjau")
-    expect(window.page.get_by_text("Ukuran berkas melebihi 16 MB")).to_be_visible()
 
 
 def test_search_sorting_paging_and_import_work_by_keyboard(

@@ -266,12 +266,12 @@ def test_a_phone_shows_a_change_side_by_side_with_a_large_button(
 def test_the_confirmation_of_a_change_is_in_the_window(
     open_window: OpenWindow, other: Database, size: tuple[int, int]
 ) -> None:
-    """With 3,000 records it stands above everything that scrolls, after an addition with its warning and its buttons.
+    """With 1,000 records it stands above everything that scrolls, after an addition with its warning and its buttons.
 
     The changed row is on the screen too, below the confirmation. The warning stands between the confirmation and the
-    first row, and its button removes the new record.
+    first row, and its button removes the new record. test_every_page.py has its contrast.
     """
-    other.fill(numbered(3_000, "Nama {}", "Jalan Kaliurang 5, Sleman"))
+    other.fill(numbered(1_000, "Nama {}", "Jalan Kaliurang 5, Sleman"))
     window = open_window("answers", size)
     page = window.page
     confirmation, warning = page.locator(".latest"), page.locator(".warning")
@@ -287,7 +287,7 @@ def test_the_confirmation_of_a_change_is_in_the_window(
             page.keyboard.press("Enter")
         page.wait_for_load_state("load")
 
-    for path, place in (("/?halaman=3", 2), ("/?per=500", 90), ("/?halaman=60&urut=nama", 3)):
+    for path, place in (("/?halaman=3", 2), ("/?per=500", 90), ("/?halaman=20&urut=nama", 3)):
         change(path, place)
         expect(confirmation).to_have_text(
             re.compile(r"^Perubahan Anda: Siti Aminah \(\d+\) diubah")
@@ -298,37 +298,29 @@ def test_the_confirmation_of_a_change_is_in_the_window(
             expect(target).to_contain_text("Siti Aminah")
             assert in_window(target.locator("td").last), path
     for path, nim in (
-        ("/?per=500", "O2001"),
-        ("/?cari=O2002", "O2002"),
-        ("/?halaman=1", "O2003"),
-        ("/", "O2004"),
+        ("/?per=500", "O0901"),
+        ("/?cari=O0902", "O0902"),
+        ("/?halaman=1", "O0903"),
+        ("/", "O0904"),
     ):
         change(path, 0, nim)
         for part in (confirmation, warning.locator("span"), *warning.locator("a, button").all()):
             assert in_window(part), (path, part)
-        for look in each_look(window):
-            assert (
-                contrast(
-                    window.style(".warning", "color"), window.style(".warning", "backgroundColor")
-                )
-                >= 4.5
-            ), look
-            assert window.style(".warning", "backgroundColor") != window.style(
-                ".latest", "backgroundColor"
-            )
+        colours = [window.style(part, "backgroundColor") for part in (".warning", ".latest")]
+        assert colours[0] != colours[1], path
     window.open("/")
     for look in each_look(window):
         tops = [page.evaluate(RECTANGLE, part)[1] for part in ("p.latest", ".warning", "tbody tr")]
         assert tops == sorted(tops), look
-    for path in ("/?halaman=60", "/?cari=029"):
+    for path in ("/?halaman=20", "/?cari=009"):
         window.open(path)
         with window.leaving():
             window.rows.nth(40).get_by_role("button", name="Delete").click()
         expect(confirmation).to_contain_text("dihapus")
         assert in_window(confirmation), path
-    change("/?cari=02O", 0, "02O03")
+    change("/?cari=00O", 0, "00O03")
     press(window, "Batalkan penambahan")
-    expect(confirmation).to_contain_text("penambahan Siti Aminah (02O03) dibatalkan")
+    expect(confirmation).to_contain_text("penambahan Siti Aminah (00O03) dibatalkan")
     assert in_window(confirmation)
     assert window.cells() == []
     assert "confirm: Apakah Anda yakin ingin menghapus data Nama" in window.dialogs[0]

@@ -145,15 +145,9 @@ def test_a_form_of_another_site_is_refused_with_same_origin_only(
         with window.leaving():
             window.page.get_by_role("button", name="Ambil hadiah").click()
         assert Page(window.source(), service.url).headings == [REFUSED]
-        assert site.list().nims == []
+        assert site.nims == []
 
         with window.leaving():
             window.page.get_by_role("link", name="Kembali ke daftar").click()
         window.add("20/1", "Siti", "Solo")
-        with window.leaving():
-            window.row("20/1").get_by_role("button", name="Delete").click()
-        assert window.posts[1:] == [
-            "/mahasiswa/add?halaman=1",
-            "/mahasiswa/delete/20%2F1?halaman=1",
-        ]
-        assert site.list().nims == []
+        assert site.nims == ["20/1"]
