@@ -54,6 +54,15 @@ removed = partial(upload, target=DELETE)
 REQUESTS: dict[str, tuple[int, Callable[[], bytes]]] = {
     "a NIM with 80,000 spaces inside is pasted": (2, lambda: pasted(b"x" + b" " * 80_000 + b"x")),
     "16 MB of emoji are pasted": (2, lambda: pasted("🎓".encode() * (15 * MEGABYTE // 4))),
+    # Python takes four bytes for each character of a text with an emoji.
+    "a million rows and an emoji are pasted": (
+        7,
+        lambda: pasted("🎓\tA\tS\n".encode() + b"1\tSiti\tSolo\n" * 1_200_000),
+    ),
+    "a cell of 15 MB and an emoji are pasted to remove records": (
+        7,
+        lambda: removed("🎓\n".encode() + b"1" * 15 * MEGABYTE),
+    ),
     "8 MB of brackets are confirmed": (4, lambda: form(CONFIRM, b"data=" + b"[" * 8_380_000)),
     "a million fields are confirmed": (
         2,
