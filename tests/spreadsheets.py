@@ -36,7 +36,13 @@ COUNTS = ["Baru", "Berubah", "Tidak berubah", "Perlu diperbaiki", "Perlu diperik
 
 Record = tuple[str, str, str]
 
-KEPT: list[Record] = [("1", "Ani", "Solo"), ("2", "Budi", "Bantul"), ("3", "Citra", "Klaten")]
+
+def as_records(*lines: str) -> list[Record]:
+    """Return the records that are written as lines, such as `1|Ani|Solo`."""
+    return [cast("Record", tuple(line.split("|"))) for line in lines]
+
+
+KEPT: list[Record] = as_records("1|Ani|Solo", "2|Budi|Bantul", "3|Citra|Klaten")
 """Records of a list into which MIXED is imported."""
 
 # Python's sqlite3 must not open the file in a process that uses APSW: closing its descriptor drops APSW's locks.

@@ -19,6 +19,7 @@ from spreadsheets import (
     Database,
     Importer,
     Preview,
+    as_records,
     by_openpyxl,
     csv,
     with_columns,
@@ -37,10 +38,7 @@ def test_cells_pasted_from_excel_are_imported(importer: Importer) -> None:
         'NIM\tNama\tAlamat\r\n007\tAni "A"\t"Baris satu\r\nbaris ""dua"""\r\n008\t"Budi"\tSolo\r\n'
     )
     importer.save(importer.paste(pasted))
-    assert importer.records == [
-        ("007", 'Ani "A"', 'Baris satu, baris "dua"'),
-        ("008", '"Budi"', "Solo"),
-    ]
+    assert importer.records == as_records('007|Ani "A"|Baris satu, baris "dua"', '008|"Budi"|Solo')
     nothing = "Pilih berkas atau tempel data dari Excel, lalu lanjutkan ke pratinjau."
     assert (
         importer.refused(importer.send(pasted=" \r\n\t "))
@@ -258,7 +256,7 @@ def test_columns_that_were_chosen_belong_to_the_sheets_with_the_same_titles(
         several={
             "A": [titles, (*ANI, "Klaten")],
             "B": [titles, ("3", "Citra", "Solo", "Wates")],
-            "C": [("Nama", "Alamat", "NIM"), ("Budi", "Jl. Wates 2", "5000000002")],
+            "C": as_records("Nama|Alamat|NIM", "Budi|Jl. Wates 2|5000000002"),
         }
     )
     every = importer.upload(file, "a.xlsx")
@@ -299,7 +297,7 @@ def test_a_confirmation_writes_nothing_that_its_preview_has_not_shown(
     other.fill(KEPT)
     rows = [KEPT[0], ("2", *BUDI), ("4", *DEWI), ("TAMU", "Fajar", "Solo"), ("6", "Gita", None)]
     rows.append(("NIM. 2300018101", "Hana", "Solo"))
-    of_b = [("NIM Baru", "Nama", "Alamat"), ("2300007", "Hadi", "Solo")]
+    of_b = as_records("NIM Baru|Nama|Alamat", "2300007|Hadi|Solo")
     file = by_openpyxl(several={"A": [HEADER, *rows], "B": of_b})
     preview = importer.upload(file, "a.xlsx")
     ((key,),) = other.run("SELECT signing_key FROM mahasiswa_history_state")

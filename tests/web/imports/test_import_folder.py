@@ -20,6 +20,7 @@ from spreadsheets import (
     Importer,
     Preview,
     Record,
+    as_records,
     by_openpyxl,
     csv,
     repaired,
@@ -91,11 +92,11 @@ def comparable(row: Sequence[str]) -> tuple[str, str, tuple[str, ...]]:
     return nim, " ".join(nama.split()), tuple(word for word in words if not NOT_COMPARED(word))
 
 
-PEOPLE = [
-    ("2300018101", "Siti Nur Aini", "Jl. Kaliurang Km 5, RT 03/RW 07, Depok"),
-    ("2300018102", "Rizky Ramadhan, S.Pd", "Gg. Mawar 3 - Sewon"),
-    ("2300018103", "Ni Luh Ayu", "Dusun Krajan RT 2 RW 1, Imogiri"),
-]
+PEOPLE = as_records(
+    "2300018101|Siti Nur Aini|Jl. Kaliurang Km 5, RT 03/RW 07, Depok",
+    "2300018102|Rizky Ramadhan, S.Pd|Gg. Mawar 3 - Sewon",
+    "2300018103|Ni Luh Ayu|Dusun Krajan RT 2 RW 1, Imogiri",
+)
 NIMS, NAMES, PLACES = zip(*PEOPLE, strict=True)
 
 

@@ -19,6 +19,7 @@ from spreadsheets import (
     Database,
     Importer,
     Preview,
+    as_records,
     by_openpyxl,
     chosen,
     csv,
@@ -150,7 +151,7 @@ def test_a_wrong_row_is_repaired_in_the_preview(importer: Importer, button: str)
     assert again.wrong == ["Baris 4: NIM kosong. Isi NIM-nya. Eko · Sleman"]
     assert importer.records == []
     importer.save(again)
-    assert importer.records == [("1", "Ani", "Solo"), ("120000000001", "Budi", "Bantul")]
+    assert importer.records == as_records("1|Ani|Solo", "120000000001|Budi|Bantul")
 
 
 def test_inputs_that_were_not_changed_repair_nothing(importer: Importer) -> None:
@@ -164,7 +165,7 @@ def test_inputs_that_were_not_changed_repair_nothing(importer: Importer) -> None
     (emptied,) = importer.check_again(preview, perbaiki="kosong").wrong
     assert emptied.startswith("Baris 3–4: Alamat kosong.")
     importer.save(preview, "lewati", ticks=True)
-    assert importer.records == [("1", "Ani", "Solo"), ("3", "Citra", "0")]
+    assert importer.records == as_records("1|Ani|Solo", "3|Citra|0")
 
 
 def test_a_spoilt_nim_is_saved_as_it_is_after_a_tick(importer: Importer, other: Database) -> None:
@@ -204,7 +205,7 @@ def test_the_columns_are_chosen_in_the_preview(
     assert words == wording.COLUMN_CHOSEN_TWICE
     right = with_columns(form, A="nim", B="nama", C="alamat")
     importer.save(importer.check_again(form, **right))
-    assert importer.records == [("08", "Ani", "Solo"), ("7", "Ani Budi", "Solo")]
+    assert importer.records == as_records("08|Ani|Solo", "7|Ani Budi|Solo")
 
 
 def test_other_sheets_or_all_of_them_are_chosen_in_the_preview(
@@ -212,7 +213,7 @@ def test_other_sheets_or_all_of_them_are_chosen_in_the_preview(
 ) -> None:
     """Every row has the name of its sheet, and is repaired and saved like one of a single sheet."""
     other.fill([("006", "Fajar", "Solo")])
-    solo = [("3", "Citra", "Solo"), ("", "Dewi", "Solo"), ("2", "Eko", "Solo"), ("6", "F", "S")]
+    solo = as_records("3|Citra|Solo", "|Dewi|Solo", "2|Eko|Solo", "6|F|S")
     file = by_openpyxl(
         several={
             "Petunjuk": [["Isi lembar berikut"]],
@@ -261,13 +262,7 @@ def test_other_sheets_or_all_of_them_are_chosen_in_the_preview(
     nims = ["2", "2", "4", "9"]
     again = importer.check_again(preview, lewati=numbers[1], nim=nims, pakai=near)
     importer.save(again, "perbarui")
-    new = [
-        ("1", "Ani", "Solo"),
-        ("2", "Budi", "Solo"),
-        ("3", "Citra", "Solo"),
-        ("4", "Dewi", "Solo"),
-        ("8", "Hadi", "Solo"),
-    ]
+    new = as_records("1|Ani|Solo", "2|Budi|Solo", "3|Citra|Solo", "4|Dewi|Solo", "8|Hadi|Solo")
     assert importer.records == [("006", "F", "S"), *new]
 
 
@@ -317,7 +312,7 @@ def with_hidden(*rows: Sequence[str], columns: tuple[str, str] = ("E", "E")) -> 
     return file.getvalue()
 
 
-FEW, MANY = [("30001", "Ani", "Solo"), ("30002", "Budi", "Wates")], 3000
+FEW, MANY = as_records("30001|Ani|Solo", "30002|Budi|Wates"), 3000
 
 
 @pytest.mark.parametrize("length", [0, MANY], ids=["a small file", "a file that is not carried"])
@@ -401,7 +396,7 @@ def test_a_nim_that_is_nearly_a_stored_one_can_become_that_one(
     importer: Importer, other: Database, nim: str, other_nim: str, words: str
 ) -> None:
     """As it is, it would become a second record of the same student. It can still be saved as it is."""
-    other.fill([("0230000703", "Ani", "Solo"), ("A11-2020", "Ani", "Solo")])
+    other.fill(as_records("0230000703|Ani|Solo", "A11-2020|Ani|Solo"))
     preview = importer.upload(table(f"{nim}|Ani S.|Solo", "99|Citra|Solo"))
     tick = f"Pakai NIM yang sudah ada ({other_nim}), Ani"
     assert preview.noticed == [f"Baris 2: {words} {nim} · Ani S. · Solo {tick}"]
@@ -764,7 +759,7 @@ def test_a_missing_column_is_named_once_and_can_be_filled(
     assert filled.wrong == ["Baris 243: Nama kosong. Mahasiswa baru harus memiliki nama. 999"]
     assert filled.counts == {"Baru": 240, "Berubah": 1, "Perlu diperbaiki": 1}
     importer.save(filled, "perbarui", ticks=True)
-    assert importer.records[:2] == [("1", "Ani S.", "Solo"), ("100", "Budi", "-")]
+    assert importer.records[:2] == as_records("1|Ani S.|Solo", "100|Budi|-")
     without_names = importer.upload(table("8|Solo", titles="NIM|Alamat"))
     assert without_names.alert == "Kolom Nama tidak ditemukan. Pilih kolomnya di bawah."
 
@@ -773,7 +768,7 @@ def test_a_line_break_in_a_cell_becomes_a_comma_with_a_notice(
     importer: Importer, other: Database
 ) -> None:
     """If the cell equals the stored text, the record does not change and keeps its line break."""
-    other.fill([("1", "Ani", "Jl. A\nRT 3"), ("2", "Budi", "Jl. B\r\nRT 4")])
+    other.fill(as_records("1|Ani|Jl. A\nRT 3", "2|Budi|Jl. B\r\nRT 4"))
     preview = importer.upload(
         table('1|Ani|"Jl. A\r\nRT 3"', '2|Budi S.|"Jl. B\nRT 4"', '3|Citra|"Jl. C \n\n RT 5\n"')
     )
@@ -784,11 +779,7 @@ def test_a_line_break_in_a_cell_becomes_a_comma_with_a_notice(
     ]
     importer.save(preview, "perbarui")
     rows = other.run("SELECT nim, nama, alamat FROM mahasiswa ORDER BY nim")
-    assert rows == [
-        ("1", "Ani", "Jl. A\nRT 3"),
-        ("2", "Budi S.", "Jl. B\r\nRT 4"),
-        ("3", "Citra", "Jl. C, RT 5"),
-    ]
+    assert rows == as_records("1|Ani|Jl. A\nRT 3", "2|Budi S.|Jl. B\r\nRT 4", "3|Citra|Jl. C, RT 5")
 
 
 def test_a_preview_shows_ten_new_rows_and_opens_the_others(importer: Importer) -> None:

@@ -8,16 +8,25 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from spreadsheets import SAVE, Database, Importer, Preview, Record, by_libreoffice, by_openpyxl
+from spreadsheets import (
+    SAVE,
+    Database,
+    Importer,
+    Preview,
+    Record,
+    as_records,
+    by_libreoffice,
+    by_openpyxl,
+)
 
 from mahasiswa import wording
 
-STORED: list[Record] = [
-    ("022100008", "Rizki Lestari", "Jl. Kaliurang 5, Sleman"),
-    ("22000186201", "M. Rizal", "Jl. Solo 1"),
-    ("22000186202", "Siti Aminah", "Jl. Wates 2"),
-    ("TAMU", "Tamu  Kampus ", "-"),
-]
+STORED: list[Record] = as_records(
+    "022100008|Rizki Lestari|Jl. Kaliurang 5, Sleman",
+    "22000186201|M. Rizal|Jl. Solo 1",
+    "22000186202|Siti Aminah|Jl. Wates 2",
+    "TAMU|Tamu  Kampus |-",
+)
 """The records of the list into which each file is imported."""
 
 SAME = "22000186201|M. Rizal|Jl. Solo 1"

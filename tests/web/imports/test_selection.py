@@ -7,19 +7,23 @@ import httpx
 import pytest
 from form_answers import assert_page
 from harness import Page, Site, led_to
-from spreadsheets import HEADER, Database, Importer, by_openpyxl, cells_of, csv, numbered
+from spreadsheets import (
+    HEADER,
+    Database,
+    Importer,
+    as_records,
+    by_openpyxl,
+    cells_of,
+    csv,
+    numbered,
+)
 from visitor import texts_in
 
 from mahasiswa.sheets.public import MAX_CONFIRMED_BYTES, UPLOAD_MAX_ROWS
 
 CHOOSE = "/mahasiswa/pilih"
 CONFIRM = "/mahasiswa/pilih/simpan"
-LIST = [
-    ("001", "Ani Putri", "Solo"),
-    ("002", "Budi", "Bantul"),
-    ("003", "Citra", "Klaten"),
-    ("20/4", "Dewi", ""),
-]
+LIST = as_records("001|Ani Putri|Solo", "002|Budi|Bantul", "003|Citra|Klaten", "20/4|Dewi|")
 NIMS = [nim for nim, *_ in LIST]
 
 
@@ -78,7 +82,7 @@ def missing(preview: Page) -> list[str]:
     return [" ".join(f"{row}: {nim} {why}".split()) for row, nim, why in named]
 
 
-LONG_NIMS = [("2300018101", "Siti Nur Aini", "Solo"), ("2300018102", "Budi Eko", "Solo")]
+LONG_NIMS = as_records("2300018101|Siti Nur Aini|Solo", "2300018102|Budi Eko|Solo")
 
 # The NIMs 001, 20/4 and 999, of which the last one is not in the list. A part of the stored name is no other name.
 TWO_OF_THREE: dict[str, str | bytes] = {
@@ -263,7 +267,7 @@ def test_records_with_blank_nims_are_removed_as_their_preview_shows(
 
     A repair that clears the input of another row drops that row only.
     """
-    blank = [("", "Eko", "Jl. A"), (" ", "Eko", "Jl. A"), ("\u3000", "Eko", "Jl. A")]
+    blank = as_records("|Eko|Jl. A", " |Eko|Jl. A", "\u3000|Eko|Jl. A")
     other.fill([*blank, *LIST])
     if door == "search":
         preview = people.page(f"{CHOOSE}?cari=eko")

@@ -6,13 +6,13 @@ from urllib.parse import quote, urlencode
 import pytest
 from harness import Page, Site
 from processes import until
-from spreadsheets import Database, Record
+from spreadsheets import (
+    Database,
+    Record,
+    as_records,
+)
 
-PEOPLE = [
-    ("01/A", "Émile Zola", "Jl. 100% Baru"), ("02/b", "andi", "Blok C_4"), ("03/C", "Budi", "C:\\rumah"),
-    ("04/d", "ANDINI", "gang *Mawar*"), ("05/e", "Ærø Ñandú", "Blok [A] no. 5?"),
-    ("06/f", "Łukasz ÉMILE", "Jl. Anggrek"),
-]  # fmt: skip
+PEOPLE = as_records("01/A|Émile Zola|Jl. 100% Baru", "02/b|andi|Blok C_4", "03/C|Budi|C:\\rumah", "04/d|ANDINI|gang *Mawar*", "05/e|Ærø Ñandú|Blok [A] no. 5?", "06/f|Łukasz ÉMILE|Jl. Anggrek")  # fmt: skip
 LENGTHS = {"10": 10, "11": 11, "500": 500, "501": 501, "9" * 11: 600, "9": 10, "1": 10, "0": 10}
 LENGTHS |= dict.fromkeys(("", "-5", "abc", "1e2", "10.0", "٣٠", "²", " 20"), 50)
 STARTS = {
@@ -173,7 +173,7 @@ def test_a_search_with_hits_counts_other_spellings_above_the_table(
     site: Site, other: Database
 ) -> None:
     """They are links to searches in the same order, if they do not take too long: then the page is as before."""
-    other.fill([("1", "Riski", "Jogja"), ("2", "Ani", "Yogya"), ("3", "<Rizky>", "Yogyakarta")])
+    other.fill(as_records("1|Riski|Jogja", "2|Ani|Yogya", "3|<Rizky>|Yogyakarta"))
     page = until(
         lambda: [page for page in [find(site, cari="jogja", urut="nama")] if "Juga" in page.html]
     )[0]

@@ -3,7 +3,10 @@
 import pytest
 from engines import empty_list, run_elsewhere, service_on_each_engine  # noqa: F401 - fixtures
 from harness import Form, Page, Service, Site, led_to
-from spreadsheets import numbered
+from spreadsheets import (
+    as_records,
+    numbered,
+)
 from visitor import page_of
 from web.history.test_history import import_all
 from web.lists.test_find import follow
@@ -11,14 +14,14 @@ from web.lists.test_find import follow
 from mahasiswa.store.folding import SEARCHED_CHARACTERS
 from mahasiswa.web.checks import TIDIED_MAX
 
-STUDENTS = [
-    ("2300180001", "Siti Aminah", "Jl. Kaliurang No. 5, Sleman"),
-    ("23.00190002", "Nuraini", "Jalan Parangtritis, Bantul"),
-    ("2400180003", "Nur Aini Rahayu", "Jln Wates, Kulon Progo"),
-    ("24-00180004", "Muhammad Rizki", "Makassar"),
-    ("2400200005", "Muhamad Budi", "Bantul 2300"),
-    ("A1/7", "Eko", "Solo"),
-]
+STUDENTS = as_records(
+    "2300180001|Siti Aminah|Jl. Kaliurang No. 5, Sleman",
+    "23.00190002|Nuraini|Jalan Parangtritis, Bantul",
+    "2400180003|Nur Aini Rahayu|Jln Wates, Kulon Progo",
+    "24-00180004|Muhammad Rizki|Makassar",
+    "2400200005|Muhamad Budi|Bantul 2300",
+    "A1/7|Eko|Solo",
+)
 
 
 @pytest.fixture
@@ -250,17 +253,13 @@ def test_a_length_that_nine_tenths_of_the_nims_have_is_usual(site: Site) -> None
 
 def test_stray_spaces_are_tidied_as_one_batch_that_can_be_taken_back(site: Site) -> None:
     """Names and addresses are tidied, a NIM is not, and a second press changes nothing."""
-    untidy = [
-        ("1 ", " Ani  Sari\t", "Jl.\u00a0Mawar\u200b 5"),
-        ("2", "Budi", "Solo "),
-        ("3", "Citra", "Klaten"),
-    ]
+    untidy = as_records("1 | Ani  Sari\t|Jl.\u00a0Mawar\u200b 5", "2|Budi|Solo ", "3|Citra|Klaten")
     for record in untidy:
         site.add(*record)
     form = site.page("/mahasiswa/periksa").form("Rapikan semua")
     for _ in range(2):
         assert led_to(site.submit(form)) == "/mahasiswa/periksa"
-    tidied = [("1 ", "Ani Sari", "Jl. Mawar 5"), ("2", "Budi", "Solo"), ("3", "Citra", "Klaten")]
+    tidied = as_records("1 |Ani Sari|Jl. Mawar 5", "2|Budi|Solo", "3|Citra|Klaten")
     assert site.records == tidied
     assert "2 mahasiswa dirapikan" in site.list().html
     site.accepts(site.page("/mahasiswa/riwayat").form("Batalkan perapian (2 data)"))

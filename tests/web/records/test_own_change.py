@@ -7,7 +7,13 @@ import httpx
 import pytest
 from engines import empty_list, service_on_each_engine  # noqa: F401 - fixtures
 from harness import Form, Page, Service, Site, visited
-from spreadsheets import HEADER, Importer, csv, numbered
+from spreadsheets import (
+    HEADER,
+    Importer,
+    as_records,
+    csv,
+    numbered,
+)
 from stores import age_history, fill
 from visitor import fields, page_of
 from web.history.test_history import HISTORY, MOMENT
@@ -172,16 +178,16 @@ def test_the_whole_list_names_the_record_of_its_warning(site: Site) -> None:
 
 
 DOUBTS = {
-    ("55000B0099", "Tono", "Jalan Wates 9"): "NIM “55000B0099” berisi huruf di antara angkanya. Periksa kembali.",
-    ("550000009", "Tono", "Jalan Wates 9"): "Panjang NIM “550000009” berbeda dari hampir semua NIM lain. Periksa kembali.",
-    ("5500000099", "Jalan Wates 9", "Tono"): "Nama “Jalan Wates 9” berisi angka. Apakah isinya tertukar?",
-    ("5500000099", "Wates", "Dewi Sari"): "Alamat “Dewi Sari” mirip nama orang. Apakah Nama dan Alamat tertukar?",
-    ("5500000099", "DEWI PUTRI, S.Pd", "jl wates 12"): "Nama dan alamatnya sama dengan 5500000002.",
-    ("5500000099", "Déwi  Putri, S.Pd", "jl wates 12"): "Nama dan alamatnya sama dengan 5500000002.",
-    ("5500000099", "A Fauzi", "Solo"): "Nama dan alamatnya sama dengan 5500000021.",
-    ("5500000099", "Emile\u2019", "Solo"): "Nama dan alamatnya sama dengan 5500000022.",
-    ("5500000099", "Tono", "Jalan Mawar"): None,
-    ("5500000099", "Tono", "Dewi"): None, ("5500000099", "Dewi", "Jalan Wates 12"): None,
+    "55000B0099|Tono|Jalan Wates 9": "NIM “55000B0099” berisi huruf di antara angkanya. Periksa kembali.",
+    "550000009|Tono|Jalan Wates 9": "Panjang NIM “550000009” berbeda dari hampir semua NIM lain. Periksa kembali.",
+    "5500000099|Jalan Wates 9|Tono": "Nama “Jalan Wates 9” berisi angka. Apakah isinya tertukar?",
+    "5500000099|Wates|Dewi Sari": "Alamat “Dewi Sari” mirip nama orang. Apakah Nama dan Alamat tertukar?",
+    "5500000099|DEWI PUTRI, S.Pd|jl wates 12": "Nama dan alamatnya sama dengan 5500000002.",
+    "5500000099|Déwi  Putri, S.Pd|jl wates 12": "Nama dan alamatnya sama dengan 5500000002.",
+    "5500000099|A Fauzi|Solo": "Nama dan alamatnya sama dengan 5500000021.",
+    "5500000099|Emile\u2019|Solo": "Nama dan alamatnya sama dengan 5500000022.",
+    "5500000099|Tono|Jalan Mawar": None,
+    "5500000099|Tono|Dewi": None, "5500000099|Dewi|Jalan Wates 12": None,
 }  # fmt: skip
 
 
@@ -193,14 +199,15 @@ def test_an_addition_that_looks_wrong_has_a_warning_on_its_own_page(
         (f"55000000{number:02}", "Dewi Putri S.Pd.", f"Jl. Wates {10 + number}")
         for number in range(20)
     ]
-    others += [("5500000021", "A. Fauzi", "Solo"), ("5500000022", "Émile", "Solo")]
-    others += [("5500000023", "Tono", "Jalan Wates"), ("5500000024", "Jalan Wates", "Dewi Sari")]
+    others += as_records("5500000021|A. Fauzi|Solo", "5500000022|Émile|Solo")
+    others += as_records("5500000023|Tono|Jalan Wates", "5500000024|Jalan Wates|Dewi Sari")
     fill(service.database, others)
     for record, said in DOUBTS.items():
-        page = site.page(save(site, f"/mahasiswa/add{PLACE}", **fields(record)))
+        typed = fields(record.split("|"))
+        page = site.page(save(site, f"/mahasiswa/add{PLACE}", **typed))
         assert warning(page)[:1] == ([said] if said else []), record
         assert not warning(site.list()), record
-        site.delete(record[0])
+        site.delete(typed["nim"])
 
 
 def test_the_usual_nim_is_that_of_both_ends_of_the_list(site: Site, service: Service) -> None:
