@@ -27,7 +27,7 @@ from harness import Service, Site
 from postgres import locked
 from processes import children, until
 from sockets import CLOSE, HOST, Line, get, post, statuses, upload
-from spreadsheets import HEADER, Database, Importer, by_openpyxl, csv, numbered, reading
+from spreadsheets import HEADER, Database, by_openpyxl, csv, numbered, reading
 from stores import merge, migrate
 
 from mahasiswa.record import NIM_MAX_CHARACTERS
@@ -283,15 +283,6 @@ def test_a_preview_carries_whole_files_up_to_a_limit(name: str) -> None:
     for size in (maximum, maximum + 1):
         with reading(data(size)) as table:
             assert bool(table.file.sheets) == (size == maximum)
-
-
-@pytest.mark.parametrize(("size", "is_asked_for"), [(400_000, False), (460_000, True)])
-def test_a_preview_without_room_for_all_cells_asks_for_the_file_again(
-    importer: Importer, size: int, *, is_asked_for: bool
-) -> None:
-    cells = [(str(n), "Ani", "Solo", "x" * 1000) for n in range(size // 1000)]
-    preview = importer.upload(csv((*HEADER, "Lain"), *cells))
-    assert ("terlalu besar untuk disimpan di halaman ini" in preview.html) == is_asked_for
 
 
 @pytest.mark.parametrize(
