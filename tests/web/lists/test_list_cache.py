@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, closing
 from datetime import datetime, timedelta, tzinfo
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Self
 from unittest.mock import create_autospec
@@ -19,7 +20,7 @@ import psutil  # type: ignore[import-untyped]
 import pytest
 import uvicorn
 from attack import fill
-from engines import run_elsewhere
+from engines import ENGINES, empty_database, run_elsewhere
 from harness import Page, Service, Site, visited
 from processes import children, run, until
 from sockets import get
@@ -37,9 +38,16 @@ from mahasiswa.web.pages import Pages
 from mahasiswa.work import Limits
 
 
-@pytest.fixture(params=["1", "2"], ids=["one worker", "two workers"])
-def shared(request: pytest.FixtureRequest, database: str) -> Iterator[Service]:
-    with Service(database, {"WORKERS": request.param}) as service:
+@pytest.fixture(scope="module", params=[*product(ENGINES, "12")], ids=" ".join)
+def shared(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Service]:
+    """Start a service with one or two workers, once for each engine."""
+    engine, workers = request.param
+    with (
+        empty_database(engine, tmp_path_factory.mktemp("shared"), request) as database,
+        Service(database, {"WORKERS": workers}) as service,
+    ):
         yield service
 
 
