@@ -2,12 +2,18 @@
 
 import csv
 import io
+import os
 import re
+import shutil
+import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
 import httpx
+import pytest
 from harness import Site
+from processes import cannot, needs_namespaces, run
 from spreadsheets import HEADER, Importer, Record, by_openpyxl
 from spreadsheets import csv as csv_file
 
@@ -24,6 +30,33 @@ SCHEMA = "src/mahasiswa/store/sqlite/sqlite_schema.py"
 OTHER_TABLES = "UPGRADES = *UPGRADES, lambda db: db.execute('ALTER TABLE mahasiswa_history ADD COLUMN lain TEXT')\n"
 NO_START = "_migrate = migrate\ndef migrate(*a, **b):\n    _migrate(*a, **b)\n    raise SystemExit('broken')\n"
 """A module, and texts at its end that make a next version: it changes the tables, and it does not start."""
+
+
+def make_debian(root: Path, suite: str, packages: str, python: str, *wheels: Sequence[str]) -> None:
+    """Make a Debian in `root`, and a folder with the wheels of these requirements beside it; skip if it cannot be."""
+    tools = ("git", "mmdebstrap", "nsenter", "systemd-nspawn")
+    if missing := [tool for tool in tools if not shutil.which(tool)]:
+        pytest.skip(f"needs {', '.join(missing)}")
+    if os.geteuid() != 0:
+        cannot("enter another Debian")
+    needs_namespaces()
+    download = (
+        sys.executable,
+        "-m",
+        "pip",
+        "download",
+        "--quiet",
+        "--dest",
+        root.with_name("wheels"),
+    )
+    for requirements in wheels:
+        run(*download, "--python-version", python, "--only-binary=:all:", *requirements)
+    run("mmdebstrap", "--quiet", "--variant=minbase", f"--include={packages}", suite, root)
+
+
+def locks(*names: str) -> list[str]:
+    """Return the options of pip for lock files."""
+    return ["--require-hashes", *(f"-r{ROOT}/requirements{name}.txt" for name in names)]
 
 
 def is_well(site: Site) -> bool:

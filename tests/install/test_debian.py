@@ -1,16 +1,13 @@
 """A bare Debian 13 with the packages that README.md names: `make run` serves a list, and `make test` passes for its user."""
 
-import os
-import shutil
-import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from harness import Service, free_port
-from installed import ROOT, do_what_staff_do
-from processes import cannot, needs_namespaces, run
+from installed import ROOT, do_what_staff_do, locks, make_debian
+from processes import run
 
 pytestmark = pytest.mark.torture
 
@@ -25,33 +22,9 @@ USER = "abcdefghijklmnopqrstuvwxyz"
 @pytest.fixture(scope="module")
 def debian() -> Iterator[list[str]]:
     """Make the Debian, with a clone of our repository and its packages of Python. Return how its user runs a command."""
-    if missing := [
-        tool for tool in ("git", "mmdebstrap", "systemd-nspawn") if not shutil.which(tool)
-    ]:
-        pytest.skip(f"needs {', '.join(missing)}")
-    if os.geteuid() != 0:
-        cannot("enter another Debian")
-    needs_namespaces()
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        root, wheels = folder / "root", folder / "wheels"
-        download = (
-            sys.executable,
-            "-m",
-            "pip",
-            "download",
-            "--quiet",
-            "--dest",
-            wheels,
-            "--require-hashes",
-        )
-        locks = (
-            f"-r{ROOT}/requirements.txt",
-            f"-r{ROOT}/requirements-build.txt",
-            f"-r{ROOT}/requirements-dev.txt",
-        )
-        run(*download, "--python-version", PYTHON, "--only-binary=:all:", *locks)
-        run("mmdebstrap", "--quiet", "--variant=minbase", f"--include={PACKAGES}", "trixie", root)
+        root, wheels = Path(name, "root"), Path(name, "wheels")
+        make_debian(root, "trixie", PACKAGES, PYTHON, locks("", "-build", "-dev"))
         run("git", "clone", "--quiet", ROOT, root / "mahasiswa")
         run("chroot", root, "useradd", "--create-home", USER)
         run("chroot", root, "chown", "--recursive", USER, "/mahasiswa")

@@ -7,9 +7,8 @@ import shutil
 import subprocess
 import sys
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from configparser import RawConfigParser
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -110,10 +109,10 @@ def test_the_file_of_the_unit_is_restored_into_a_second_database(
     assert len(execute(second, READ[1])) == len(expected[1]) + 1
 
 
-def test_the_last_dumps_with_records_are_kept_although_the_list_is_empty_for_61_days(
+def test_old_dumps_are_removed_by_the_rule_of_back_ups_and_never_those_of_another_list(
     databases: tuple[str, str], tmp_path: Path
 ) -> None:
-    """Later the last dump of each of 60 days and 12 months stays, and three that hold more records.
+    """The last dump of a day stays, and three that hold more than twice as many records.
 
     A dump has the id of its list in its name. In an old name it is missing, and the key in the dump tells the list.
     """
@@ -123,33 +122,29 @@ def test_the_last_dumps_with_records_are_kept_although_the_list_is_empty_for_61_
         run_line("ExecStart", tmp_path, environment | {"DATABASE_URL": url})
         return Path(shutil.copy(tmp_path / ".unfinished", tmp_path / name))
 
-    def copies(of: Path, days: Iterable[str], name: str = "mahasiswa-{}T010000Z.dump") -> set[Path]:
-        """Put a dump into the folder with the names of these days. The times of the files are now."""
-        return {Path(shutil.copy(of, tmp_path / name.format(day))) for day in days}
-
-    def ago(days: float) -> str:
-        return f"{datetime.now(UTC) - timedelta(days=days):%Y%m%d}"
+    def put(of: Path, name: str, *hours: int) -> set[Path]:
+        """Copy a dump to names of these hours of one day. The times of the files are now."""
+        return {Path(shutil.copy(of, tmp_path / name.format(f"{hour:02}"))) for hour in hours}
 
     for url in databases:
         with visited(url) as site:
-            site.add(*TWO[0])
+            for nim in "123":
+                site.add(nim, "Siti", "Solo")
     other, full = dump(databases[1], "other"), dump(databases[0], "full")
+    execute(databases[0], "DELETE FROM mahasiswa WHERE nim = '3'")
+    twice = dump(databases[0], "twice")
     assert run_line("ExecStartPost", tmp_path, environment) == ""
+    execute(databases[0], "DELETE FROM mahasiswa WHERE nim = '2'")
+    one = dump(databases[0], "one")
     (first,) = tmp_path.glob("mahasiswa-*.dump")
-    own = re.sub(r"\d{8}T\d{6}", "{}T010000", first.name)
-    execute(databases[0], "DELETE FROM mahasiswa")
-    empty = dump(databases[0], "empty")
-    stays = {first} | copies(full, ("20240111", "20240112"))
-    goes = copies(full, ("20240109", "20240110")) | copies(
-        empty, (ago(2),), own.replace("T01", "T00")
-    )
-    stays |= copies(empty, map(ago, range(1, 60)), own)
-    stays |= copies(other, ("20240108", "20230101")) | copies(UNIT, ("20220101",))
-    stays |= copies(empty, ("20210101",), "mahasiswa-0123abcd-{}T010000Z.dump")
-    removed = run_line("ExecStartPost", tmp_path, environment)
-    assert {
-        Path(line.removeprefix("removed the old back-up ")) for line in removed.splitlines()
-    } == goes
+    own = re.sub(r"\d{8}T\d{2}", "20240101T{}", first.name)
+    old = "mahasiswa-20240101T{}0000Z.dump"
+    stays = {first} | put(one, own.replace("0101T", "0201T"), 0) | put(one, own, 9)
+    stays |= put(full, own, 1, 2, 3) | put(other, old, 1) | put(UNIT, old, 2)
+    stays |= put(full, "mahasiswa-0123abcd-20240101T{}0000Z.dump", 0)
+    goes = put(full, own, 0) | put(twice, own, 4, 5) | put(twice, old, 6)
+    removed = run_line("ExecStartPost", tmp_path, environment).splitlines()
+    assert {Path(line.removeprefix("removed the old back-up ")) for line in removed} == goes
     assert stays <= set(tmp_path.iterdir())
     (tmp_path / ".unfinished").write_bytes(b"")
     with pytest.raises(AssertionError, match=r"\.unfinished cannot be read, so it is no back-up"):
@@ -193,7 +188,7 @@ def test_one_line_says_that_the_settings_of_dumps_lack_the_address(
 def test_a_list_that_has_shrunk_is_an_alarm_by_its_dumps_until_its_number_is_accepted(
     owner: Operator,
 ) -> None:
-    """The next dump finds it, for doctor and the metric. Until then no copy of a forgotten person is removed."""
+    """The next dump finds it, for doctor and the metric."""
     url, folder = (owner.environment[name] for name in ("DATABASE_URL", "BACKUP_DIR"))
     with visited(url, owner.environment | {"METRICS": "1"}) as site:
         execute(url, "INSERT INTO mahasiswa SELECT n, 'A', 'B' FROM generate_series(1, 300) n")
@@ -204,16 +199,7 @@ def test_a_list_that_has_shrunk_is_an_alarm_by_its_dumps_until_its_number_is_acc
         fault = "list has 100 records fewer than within the last 30 days"
         assert f"WRONG  The {fault}." in owner.run("doctor").stdout
         assert re.search("records_missing.* 100\n", site.get("/metrics").text)
-        refused = owner.run("forget", "1", "--delete-copies")
-        assert (
-            refused.returncode,
-            f"no copy is removed, because the {fault}" in refused.stderr,
-        ) == (1, True)
-        elsewhere = {"BACKUP_DIR": "", "STATE_DIRECTORY": folder}
-        without_folder = owner.run("forget", "1", "--delete-copies", **elsewhere)
-        assert "still holds the texts" in without_folder.stdout
-        assert "the list is empty" not in without_folder.stderr
-        assert "199 records are accepted" in owner.run("doctor", "--accept").stdout
+        assert "100 records are accepted" in owner.run("doctor", "--accept").stdout
         assert "fewer than" not in owner.run("doctor").stdout
         assert re.search("records_missing.* 0\n", site.get("/metrics").text)
 

@@ -22,6 +22,9 @@ INSTALLED = (
 )
 
 
+NO_BACKUP = "no back-up outside the removed folders holds the records of"
+
+
 class Uninstalled(Machine):
     program = ROOT / "packaging" / "mahasiswa_uninstall.py"
 
@@ -47,9 +50,29 @@ class Uninstalled(Machine):
                         found.append(file)
         return found
 
-    def is_gone(self) -> bool:
-        left = {name for name in (*INSTALLED, RECORDS, "user") if (self.folder / name).exists()}
-        return not left and (self.folder / "owned").exists()
+    def left(self) -> set[str]:
+        return {name for name in (*INSTALLED, RECORDS, "user") if (self.folder / name).exists()}
+
+    def removes(self, *arguments: str) -> str:
+        """Run the program, which must remove the service; return what it says."""
+        said = self.run(*arguments).stderr
+        assert not self.left(), said
+        assert (self.folder / "owned").exists()
+        return said
+
+    def refuses(self, said: str) -> None:
+        """Run the program, which must say this and remove nothing."""
+        done = self.run()
+        assert said in done.stderr
+        assert done.returncode == 1
+        assert self.left() == {*INSTALLED, RECORDS, "user"}
+
+
+def name_all(database: Path, nama: str) -> None:
+    """Give all records of a database this name."""
+    with closing(sqlite3.connect(database)) as db:
+        db.execute("UPDATE mahasiswa SET nama = ?", (nama,))
+        db.commit()
 
 
 @pytest.fixture
@@ -65,8 +88,7 @@ def test_records_are_removed_only_if_a_back_up_holds_them(world: Uninstalled, mo
         if mode != "kill" and not any((world.folder / BACKUPS).iterdir()):
             assert world.running() == OLD
             assert world.database.exists()
-        done = world.run()
-        assert world.is_gone(), done.stderr
+        world.removes()
         (backup, *_) = world.copies()
         assert backup.parent == world.folder / BACKUPS
 
@@ -90,35 +112,23 @@ def test_a_back_up_in_the_folder_of_the_settings_counts(
     if is_full:
         shutil.copy(world.database, folder / "mahasiswa-20260101T000000Z.db")
         world.fill_the_disk()
-    done = world.run()
-    assert f"are in {folder}/mahasiswa-" in done.stderr
-    assert world.is_gone()
+    assert f"are in {folder}/mahasiswa-" in world.removes()
 
 
 def test_nothing_is_removed_if_the_back_up_disk_is_full(world: Uninstalled, tmp_path: Path) -> None:
     """An identical back-up counts, whether it is named or not. An older or a damaged one does not."""
     old = world.folder / BACKUPS / "mahasiswa-20260101T000000Z.db"
     shutil.copy(world.database, old)
-    with closing(sqlite3.connect(world.database)) as db:
-        db.execute("UPDATE mahasiswa SET nama = 'Ani'")
-        db.commit()
+    name_all(world.database, "Ani")
     (world.folder / BACKUPS / "mahasiswa-20260102T000000Z.db").write_bytes(
         world.database.read_bytes()[:-4096]
     )
     world.fill_the_disk()
-    refused = world.run()
-    assert refused.returncode == 1
-    said = f"no back-up outside the removed folders holds the records of {world.database}"
-    assert said in refused.stderr
-    assert world.database.exists()
-    assert all((world.folder / name).exists() for name in (*INSTALLED, "user"))
-
+    world.refuses(f"{NO_BACKUP} {world.database}")
     named = tmp_path / "usb" / "mahasiswa.db"
     named.parent.mkdir()
     shutil.copy(world.database, named)
-    done = world.run(str(named))
-    assert f"the records of {world.database} are in {named}" in done.stderr
-    assert world.is_gone()
+    assert f"the records of {world.database} are in {named}" in world.removes(str(named))
 
 
 def test_a_list_in_the_folder_of_a_version_is_not_removed_without_a_back_up(
@@ -131,27 +141,19 @@ def test_a_list_in_the_folder_of_a_version_is_not_removed_without_a_back_up(
     of_tests.parent.mkdir(parents=True)
     for file, name in ((begun, "Ani"), (of_tests, "Budi")):
         shutil.copy(world.database, file)
-        with closing(sqlite3.connect(file)) as db:
-            db.execute("UPDATE mahasiswa SET nama = ?", (name,))
-            db.commit()
-    refused = world.run()
-    assert f"no back-up outside the removed folders holds the records of {begun}" in refused.stderr
-    assert begun.exists()
+        name_all(file, name)
+    world.refuses(f"{NO_BACKUP} {begun}")
     begun.rename(world.folder / "mahasiswa.db")
-    world.run()
-    assert world.is_gone()
+    world.removes()
 
 
 def test_nothing_is_removed_while_an_upgrade_runs(world: Uninstalled) -> None:
     """The upgrade holds the lock of its folder."""
     lock = os.open(world.folder / "srv/mahasiswa", os.O_RDONLY)
     fcntl.flock(lock, fcntl.LOCK_EX)
-    refused = world.run()
+    world.refuses("mahasiswa-uninstall: mahasiswa-upgrade runs. Wait for its end.\n")
     os.close(lock)
-    assert refused.stderr == "mahasiswa-uninstall: mahasiswa-upgrade runs. Wait for its end.\n"
-    assert (refused.returncode, world.running()) == (1, OLD)
-    world.run()
-    assert world.is_gone()
+    world.removes()
 
 
 def test_a_file_that_a_restore_has_left_is_kept(world: Uninstalled) -> None:
@@ -162,8 +164,7 @@ def test_a_file_that_a_restore_has_left_is_kept(world: Uninstalled) -> None:
         db.execute("PRAGMA journal_mode = WAL")
         db.execute("UPDATE mahasiswa SET nama = 'Ani'")
         db.commit()
-        done = world.run()
-    assert world.is_gone(), done.stderr
+        world.removes()
     assert len([file for file in world.copies() if not file.name.endswith("-shm")]) == 2
     with closing(sqlite3.connect(world.folder / BACKUPS / leftover.name)) as db:
         assert db.execute("SELECT DISTINCT nama FROM mahasiswa").fetchall() == [("Ani",)]
@@ -187,11 +188,8 @@ def test_a_database_that_cannot_be_read_is_not_removed(
         shutil.copy(world.database, world.folder / BACKUPS / "mahasiswa-20260101T000000Z.db")
     file = world.database.with_name(name)
     file.write_bytes(content + (file.read_bytes()[4096:] if file.exists() else b""))
-    refused = world.run()
-    assert f"{file} cannot be read" in refused.stderr
-    assert "Move it to another folder. Nothing was removed" in refused.stderr
-    assert (refused.returncode, world.running()) == (1, OLD)
+    world.refuses(f"{file} cannot be read")
+    assert world.running() == OLD
     assert file.read_bytes().startswith(content)
     file.rename(world.folder / name)
-    assert world.run().returncode == 0
-    assert world.is_gone()
+    world.removes()
