@@ -94,7 +94,7 @@ def attacked(service: Service, page: str = "/", *, releases: bool = True) -> Ite
 
     Without `releases`, files may be closed by the garbage collector, as asyncio leaves some. Yield the bystander. `page` is what it looks at, if the list is so long that a busy machine needs minutes to send it.
     """
-    (worker,) = children(service.pid)
+    worker = service.worker
     bystander = Bystander(service, page)
     files, over = client_files(worker), threading.Event()
     sizes: list[float] = []

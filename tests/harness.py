@@ -102,6 +102,12 @@ class Service(Closing):
         """The id of the main process, which is also the id of the process group."""
         return self.process.pid
 
+    @property
+    def worker(self) -> int:
+        """The id of the only worker."""
+        (worker,) = children(self.pid)
+        return worker
+
     def client(self) -> httpx.Client:
         return client(self.url, self.socket)
 
@@ -148,7 +154,7 @@ class Service(Closing):
 
     def lose_worker(self) -> None:
         """Kill the only worker, and wait for another one in its place."""
-        (killed,) = children(self.pid)
+        killed = self.worker
         os.kill(killed, signal.SIGKILL)
         until(lambda: children(self.pid) not in ([], [killed]))
 

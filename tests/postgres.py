@@ -164,6 +164,20 @@ class Server(Closing):
     def execute(self, statement: str) -> list[tuple[object, ...]]:
         return execute(self.url(), statement)
 
+    @contextmanager
+    def waiting_for(self, standbys: str) -> Iterator[None]:
+        """Let each commit of the block wait for these standbys."""
+        try:
+            self.alter(f"SET synchronous_standby_names = '{standbys}'")
+            yield
+        finally:
+            self.alter("RESET synchronous_standby_names")
+
+    def alter(self, change: str) -> None:
+        """Change postgresql.conf."""
+        self.execute(f"ALTER SYSTEM {change}")
+        self.execute("SELECT pg_reload_conf()")
+
     def close(self) -> None:
         try:
             self.stop(signal.SIGQUIT)

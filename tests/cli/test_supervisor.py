@@ -118,7 +118,7 @@ def test_a_standard_error_that_nobody_reads_stops_nothing(tmp_path: Path) -> Non
 def test_lines_that_a_full_disk_does_not_take_are_counted(tmp_path: Path) -> None:
     """The worker's thread writes the first bytes of a line. When there is room again, a line says how many are missing."""
     with Service(tmp_path / "a.db") as service, Line(service.port) as line:
-        (worker,) = children(service.pid)
+        worker = service.worker
         line.get("/tidak/ada")
         service.says(" 404 ")
         _, most = resource.prlimit(worker, resource.RLIMIT_FSIZE)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from attack import assert_log_is_sound, at_once, attacked, fill
 from harness import Service
-from processes import allow_files, children, client_files, until
+from processes import client_files, until
 from sockets import FORM, HOST, Line
 from stores import other_program
 
@@ -94,47 +94,13 @@ def test_endless_trailers_are_cut_off(service: Service, head: bytes, endless: by
     )
 
 
-@pytest.mark.torture
-@pytest.mark.parametrize("request_", [LIST, ADD_FORM, EXPORT])
-def test_a_thousand_clients_that_pipeline_and_read_nothing_take_bounded_memory(
-    service: Service, request_: bytes
-) -> None:
-    """Requests that wait on their connection count in the budget of bodies. Beyond it connections are lost."""
-    allow_files(1500)
-    requests = memoryview(request_ * 10_000)
-    sent: dict[socket.socket, int] = {}
-    with attacked(service) as bystander, ExitStack() as stack:
-
-        def takes_more(connection: socket.socket) -> bool:
-            with suppress(OSError):  # its buffers are full, or the service has ended it
-                sent[connection] += connection.send(requests[sent[connection] % len(requests) :])
-                return True
-            return False
-
-        def are_full() -> bool:
-            """Return whether no connection takes more, although another user was answered since the last time."""
-            visits = bystander.number
-            until(lambda: bystander.number > visits + 1)
-            return sum(map(takes_more, sent)) == 0
-
-        for _ in range(1000):
-            connection = stack.enter_context(
-                socket.create_connection(("127.0.0.1", service.port), 30)
-            )
-            connection.settimeout(0)
-            sent[connection] = 0
-            while takes_more(connection):
-                pass
-        until(are_full)
-
-
 def test_a_page_is_as_new_as_the_last_byte_of_its_request(service: Service, tmp_path: Path) -> None:
     """Another program commits between the halves of a request that the worker reads in one turn of its event loop.
 
     The worker is stopped while 100 requests arrive, so they are one turn. It answers the first one long before it reads
     the last one. This test fails if the version of the data is asked once per turn.
     """
-    (worker,) = children(service.pid)
+    worker = service.worker
     with other_program(tmp_path / "a.db") as execute, ExitStack() as stack:
         for number in range(3):
             lines = [stack.enter_context(Line(service.port)) for _ in range(101)]
@@ -162,7 +128,7 @@ def test_a_client_takes_4_kb_a_second_of_an_answer_that_is_not_shared(tmp_path: 
             reader.connect(("127.0.0.1", service.port))
             reader.sendall(EXPORT)
             speeds[reader] = speed
-        (worker,) = children(service.pid)
+        worker = service.worker
         until(lambda: client_files(worker) >= 2 * len(speeds))
         began = time.monotonic()
         lost: dict[int, float] = {}

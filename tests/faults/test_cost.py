@@ -23,7 +23,7 @@ from harness import Service
 from processes import allow_files, cannot, children, client_files, helpers, memory, until
 from sockets import CLOSE, FORM, HOST, RESET, Line, connected, get, post, upload
 from spreadsheets import HEADER_XML, Importer, numbered, sheet_xml, text_cell, with_sheet, zip_bomb
-from stores import ask
+from stores import ask, migrate
 from stores import fill as import_records
 
 import mahasiswa.web
@@ -34,7 +34,9 @@ from mahasiswa.work import BODIES_MAX_BYTES, EXPORT, PREVIEW, SEARCH, Kind
 
 CONFIRM, DELETE = "/mahasiswa/impor/simpan", "/mahasiswa/pilih"
 PRINT = f"{DELETE}/cetak"
+EXPORTED = "/mahasiswa/ekspor.csv"
 MEGABYTE = 1 << 20
+LEVEL_MAX_MB = 20.0  # by which the memory of a worker may be more after a second round
 
 
 def form(target: str, body: bytes) -> bytes:
@@ -124,20 +126,34 @@ def test_expensive_requests_do_not_delay_others(service: Service, name: str) -> 
         at_once(count, send)
 
 
+PIPELINED = {
+    path: get(path).replace(CLOSE, b"") * 2_000 for path in ("/", "/mahasiswa/add", EXPORTED)
+}
+HELD = {
+    "8 MB without their last byte": (100, form(CONFIRM, b"data=" + b"1" * (8 * MEGABYTE - 100))[:-1]),
+    **{f"pipelined requests for {path}": (1000, data) for path, data in PIPELINED.items()},
+}  # fmt: skip
+"""The number of clients that read nothing, and what each one sends."""
+
+
 @pytest.mark.torture
-def test_bodies_that_stop_before_their_last_byte_take_bounded_memory(service: Service) -> None:
-    """A hundred confirmations of 8 MB without their last byte: the slowest are refused, and others are answered."""
-    body = form(CONFIRM, b"data=" + b"1" * (8 * MEGABYTE - 100))[:-1]
+@pytest.mark.parametrize(("count", "sent"), HELD.values(), ids=HELD)
+def test_requests_that_wait_on_their_connections_take_bounded_memory(
+    service: Service, count: int, sent: bytes
+) -> None:
+    """They count in the budget of bodies. Beyond it the slowest are refused, and others are answered."""
+    allow_files(count + 500)
     with attacked(service), ExitStack() as stack:
-        for _ in range(100):
-            connected(service, stack, body)
-    service.says("busy: slow clients hold too many uploads")
+        for _ in range(count):
+            connected(service, stack, sent)
+        if b"POST" in sent:
+            service.says("busy: slow clients hold too many uploads")
 
 
 @pytest.mark.torture
 def test_forms_that_stop_before_their_last_byte_take_bounded_memory(service: Service) -> None:
     """Thousands of forms without their last byte: those beyond the budget are refused, and later ones are stored again."""
-    (worker,) = children(service.pid)
+    worker = service.worker
     before = memory(worker)
     request = form("/mahasiswa/add", b"nim=" + b"1" * (FORM_MAX_BYTES - 4))[:-100]
     count = BODIES_MAX_BYTES // FORM_MAX_BYTES + 100
@@ -157,22 +173,32 @@ def test_forms_that_stop_before_their_last_byte_take_bounded_memory(service: Ser
         until(lambda: line.add("sesudah", "Siti", "Solo").status == 302)
 
 
+def of_a_selection(service: Service) -> bytes:
+    """Return a request for the workbook of a selection."""
+    with service.site() as site:
+        (data, *_) = site.page(f"{DELETE}?cari=nama").values("input[name=data]")
+    return form(f"{DELETE}/ekspor.xlsx", urlencode({"data": data}).encode())
+
+
 @pytest.mark.parametrize(
-    ("kind", "target", "other"),
+    ("kind", "request_", "other"),
     [
-        (EXPORT, "/mahasiswa/ekspor.xlsx", "/?cari=siti"),
-        (SEARCH, "/mahasiswa/periksa", "/?halaman=1"),
+        (EXPORT, lambda _: get("/mahasiswa/ekspor.xlsx"), "/?cari=siti"),
+        (EXPORT, of_a_selection, "/?cari=siti"),
+        (SEARCH, lambda _: get("/mahasiswa/periksa"), "/?halaman=1"),
     ],
+    ids=["exports", "workbooks of selections", "searches"],
 )
 def test_a_full_queue_is_answered_503_with_retry_after(
-    service: Service, kind: Kind, target: str, other: str
+    service: Service, kind: Kind, request_: Callable[[Service], bytes], other: str
 ) -> None:
     """More than may run and wait is refused with a page, and the log names the queue. Another kind of work has its own."""
+    sent = request_(service)
     answers: list[bytes] = []
     others: list[bytes] = []
 
     def ask() -> None:
-        answers.append(service.raw(get(target), 300))
+        answers.append(service.raw(sent, 300))
         if answers[-1].startswith(b"HTTP/1.1 503"):
             others.append(service.raw(get(other), 300)[:12])
 
@@ -188,7 +214,7 @@ def test_a_full_queue_is_answered_503_with_retry_after(
 
 
 def test_clients_that_abort_in_any_phase_leave_nothing_behind(tmp_path: Path) -> None:
-    """All slots, budgets, connections, temporary files and child processes are free again."""
+    """All slots, budgets, connections, temporary files and child processes are free again, and memory stays level."""
     whole = upload(
         with_sheet(sheet_xml(*[b"<row><c><v>1</v></c></row>" * 1000] * 10_000)),
         b"berkas",
@@ -205,12 +231,13 @@ def test_clients_that_abort_in_any_phase_leave_nothing_behind(tmp_path: Path) ->
         "while a page is sent": (get("/?per=500"), b"HTTP/1.1 200"),
         "while a workbook is read": (whole, None),
     }
+    migrate(tmp_path / "a.db")
+    fill(tmp_path / "a.db", 30_000)
     with (
         Service(tmp_path / "a.db", {"METRICS": "1", "LOG_LEVEL": "warning"}) as service,
         Line(service.port) as line,
     ):
-        fill(tmp_path / "a.db", 30_000)
-        (worker,) = children(service.pid)
+        worker = service.worker
         assert line.get("/").status == 200
         files = client_files(worker)
 
@@ -221,8 +248,9 @@ def test_clients_that_abort_in_any_phase_leave_nothing_behind(tmp_path: Path) ->
                 gauges,
             )
 
-        for name, (request, answer) in phases.items():
-            for linger in (b"", RESET):
+        levels = []
+        for linger in (b"", RESET):
+            for name, (request, answer) in phases.items():
                 with ExitStack() as stack:
                     count = PREVIEW.running + PREVIEW.waiting - 4
                     clients = [
@@ -237,6 +265,8 @@ def test_clients_that_abort_in_any_phase_leave_nothing_behind(tmp_path: Path) ->
                     if request is whole:
                         until(lambda: len(helpers(worker)) == PREVIEW.running)
                 until(lambda: not held() and not helpers(worker) and client_files(worker) == files)
+            levels.append(memory(worker))
+        assert levels[1] - levels[0] < LEVEL_MAX_MB, levels
         line.stores("sesudah", "Siti", "Solo")
         assert_log_is_sound(service.stderr(), ["busy: ", "an answer was cut off: "])
 

@@ -97,6 +97,8 @@ CLIENTS, SMALL_CLIENTS = 4, 64
 ATTEMPTS = 3
 # Each with the number of its dearest attack.
 SAMPLE = [
+    ("long texts", 0),
+    ("long texts", 8),
     ("entries of long texts", 10),
     ("a batch of 10,000", 13),
     ("untidy NIMs and quotes", 1),

@@ -16,8 +16,7 @@ pytestmark = pytest.mark.torture
 def test_no_acknowledged_change_is_lost_with_the_primary() -> None:
     """Two instances write when the primary is killed; the standby is promoted, and both continue within 5 seconds, or 100 additions."""
     with Server() as primary, Server(standby_of=primary) as standby, ExitStack() as stack:
-        primary.execute("ALTER SYSTEM SET synchronous_standby_names = 'standby'")
-        primary.execute("SELECT pg_reload_conf()")
+        primary.alter("SET synchronous_standby_names = 'standby'")
         until(lambda: primary.execute("SELECT sync_state FROM pg_stat_replication") == [("sync",)])
         hosts = f"127.0.0.1:{primary.port},127.0.0.1:{standby.port}"
         address = f"postgresql://postgres@{hosts}/postgres?target_session_attrs=read-write"

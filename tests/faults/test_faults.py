@@ -3,7 +3,7 @@
 import asyncio
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
@@ -45,24 +45,24 @@ class File(apsw.VFSFile):
     """A file of a Disk."""
 
     def __init__(self, disk: Disk, name: str | apsw.URIFilename | None, flags: list[int]) -> None:
-        self._disk = disk
+        self.disk = disk
         super().__init__(REAL_DISK, name, flags)
 
-    def xWrite(self, data: bytes, offset: int) -> None:  # noqa: N802 - SQLite's name
-        self._disk.count("xWrite")
-        super().xWrite(data, offset)
 
-    def xSync(self, flags: int) -> None:  # noqa: N802 - SQLite's name
-        self._disk.count("xSync")
-        super().xSync(flags)
+def failing(kind: str) -> Callable[..., object]:
+    """Return a method of a File that SQLite calls, which fails if the disk says so."""
+    call = getattr(apsw.VFSFile, kind)
 
-    def xTruncate(self, newsize: int) -> None:  # noqa: N802 - SQLite's name
-        self._disk.count("xTruncate")
-        super().xTruncate(newsize)
+    def counted(file: File, *arguments: object) -> object:
+        file.disk.count(kind)
+        return call(file, *arguments)
 
-    def xRead(self, amount: int, offset: int) -> bytes:  # noqa: N802 - SQLite's name
-        self._disk.count("xRead")
-        return super().xRead(amount, offset)
+    return counted
+
+
+KINDS = ("xWrite", "xSync", "xTruncate", "xRead")
+for each in KINDS:
+    setattr(File, each, failing(each))
 
 
 @contextmanager
@@ -79,7 +79,7 @@ def failing_disk() -> Iterator[Disk]:
 
 @pytest.mark.torture
 @pytest.mark.parametrize("stays", [False, True], ids=["once", "until it is repaired"])
-@pytest.mark.parametrize("kind", ["xWrite", "xSync", "xTruncate", "xRead"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_an_addition_is_stored_or_unavailable_if_the_disk_fails_at_any_call(
     tmp_path: Path, kind: str, *, stays: bool
 ) -> None:

@@ -2,7 +2,6 @@
 
 import io
 import os
-import re
 import signal
 import sys
 import time
@@ -10,7 +9,6 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from urllib.parse import urlencode
 
 import psutil  # type: ignore[import-untyped]
 import pytest
@@ -19,7 +17,7 @@ from attack import attacked, fill
 from clocks import CLOCK
 from harness import Service, visited
 from processes import children, helpers, is_running, memory, until
-from sockets import CLOSE, Line, get, post, statuses, upload
+from sockets import Line, get, upload
 from spreadsheets import (
     HEADER,
     HEADER_XML,
@@ -37,7 +35,7 @@ from mahasiswa import wording
 from mahasiswa.server.helper import PREVIEW_MEMORY_BYTES, PREVIEW_PROCESSOR_SECONDS
 from mahasiswa.system.unfinished import LEFT_SECONDS
 from mahasiswa.web.helpers import PREVIEW_SILENT_SECONDS
-from mahasiswa.work import EXPORT, SENT_FILES_MAX_BYTES
+from mahasiswa.work import SENT_FILES_MAX_BYTES
 
 TOO_HEAVY = wording.TOO_HEAVY[:40].encode()
 WORKER_GROWS_MAX_MB = 40.0
@@ -75,8 +73,7 @@ def wide_rows() -> bytes:
 
 @pytest.fixture
 def worker(service: Service) -> int:
-    (worker,) = children(service.pid)
-    return worker
+    return service.worker
 
 
 def is_previewed(service: Service) -> bool:
@@ -124,11 +121,6 @@ def test_no_preview_and_no_confirmation_stops_the_worker(database: str, count: i
         for answer in (importer.send(pasted=chat), importer.send(few, "a.xlsx")):
             assert answer.status_code in (200, 400)
         importer.save(importer.upload(csv(HEADER, *rows)), ticks=True)
-        other = csv(HEADER, *((nim, f"{nama} S.", alamat) for nim, nama, alamat in rows))
-        importer.save(importer.upload(other), "perbarui", ticks=True)
-        assert site.get("/mahasiswa/ekspor.xlsx").status_code == 200
-        assert f"{rows[-1][1]} S." in site.page("/?per=10&arah=turun").html
-
         nims = {"tempel": (None, "\n".join(nim for nim, *_ in rows))}
         selection = page_of(site.client.post("/mahasiswa/pilih", files=nims))
         fields = {"data": selection.values("input[name=data]")[0]}
@@ -141,7 +133,7 @@ def test_no_preview_and_no_confirmation_stops_the_worker(database: str, count: i
 @contextmanager
 def reading(service: Service) -> Iterator[tuple[int, Future[bytes]]]:
     """Upload a bomb; yield the helper that reads it, and the answer."""
-    (worker,) = children(service.pid)
+    worker = service.worker
     until(lambda: not helpers(worker))  # of an earlier file
     with ThreadPoolExecutor(1) as thread:
         answer = thread.submit(service.raw, upload(zip_bomb(), b"berkas", b"a.xlsx"), 120)
@@ -149,20 +141,33 @@ def reading(service: Service) -> Iterator[tuple[int, Future[bytes]]]:
         yield helper, answer
 
 
-@pytest.mark.parametrize("whom", ["helper", "parent"])
-def test_a_helper_or_their_parent_that_is_killed_costs_one_page(
-    service: Service, worker: int, whom: str
+STANDS_STILL = "a helper stands still"  # it takes no processor time, so the kernel does not end it
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        "a helper is killed",
+        "their parent is killed",
+        pytest.param(STANDS_STILL, marks=pytest.mark.torture),
+    ],
+)
+def test_a_fault_of_a_helper_or_of_their_parent_costs_one_page(
+    service: Service, worker: int, fault: str
 ) -> None:
     """The page says that the file was not read. The next one is, by a new helper."""
     assert is_previewed(service)  # by a parent that runs
     until(lambda: not helpers(worker))
-    before = [*children(worker), *helpers(worker)]
+    before = children(worker)
+    began = time.monotonic()
     with reading(service) as (helper, answer):
-        os.kill(helper if whom == "helper" else children(worker)[0], signal.SIGKILL)
+        whom = before[0] if fault.startswith("their") else helper
+        os.kill(whom, signal.SIGSTOP if fault == STANDS_STILL else signal.SIGKILL)
         assert TOO_HEAVY in answer.result()
+    assert time.monotonic() - began < PREVIEW_SILENT_SECONDS + 20
     assert is_previewed(service)
     until(lambda: not helpers(worker))
-    assert (children(worker) == before) == (whom == "helper")
+    assert (children(worker) == before) == (whom == helper)
     assert len(children(worker)) == 1
 
 
@@ -188,7 +193,7 @@ def test_a_fork_of_a_helper_that_fails_costs_one_page(tmp_path: Path) -> None:
         Service(tmp_path / "a.db", {"PYTHONPATH": path}) as service,
         reading(service) as (helper, bomb),
     ):
-        (worker,) = children(service.pid)
+        worker = service.worker
         parents = children(worker)
         os.kill(helper, signal.SIGSTOP)
         fault.touch()
@@ -219,7 +224,7 @@ def test_a_helper_has_no_password_and_few_rights(service: Service, worker: int) 
 def test_no_helper_outlives_its_worker(tmp_path: Path, how: str) -> None:
     """Whatever ends the worker while a file is read, all helpers and their parent are gone."""
     with Service(tmp_path / "a.db") as service:
-        (worker,) = children(service.pid)
+        worker = service.worker
         assert is_previewed(service)
         with reading(service) as (helper, answer):
             processes = [*children(worker), helper]
@@ -229,17 +234,6 @@ def test_no_helper_outlives_its_worker(tmp_path: Path, how: str) -> None:
                 os.kill(worker if how.startswith("worker") else service.pid, signal.SIGKILL)
             until(lambda: not any(map(is_running, processes)), 10)
             answer.exception()
-
-
-@pytest.mark.torture
-def test_a_helper_that_stands_still_is_ended(service: Service, worker: int) -> None:
-    """It takes no processor time, so the kernel does not end it."""
-    began = time.monotonic()
-    with reading(service) as (helper, answer):
-        os.kill(helper, signal.SIGSTOP)
-        assert TOO_HEAVY in answer.result()
-    assert time.monotonic() - began < PREVIEW_SILENT_SECONDS + 20
-    until(lambda: not helpers(worker))
 
 
 def exporting(worker: int) -> list[int]:
@@ -252,48 +246,12 @@ def exporting(worker: int) -> list[int]:
     return found
 
 
-def test_workbooks_of_selections_wait_for_their_turn(tmp_path: Path) -> None:
-    """They have the slots of other downloads. If the client leaves, its helper ends at once."""
-    with Service(tmp_path / "a.db", {"METRICS": "1"}) as service:
-        (worker,) = children(service.pid)
-        fill(tmp_path / "a.db", 3_000, LONG_ADDRESS)
-        with service.site() as site:
-            (data, *_) = site.page("/mahasiswa/pilih?cari=nama").values("input[name=data]")
-        body = urlencode({"data": data}).encode()
-        request = post("/mahasiswa/pilih/ekspor.xlsx", body, CLOSE)
-
-        waits = re.compile(r'_work_waiting\{[^}]*kind="exports"\} [1-9]')
-        stopped: list[int] = []
-
-        def does_the_next_one_wait() -> bool:
-            """Stop each helper that has begun, and ask whether there is a queue."""
-            for helper in {*exporting(worker)} - {*stopped}:
-                os.kill(helper, signal.SIGSTOP)
-                stopped.append(helper)
-            is_full = len(stopped) >= EXPORT.running
-            return is_full and bool(waits.search(site.get("/metrics").text))
-
-        with ThreadPoolExecutor(4) as threads, service.site() as site:
-            answers = [threads.submit(service.raw, request, 60) for _ in range(4)]
-            until(does_the_next_one_wait)
-            assert len(exporting(worker)) == len(stopped) == EXPORT.running
-            for helper in stopped:
-                os.kill(helper, signal.SIGCONT)
-        assert statuses(b"".join(answer.result() for answer in answers)) == [200] * 4
-
-        with Line(service.port) as line:
-            line.socket.sendall(request)
-            (helper,) = until(lambda: exporting(worker))
-            os.kill(helper, signal.SIGSTOP)
-        until(lambda: not helpers(worker))
-
-
 def test_what_a_killed_worker_leaves_of_a_workbook_is_removed_later(tmp_path: Path) -> None:
     """Names and addresses stay in the folder of temporary files until an export an hour later."""
     with Service(tmp_path / "a.db", {"TMPDIR": str(tmp_path)}) as service:
         fill(tmp_path / "a.db", 3_000, LONG_ADDRESS)
         before = {*tmp_path.iterdir()}
-        (worker,) = children(service.pid)
+        worker = service.worker
         with Line(service.port) as line:
             line.socket.sendall(get("/mahasiswa/ekspor.xlsx"))
             until(lambda: exporting(worker))

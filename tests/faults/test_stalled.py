@@ -1,19 +1,14 @@
-"""Clients that stall in every phase of a request, a thousand at once, or break off again and again, cost others nothing."""
+"""Clients that stall in every phase of a request, a thousand at once, cost others nothing."""
 
-import random
-import socket
-import threading
 import time
-from contextlib import ExitStack, suppress
-from functools import partial
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from attack import Bystander, assert_log_is_sound, fill, holds
+from attack import Bystander, assert_log_is_sound, fill
 from harness import Service
-from processes import allow_files, children, memory, open_files, until, working
-from sockets import FORM, HOST, RESET, Line, upload
-from web.service.test_raw import CORPUS
+from processes import allow_files, children, memory, open_files, until
+from sockets import FORM, HOST, Line, connected, upload
 
 from mahasiswa.server.http_protocol import (
     BODY_TIMEOUT_SECONDS,
@@ -22,7 +17,6 @@ from mahasiswa.server.http_protocol import (
     WRITE_TIMEOUT_SECONDS,
 )
 from mahasiswa.server.supervisor import SHUTDOWN_SECONDS
-from mahasiswa.web.list_html import PAGE_MAX_RECORDS
 
 LATENESS_SECONDS = 60.0
 """How late a deadline may be noticed on a busy machine."""
@@ -73,17 +67,10 @@ READERS = (
 class Stalled:
     """A client that sends bytes and then only watches whether the service closes its connection."""
 
-    def __init__(
-        self, service: Service, stack: ExitStack, data: bytes, *, reads: bool = True
-    ) -> None:
+    def __init__(self, service: Service, stack: ExitStack, data: bytes) -> None:
         self.received = b""
         self.began = time.monotonic()
-        self.socket = stack.enter_context(socket.socket())
-        if not reads:
-            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        self.socket.settimeout(30)
-        self.socket.connect(("127.0.0.1", service.port))
-        self.socket.sendall(data)
+        self.socket = connected(service, stack, data)
         self.socket.settimeout(0)
 
     def is_closed(self) -> bool:
@@ -105,7 +92,7 @@ def test_a_thousand_stalled_clients_do_not_delay_others(tmp_path: Path) -> None:
     allow_files(1500)
     with Service(tmp_path / "a.db") as service, ExitStack() as stack:
         fill(tmp_path / "a.db", ROWS)
-        (worker,) = children(service.pid)
+        worker = service.worker
         with Line(service.port) as line:
             for path in ("/", "/?cari=1", "/mahasiswa/ekspor.csv"):
                 assert line.get(path).status == 200
@@ -115,9 +102,7 @@ def test_a_thousand_stalled_clients_do_not_delay_others(tmp_path: Path) -> None:
         for name, (data, _, _) in PHASES.items():
             waiting[name] = [Stalled(service, stack, data) for _ in range(each)]
         began = time.monotonic()
-        unread = [
-            Stalled(service, stack, data, reads=False) for data in READERS for _ in range(each)
-        ]
+        unread = [connected(service, stack, data) for data in READERS for _ in range(each)]
         assert len(unread) + sum(map(len, waiting.values())) >= 1000
         until(lambda: open_files(worker) > files + 1000)
         bystander.visit()  # while a thousand requests arrive in one moment, which takes its time
@@ -158,117 +143,16 @@ def test_a_thousand_stalled_clients_do_not_delay_others(tmp_path: Path) -> None:
         until(lambda: service.stderr().count(" 408 ") == 3 * each)
 
 
-@pytest.mark.torture
-def test_clients_that_do_not_read_take_little_of_the_kernels_memory(tmp_path: Path) -> None:
-    """The kernel holds at most 2 MB of the answer to each of them, and the service holds the page once."""
-    with Service(tmp_path / "a.db") as service, ExitStack() as stack:
-        fill(tmp_path / "a.db", PAGE_MAX_RECORDS - 100)
-        (worker,) = children(service.pid)
-        with Line(service.port) as line:
-            assert len(line.get("/").body) > 3_000_000
-        held, before = memory(worker), buffered_megabytes()
-        for _ in range(50):
-            client = Stalled(service, stack, BIG_LIST, reads=False)
-            client.socket.settimeout(30)
-            assert client.socket.recv(12, socket.MSG_PEEK | socket.MSG_WAITALL) == b"HTTP/1.1 200"
-        assert buffered_megabytes() - before < 50 * 2
-        assert memory(worker) - held < 20
-
-
-def buffered_megabytes() -> float:
-    """Return the size of the kernel's buffers of all TCP connections of this computer."""
-    words = Path("/proc/net/sockstat").read_text("utf-8").partition("TCP: ")[2].split()
-    return int(words[words.index("mem") + 1]) * 4096 / 1e6
-
-
 def test_sigterm_does_not_wait_for_stalled_clients(tmp_path: Path) -> None:
     """The service ends within 5 seconds, with exit code 0, long before the clients have to be gone."""
     with Service(tmp_path / "a.db") as service, ExitStack() as stack:
         fill(tmp_path / "a.db", ROWS)
-        (worker,) = children(service.pid)
+        worker = service.worker
         files = open_files(worker)
         everyone = [*(data for data, _, _ in PHASES.values()), *READERS] * 10
         for data in everyone:
-            Stalled(service, stack, data, reads=False)
+            connected(service, stack, data)
         until(lambda: open_files(worker) >= files + len(everyone))
         began = time.monotonic()
         assert service.stop() == 0
         assert time.monotonic() - began < SHUTDOWN_SECONDS + 0.5
-
-
-# ---- for long
-CLIENTS, VISITS, NIMS = 4, 6000, 50
-"""All clients together make these visits, each of up to seven requests. Each changes a few NIMs again and again."""
-
-BROKEN = [data for data, _ in CORPUS.values() if len(data) < 5000]
-USED = ("/", "/?cari=1&urut=nama&halaman=2", "/mahasiswa/edit/0%2F1", "/mahasiswa/ekspor.csv")
-ABANDONED = (
-    *(data for data, _, _ in PHASES.values()),
-    *READERS,
-    b"GET /?cari=1 HTTP/1.1\r\n" + HOST + b"\r\n",
-    b"GET /mahasiswa/ekspor.xlsx HTTP/1.1\r\n" + HOST + b"\r\n",
-    b"GET / HTTP/1.1\r\n" + HOST + b"Accept-Encoding: gzip\r\n\r\n",
-    b"POST /mahasiswa/delete/x HTTP/1.1\r\n" + HOST + b"\r\n",
-)
-
-
-@pytest.mark.torture
-def test_memory_and_open_files_stay_level(tmp_path: Path) -> None:
-    """The worker has no more memory and open files late in the run than early in it, and logs no faults of its own."""
-    stop = threading.Event()
-    done = [0] * CLIENTS
-    samples = []
-    with Service(tmp_path / "a.db") as service:
-        fill(tmp_path / "a.db", 1500)
-        (worker,) = children(service.pid)
-        with working(
-            [partial(visit, service, number, done, stop) for number in range(CLIENTS)], stop
-        ) as has_ended:
-            while sum(done) < VISITS and not has_ended():
-                samples.append((memory(worker), open_files(worker)))
-                stop.wait(0.1)  # the interval between two samples
-        assert min(done) > VISITS // 10, done
-        warm, late = samples[len(samples) // 4 : len(samples) // 2], samples[-len(samples) // 4 :]
-        grown = max(size for size, _ in late) - max(size for size, _ in warm)
-        assert grown < 20, f"{grown:.1f} MB more"
-        assert max(files for _, files in late) < max(files for _, files in warm) + 30
-        # All abandoned connections are closed: about 60 files are the service's own.
-        until(lambda: open_files(worker) <= 60)
-        assert children(service.pid) == [worker]
-        assert_log_is_sound(service.stderr(), ["busy: "])
-        assert len(holds(tmp_path / "a.db")) >= 1500
-
-
-def visit(service: Service, number: int, done: list[int], stop: threading.Event) -> None:
-    """Use the list, send broken requests, and abandon others, until told to stop; count the visits."""
-    dice = random.Random(number)
-    while not stop.is_set():
-        kind = dice.random()
-        if kind < 0.5:
-            with Line(service.port) as line:
-                nim, text = f"{number}/{dice.randrange(NIMS)}", "x" * dice.randrange(2000)
-                answers = [
-                    line.add(nim, "Siti", text),
-                    line.edit(nim, "Budi", text),
-                    *map(line.get, USED),
-                ]
-                if dice.random() < 0.5:
-                    answers.append(line.delete(nim))
-                assert {answer.status for answer in answers} <= {200, 302, 404, 409}
-        elif kind < 0.75:
-            with suppress(OSError):
-                service.raw(dice.choice(BROKEN), 10)
-        else:
-            abandon(service, dice)
-        done[number] += 1
-
-
-def abandon(service: Service, dice: random.Random) -> None:
-    """Disconnect in the middle of a request or an answer, half of the times with a reset."""
-    with suppress(OSError), socket.create_connection(("127.0.0.1", service.port), 10) as client:
-        if dice.random() < 0.5:
-            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
-        client.sendall(dice.choice(ABANDONED))
-        if dice.random() < 0.5:
-            client.settimeout(0.05)
-            client.recv(100)

@@ -25,7 +25,7 @@ from engines import empty_database
 from faults.test_helpers import LONG_ADDRESS, exporting
 from harness import Service, Site
 from postgres import locked
-from processes import children, until
+from processes import until
 from sockets import CLOSE, HOST, Line, get, post, statuses, upload
 from spreadsheets import HEADER, Database, by_openpyxl, csv, numbered, reading
 from stores import merge, migrate
@@ -246,7 +246,7 @@ def test_a_helper_of_a_workbook_has_limits(tmp_path: Path) -> None:
     constant = "mahasiswa.web.helpers.EXPORT_SILENT_SECONDS"
     with service_with(tmp_path, constant, 5.0) as service, ThreadPoolExecutor(1) as thread:
         fill(tmp_path / "a.db", 3_000, LONG_ADDRESS)
-        (worker,) = children(service.pid)
+        worker = service.worker
         service.raw(file_of_sheets(1), 60)  # starts the parent of helpers
         answer = thread.submit(service.raw, get("/mahasiswa/ekspor.xlsx"), 60)
         (helper,) = until(lambda: exporting(worker))

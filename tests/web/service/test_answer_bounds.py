@@ -16,7 +16,7 @@ from attack import MEMORY_MAX_MB, assert_says_nothing_was_saved, attacked
 from engines import empty_database, run_elsewhere
 from harness import Service
 from postgres import locked
-from processes import children, memory, open_files, until
+from processes import memory, open_files, until
 from sockets import HOST, RESET, Line, connected, get, post, upload
 from spreadsheets import HEADER, Importer, csv, numbered
 from stores import Place, other_program
@@ -120,7 +120,7 @@ def test_an_upload_is_not_crowded_out_by_long_ones_that_stand_still(tmp_path: Pa
 def test_a_worker_without_a_free_file_descriptor_answers_with_pages(tmp_path: Path) -> None:
     """Nothing that a page needs is read when it is asked for. An export is refused, and a record is saved."""
     with Service(tmp_path / "a.db") as service, Line(service.port) as line:
-        (worker,) = children(service.pid)
+        worker = service.worker
         assert line.get("/sehat").status == 200
         resource.prlimit(worker, resource.RLIMIT_NOFILE, (open_files(worker), 4096))
         for path, status in {
@@ -374,7 +374,7 @@ def test_long_texts_one_after_another_take_bounded_memory(
         ThreadPoolExecutor(10) as threads,
     ):
         add(database, count, f"SELECT i, {nama}, 'Solo  Baru' FROM n")
-        (worker,) = children(service.pid)
+        worker = service.worker
         with service.site() as site:
             lacking = Importer(site).upload(csv(HEADER, ("baru", "Siti", "Solo"))).data.encode()
         for target in ("/mahasiswa/pilih/simpan", "/mahasiswa/impor/simpan"):
