@@ -120,10 +120,6 @@ def ask(path: Path, statement: str) -> list[tuple[object, ...]]:
         return execute(statement)
 
 
-def contents(path: Path) -> list[tuple[object, ...]]:
-    return ask(path, "SELECT nim, nama, alamat FROM mahasiswa ORDER BY nim")
-
-
 def in_shell(path: Path, script: str) -> subprocess.CompletedProcess[str]:
     """Run commands in the sqlite3 shell, or skip if it is not installed."""
     shell = shutil.which("sqlite3")

@@ -1,7 +1,7 @@
 """A record that differs in exactly one field is seen by each operation that compares records, on each engine."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple
@@ -190,29 +190,23 @@ async def test_a_restore_sees_a_record_that_differs_in_one_field(path: Path, fie
         assert await read_all(store) == [other]
 
 
-@pytest.mark.parametrize(
-    ("texts", "found"),
-    [
-        (("1 ", "Ani", "Solo"), ["1 "]),
-        (("1", "Ani  B", "Solo"), ["1"]),
-        (("1", "Ani", " Solo"), ["1"]),
-        (("1", "Ani", "Solo"), []),
-        (("1", "\u2066Ani\u2069", ""), ["1"]),
-        (("1", "", "Solo"), []),
-        (("1", "Ani", ""), []),
-        (("1", " ", "Solo"), ["1"]),
-        (("1", "Ani\vB", "Solo"), ["1"]),
-        (("1", "Ani", "Jl. A\x1fB"), ["1"]),
-    ],
-)
-async def test_needless_spaces_are_seen_in_each_field(
-    store: Store, texts: Sequence[str], found: list[str]
-) -> None:
-    await store.add(*texts)
-    suspects = await store.reader(SEARCH).suspects("spaces", 10)
-    assert [record.nim for record in suspects.records] == found
-    untidy = await store.reader(SEARCH).untidy(10)
-    assert len(untidy) == len(found) - (texts[0] == "1 ")
+NEEDLESS = [
+    ("1 ", "Ani", "Solo"),
+    ("2", "Ani  B", "Solo"),
+    ("3", "Ani", " Solo"),
+    ("4", "\u2066Ani\u2069", ""),
+]
+NEEDLESS += [("5", " ", "Solo"), ("6", "Ani\vB", "Solo"), ("7", "Ani", "Jl. A\x1fB")]
+NEEDED = [("8", "Ani", "Solo"), ("9", "", "Solo"), ("a", "Ani", "")]
+
+
+async def test_needless_spaces_are_seen_in_each_field(store: Store) -> None:
+    """Those of a nim are named, and not tidied."""
+    for texts in NEEDLESS + NEEDED:
+        await store.add(*texts)
+    suspects = await store.reader(SEARCH).suspects("spaces", 20)
+    assert sorted(suspects.records) == NEEDLESS
+    assert sorted(await store.reader(SEARCH).untidy(20)) == NEEDLESS[1:]
 
 
 @pytest.mark.parametrize(("hours", "is_left"), [(-1, True), (1, False)])
@@ -225,8 +219,8 @@ async def test_a_change_can_be_undone_and_is_kept_until_the_days_of_the_history_
     entry = (await history("", 0, 1)).items[0]
     moment = datetime.now(UTC) - timedelta(days=30, hours=hours)
     text = moment.strftime("%Y-%m-%dT%H:%M:%S.000Z")
-    await asyncio.to_thread(run_elsewhere, url, f"UPDATE mahasiswa_history SET moment = '{text}'")
-    await asyncio.to_thread(age_history, url, 0)  # the last purge was minutes ago
+    run_elsewhere(url, f"UPDATE mahasiswa_history SET moment = '{text}'")
+    age_history(url, 0)  # the last purge was minutes ago
     undo = store.undo(entry.id, is_batch=False)
     if is_left:
         before = await store.version()

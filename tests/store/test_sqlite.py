@@ -10,12 +10,12 @@ from pathlib import Path
 import httpx
 import pytest
 from harness import URL_ENCODED, Service, visited
+from operators import records_of
 from postgres import until
 from stores import (
     age_history,
     ask,
     attempt_all,
-    contents,
     in_shell,
     migrate,
     opened,
@@ -238,7 +238,7 @@ def test_a_change_of_the_sqlite3_shell_is_in_the_history(listed: Path, script: s
     ended = in_shell(listed, script)
     assert (ended.returncode == 0) == (ended.stderr == "") == (entries is not None)
     assert ask(listed, ENTRIES) == (entries or [])
-    assert entries or contents(listed) == OLD_RECORDS
+    assert entries or records_of(listed) == OLD_RECORDS
 
 
 async def test_a_text_of_another_program_that_is_not_utf_8_does_not_hide_the_history(
@@ -296,7 +296,7 @@ async def test_a_worker_purges_without_other_changes_and_goes_on_after_a_failure
         run_script(listed, "ALTER TABLE aside RENAME TO mahasiswa_history_state")
         await until(lambda: ask(listed, "SELECT count(*) FROM mahasiswa_history") == [(0,)])
         purging.cancel()
-    assert contents(listed) == OLD_RECORDS
+    assert records_of(listed) == OLD_RECORDS
 
 
 # Another program leaves removed texts in free space.
@@ -327,4 +327,4 @@ async def test_a_removed_text_is_in_no_byte_of_the_files(listed: Path) -> None:
         assert b"rahasia" in listed.with_name(f"{listed.name}-wal").read_bytes()
         assert engine_of(SQLiteURL(listed)).forget(nim)
         assert b"rahasia" not in bytes_of(listed)
-    assert contents(listed) == OLD_RECORDS
+    assert records_of(listed) == OLD_RECORDS

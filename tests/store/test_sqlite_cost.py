@@ -3,32 +3,23 @@
 import asyncio
 import threading
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import apsw
 import pytest
-from postgres import until
 from spreadsheets import numbered
-from stores import SITI, ask, fill, other_program
+from stores import ask, fill
 
-from mahasiswa.record import Mahasiswa
 from mahasiswa.settings import SQLiteURL
 from mahasiswa.store import Query, Store
 from mahasiswa.store.engines import engine_of
 from mahasiswa.store.sqlite.sqlite_reader import SQLiteReader
 from mahasiswa.store.store_errors import TookTooLong
-from mahasiswa.store.threads import in_thread
 from mahasiswa.work import (
-    CHANGE,
-    EXPORT,
-    IMPORT,
     LIST,
-    RECORD,
     SEARCH,
     STEP_TIMEOUT_SECONDS,
-    Busy,
     Kind,
     Slots,
 )
@@ -155,112 +146,6 @@ async def test_cancelled_queries_stop_and_free_their_threads(store: Store) -> No
         await asyncio.gather(*(pool.query(count) for _ in range(SEARCH.running)))
         == [0] * SEARCH.running
     )
-
-
-async def test_a_cancelled_query_stops_waiting_for_the_lock_of_another_program(path: Path) -> None:
-    """The wait is interrupted like the query itself."""
-
-    async def version() -> None: ...
-
-    # Not a store, because its other connections would keep the program from locking the file.
-    pool = SQLiteReader(path, LIST, Slots(), version, lambda _: None)
-    with other_program(path) as other:
-        other("PRAGMA locking_mode = EXCLUSIVE")
-        other("BEGIN IMMEDIATE")
-        other("INSERT INTO mahasiswa VALUES ('1', '', '')")
-        other("COMMIT")
-        running = asyncio.create_task(pool.query(count))
-        done, _ = await asyncio.wait([running], timeout=0.5)
-        assert not done
-        await stop(running)
-    assert await pool.query(count) == 1
-    pool.close()
-
-
-async def test_a_cancelled_export_stops_and_frees_its_slot(path: Path, store: Store) -> None:
-    """Its thread has ended, its slot is free, and its connection no longer keeps the write-ahead log."""
-    fill(path, many(50_000))
-    began, ended = threading.Event(), threading.Event()
-
-    def write(records: Iterator[Mahasiswa]) -> None:
-        try:
-            for _ in records:
-                began.set()
-                time.sleep(0.0002)
-        finally:
-            ended.set()
-
-    for _ in range(EXPORT.running + 1):
-        export = asyncio.create_task(
-            in_thread(store.reader(EXPORT).chunks(Query(urut="nama")), write)
-        )
-        assert await asyncio.to_thread(began.wait, 30)
-        await stop(export)
-        assert ended.is_set()
-        began.clear()
-        ended.clear()
-    async with asyncio.timeout(STOP_SECONDS):
-        assert (
-            await in_thread(
-                store.reader(EXPORT).chunks(Query()), lambda records: sum(1 for _ in records)
-            )
-            == 50_000
-        )
-    assert ask(path, "PRAGMA wal_checkpoint(TRUNCATE)") == [(0, 0, 0)]
-
-
-async def test_one_kind_of_work_does_not_wait_for_another(store: Store, slots: Slots) -> None:
-    """While every slot of one kind is taken, the other kinds are answered, and a full queue is Busy at once."""
-    await store.add(*SITI)
-    works: dict[str, Callable[[], Awaitable[object]]] = {
-        RECORD.name: lambda: store.reader(RECORD).get(SITI.nim),
-        LIST.name: lambda: store.reader(LIST).after(None, 10),
-        SEARCH.name: lambda: store.reader(SEARCH).search(Query("siti"), 0, 10),
-        EXPORT.name: lambda: in_thread(store.reader(EXPORT).chunks(Query()), list),
-        IMPORT.name: lambda: store.reader(IMPORT).find([SITI.nim]),
-    }
-    for kind in (RECORD, LIST, SEARCH, EXPORT, IMPORT):
-        async with AsyncExitStack() as held:
-            for _ in range(kind.running):
-                await held.enter_async_context(slots.slot(kind))
-            queue = [asyncio.ensure_future(works[kind.name]()) for _ in range(kind.waiting)]
-            await asyncio.sleep(0)
-            async with asyncio.timeout(STOP_SECONDS):
-                for name, work in works.items():
-                    if name != kind.name:
-                        assert await work()
-                with pytest.raises(Busy, match=kind.name):
-                    await works[kind.name]()
-        await asyncio.gather(*queue)
-
-
-async def test_a_short_list_of_long_texts_is_not_read_on_the_event_loop(
-    path: Path, store: Store, slots: Slots
-) -> None:
-    """It waits for the list's own slot. Short texts are read at once."""
-    fill(path, [("1", "a", "b")])
-    async with slots.slot(LIST):
-        assert (await store.snapshot(100)).packed == b"1\0a\0b"
-        fill(path, numbered(9, "a" * 60_000, "b", nim="1{}"))
-        reading = asyncio.create_task(store.snapshot(100))
-        done, _ = await asyncio.wait([reading], timeout=0.3)
-        assert not done
-    assert (await reading).total == 10
-
-
-async def test_the_queue_of_changes_is_bounded(path: Path, store: Store, slots: Slots) -> None:
-    """While another program holds the lock, further changes are Busy at once. Those in the queue are made."""
-    with other_program(path) as other:
-        other("BEGIN IMMEDIATE")
-        queue = [
-            asyncio.create_task(store.add(f"{n}", "Siti", "Solo")) for n in range(CHANGE.waiting)
-        ]
-        await until(lambda: (CHANGE, 0, CHANGE.waiting) in slots.load())
-        with pytest.raises(Busy, match="1000 waiting"):
-            await store.add("one too many", "Siti", "Solo")
-        other("COMMIT")
-        await asyncio.gather(*queue)
-    assert (await store.reader(SEARCH).search(Query(), 0, 0)).total == CHANGE.waiting
 
 
 async def test_an_import_says_how_long_other_programs_could_not_write(path: Path) -> None:

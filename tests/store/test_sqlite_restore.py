@@ -10,7 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from attack import assert_log_is_sound, holds
+from attack import additions, assert_log_is_sound, holds
 from harness import Service
 from operators import COMMAND, Operator, records_of
 from processes import started, working
@@ -49,25 +49,17 @@ def shown(port: int) -> str | None:
 
 
 @contextmanager
-def at_work(port: int) -> Iterator[tuple[list[str | None], list[str]]]:
-    """Read and add without pause while the block runs; yield the lists that were shown and the nims that were stored."""
+def read_without_pause(port: int) -> Iterator[list[str | None]]:
+    """Yield the lists that are shown while the block runs."""
     stop = threading.Event()
     lists: list[str | None] = []
-    added: list[str] = []
 
     def read() -> None:
         while not stop.is_set():
             lists.append(shown(port))
 
-    def add() -> None:
-        with Line(port) as line:
-            while not stop.is_set():
-                nim = f"x{len(added):05}"
-                line.stores(nim, "Ina", "Solo")
-                added.append(nim)
-
-    with working([read, add], stop):
-        yield lists, added
+    with working([read], stop):
+        yield lists
 
 
 @pytest.mark.parametrize("turns", [7, pytest.param(40, marks=pytest.mark.torture)])
@@ -83,7 +75,11 @@ def test_a_restore_that_is_killed_at_any_moment_leaves_one_of_the_two_lists(
     killed = done = 0
     stored = [LISTS["A"]]
     kept: set[str] = set()
-    with Service(operator.database) as service, at_work(service.port) as (lists, added):
+    with (
+        Service(operator.database) as service,
+        additions(service, 1) as (added, sent),
+        read_without_pause(service.port) as lists,
+    ):
         for turn in range(turns):
             name = "AB"[(turn + 1) % 2]
             began = time.monotonic()
@@ -101,14 +97,14 @@ def test_a_restore_that_is_killed_at_any_moment_leaves_one_of_the_two_lists(
             else:
                 killed += 1
             found = holds(operator.database)
-            stored.append({nim: texts for nim, texts in found.items() if not nim.startswith("x")})
+            stored.append({nim: texts for nim, texts in found.items() if "/" not in nim})
             assert stored[-1] in LISTS.values()
             for path in operator.folder.glob("mahasiswa.db.before-*"):
                 kept |= {nim for nim, _, _ in records_of(path)}
                 path.unlink()
         assert_log_is_sound(service.stderr())
     assert min(killed, done) > 1
-    assert set(added) <= kept | holds(operator.database).keys()
+    assert sent == added.keys() <= kept | holds(operator.database).keys()
     assert len(added) > 10
     assert {*lists} == {"A", "B"}
     switches = sum(a != b for a, b in pairwise(stored))

@@ -7,7 +7,7 @@ from pathlib import Path
 import apsw
 import pytest
 from harness import Service
-from stores import ask, contents, in_shell, migrate, run_script
+from stores import ask, in_shell, migrate, run_script
 
 from mahasiswa.store.sqlite import sqlite_schema as schema
 from mahasiswa.store.store_errors import Unusable
@@ -157,18 +157,3 @@ def test_a_file_that_is_not_of_this_release_is_refused(
     assert "\n" not in str(refused.value)
     assert path.read_bytes() == before
     assert [file.name for file in path.parent.iterdir()] == ["mahasiswa.db"]
-
-
-BROKEN_RULES = {
-    "NULL, 'Siti', 'Solo'": "mahasiswa.nim", "'0001', 'Siti', NULL": "mahasiswa.alamat",
-    "'..', 'Siti', 'Solo'": "nim_unaddressable", "printf('%0256d', 7), 'Siti', 'Solo'": "nim_too_long",
-    "'0001', 'Si' || char(0), 'Solo'": "nama_nul", "'0001', 'Siti', x'53'": "mahasiswa.alamat",
-}  # fmt: skip
-
-
-def test_the_sqlite3_shell_cannot_break_a_rule(path: Path) -> None:
-    """The rules stand in the file, so they bind every program."""
-    migrate(path)
-    for values, rule in BROKEN_RULES.items():
-        assert rule in in_shell(path, f"INSERT INTO mahasiswa VALUES ({values});").stderr
-    assert contents(path) == []

@@ -2,14 +2,20 @@
 
 import asyncio
 import re
+from collections.abc import Sequence
+from itertools import cycle
 from pathlib import Path
-from typing import get_args
+from subprocess import CalledProcessError
+from typing import Any, get_args
 
+import psycopg
+import pytest
+from engines import run_elsewhere
 from spreadsheets import numbered
-from stores import BUDI, SITI, Outcome, attempt_all, fill, opened, read_all, records_of
+from stores import SITI, Outcome, attempt, attempt_all, fill, opened, read_all, records_of
 
 from mahasiswa import store as store_package
-from mahasiswa.record import near_key
+from mahasiswa.record import Mahasiswa, near_key
 from mahasiswa.settings import DatabaseURL
 from mahasiswa.store import Store, Suspicion
 from mahasiswa.store.history_items import Entry
@@ -18,11 +24,14 @@ from mahasiswa.store.reader import SNAPSHOT_MAX_BYTES
 from mahasiswa.store.sqlite import sqlite_sql
 from mahasiswa.work import IMPORT, LIST, RECORD
 
-ASCII_NIMS = "! 0 00 10 100 2 A Z a aB ab z ~ ... ./ /.."
+ASCII_NIMS = '! 0 00 10 100 2 A Z a aB ab z ~ ... ./ /.. NULL " \\ \\" {} \' , [1] %s \x01'
 
 
 async def test_records_are_ordered_by_code_point(store: Store) -> None:
-    """Not by a language, by UTF-16 or by the value of digits. `after` reads all in any batches, from any nim on."""
+    """Not by a language, by UTF-16 or by the value of digits. `after` reads all in any batches, from any nim on.
+
+    All are found and removed together: no letter of a nim ends the list of nims that a statement gets.
+    """
     nims = ["", " ", " .", *ASCII_NIMS.split(), "．"]
     nims += ["é", "e\u0301", "\u00df", "ss", "ı", "İ", "٠", "ꦗ", "\ue000", "\ufeff", "\uffff", "Ａ", "😀", "🎓", "\U0010ffff"]  # fmt: skip
     nims += [letter * 255 for letter in "9é🎓\u0301\x01%"]
@@ -39,14 +48,7 @@ async def test_records_are_ordered_by_code_point(store: Store) -> None:
             read += batch
         assert read == expected
     # No record has this nim.
-    assert [record.nim for record in await store.reader(LIST).after("B", 1)] == ["Z"]
-
-
-async def test_records_with_any_nims_are_found_and_removed_together(store: Store) -> None:
-    """No letter of a nim ends the list of nims that a statement gets."""
-    nims = ["", " ", "NULL", '"', "\\", '\\"', "{}", "'", ",", "[1]", "%s", "\x01", "é🎓"]
-    for nim in nims:
-        await store.add(nim, "Ani", "Solo")
+    assert [record.nim for record in await store.reader(LIST).after("Y", 1)] == ["Z"]
     assert {*await store.reader(RECORD).find([*nims, "\0"])} == {*nims}
     await store.write_all("delete", removals=nims)
     assert await read_all(store) == []
@@ -61,60 +63,65 @@ async def test_records_of_long_texts_are_removed_together(store: Store, url: Dat
     assert await read_all(store) == []
 
 
-REFUSED: dict[tuple[str, str], list[tuple[str | None, str | None, str | None]]] = {
-    ("nim", "missing"): [(None, "Budi", "Solo")],
-    ("nama", "missing"): [("1", None, "Solo")],
-    ("alamat", "missing"): [("1", "Budi", None)],
-    ("nim", "unaddressable"): [(".", "Budi", "Solo"), ("..", "Budi", "Solo")],
-    ("nim", "too_long"): [
-        (letter * length, "Budi", "Solo") for letter in "9é🎓\u0301" for length in (256, 5000)
-    ],
-    ("nim", "nul"): [(text, "Budi", "Solo") for text in ("\0", "a\0", "\0a", "a\0b")],
-    ("nama", "nul"): [("1", text, "Solo") for text in ("\0", "a\0", "\0a", "a" * 300 + "\0")],
-    ("alamat", "nul"): [("1", "Budi", text) for text in ("\0", "a\0", "\0a", "a" * 300 + "\0")],
-    ("nim", "duplicate"): [("0001", "Budi", "Solo")],
+REFUSED: dict[tuple[str | None, str | None, str | None], Outcome] = {
+    (None, "Budi", "Solo"): ("nim", "missing"),
+    ("1", None, "Solo"): ("nama", "missing"),
+    ("1", "Budi", None): ("alamat", "missing"),
+    (".", "Budi", "Solo"): ("nim", "unaddressable"),
+    ("..", "Budi", "Solo"): ("nim", "unaddressable"),
+    **{(letter * 256, "Budi", "Solo"): ("nim", "too_long") for letter in "9é🎓\u0301"},
+    **{(text, "Budi", "Solo"): ("nim", "nul") for text in ("\0", "a\0", "\0a", "a\0b")},
+    **{("1", text, "Solo"): ("nama", "nul") for text in ("\0", "\0a", "a" * 300 + "\0")},
+    **{("1", "Budi", text): ("alamat", "nul") for text in ("\0", "\0a", "a" * 300 + "\0")},
+    SITI: ("nim", "duplicate"),
 }
+"""Each record that a rule of the table refuses, with the field and the reason."""
+
+PLACES = {"first": [0], "last": [63], "neighbours": [31, 32], "some": [0, 5, 6, 40, 63], "all": range(64)}  # fmt: skip
 
 
-async def test_the_rules_of_the_table_refuse_a_record_alone(store: Store) -> None:
-    """The refusal names field and reason; others of the group are stored. A nim with a NUL finds no record."""
+@pytest.mark.parametrize("places", PLACES.values(), ids=PLACES)
+async def test_refused_additions_of_a_group_leave_their_neighbours(
+    store: Store, places: Sequence[int]
+) -> None:
+    """Each of 64 additions has its own outcome, wherever the refused ones stand. Each rule refuses at least one of all."""
     await store.add(*SITI)
-    await store.add(*BUDI)
-    # No rule applies if no record has the nim.
-    writes = [
-        store.update(SITI.nim, "Siti Baru", "Solo"),
-        store.update("unknown", None, None),
-        store.delete("0003"),
-    ]
-    for nul in ("\0", "0002\0", "0002\x001", "\x000002"):
-        writes += [store.update(nul, "Ani", "Klaten"), store.delete(nul)]
-        assert await store.reader(RECORD).get(nul) is None
-    expected: list[Outcome] = [None] * len(writes)
-    for reason, records in REFUSED.items():
-        for nim, nama, alamat in records:
-            writes.append(store.add(nim, nama, alamat))
-            if reason[0] != "nim":
-                writes.append(store.update(BUDI.nim, nama, alamat))
-        expected += [reason] * (len(writes) - len(expected))
-        writes.append(store.add(f"{reason}", "Ani", "Klaten"))
-        expected.append(None)
-    assert await attempt_all(*writes) == expected
-    stored = [(f"{reason}", "Ani", "Klaten") for reason in REFUSED]
-    assert await read_all(store) == sorted([(SITI.nim, "Siti Baru", "Solo"), BUDI, *stored])
+    good = [Mahasiswa(f"{number:02}", "Ani", "Solo") for number in range(64)]
+    writes: list[Any] = [(record, None) for record in good]
+    for place, fault in zip(places, cycle(REFUSED.items()), strict=False):
+        writes[place] = fault
+    answers = await attempt_all(*(store.add(*record) for record, _ in writes))
+    assert answers == [outcome for _, outcome in writes]
+    kept = [record for number, record in enumerate(good) if number not in places]
+    assert await read_all(store) == sorted([SITI, *kept])
 
 
-async def test_one_of_many_additions_through_several_stores_succeeds(url: DatabaseURL) -> None:
-    """The database alone decides, as it does between two worker processes."""
-    async with opened(url) as first, opened(url) as second, opened(url) as third:
-        for nim in map(str, range(10)):
-            stores = [store for _ in range(8) for store in (first, second, third)]
-            outcomes = await attempt_all(
-                *(store.add(nim, f"{number}", "Solo") for number, store in enumerate(stores))
-            )
-            (winner,) = [number for number, outcome in enumerate(outcomes) if outcome is None]
-            assert set(outcomes) == {None, ("nim", "duplicate")}
-            for store in (first, second, third):
-                assert await store.reader(RECORD).get(nim) == (nim, f"{winner}", "Solo")
+async def test_an_edit_is_refused_by_the_same_rules(store: Store) -> None:
+    """No rule applies if no record has the nim. A nim with a NUL finds no record."""
+    await store.add(*SITI)
+    for nim in ("\0", "0001\0", "0001\x001", "\x000001", "unknown"):
+        assert await attempt(store.update(nim, None, "\0")) is None
+        assert await attempt(store.delete(nim)) is None
+        assert await store.reader(RECORD).get(nim) is None
+    for (_, nama, alamat), outcome in REFUSED.items():
+        if outcome and outcome[0] != "nim":
+            assert await attempt(store.update(SITI.nim, nama, alamat)) == outcome
+    assert await read_all(store) == [SITI]
+
+
+BROKEN_RULES = [
+    *("NULL, 'Siti', 'Solo'", "'1', NULL, 'Solo'", "'1', 'Siti', NULL", "'..', 'Siti', 'Solo'"),
+    *(f"'{'9' * 256}', 'Siti', 'Solo'", "'0001', 'Siti', 'Solo'"),
+]
+
+
+async def test_no_other_program_can_break_a_rule(store: Store, url: DatabaseURL) -> None:
+    """The rules stand in the database, so they bind every program."""
+    await store.add(*SITI)
+    for values in BROKEN_RULES:
+        with pytest.raises((psycopg.IntegrityError, CalledProcessError)):
+            run_elsewhere(url, f"INSERT INTO mahasiswa VALUES ({values})")
+    assert await read_all(store) == [SITI]
 
 
 async def test_closing_a_store_waits_for_a_thousand_concurrent_additions(url: DatabaseURL) -> None:

@@ -1,6 +1,5 @@
 """Committed databases of version 1 are used by this release, and upgraded by a later one that changes `mahasiswa`."""
 
-import asyncio
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -85,7 +84,7 @@ async def test_a_database_of_version_1_gets_what_a_new_database_has(
         make_version_2(monkeypatch)
     old, new = urls
     for url in urls:
-        await asyncio.to_thread(migrate, url)
+        migrate(url)
     assert parts(old) == parts(new)
     async with opened(old) as store:
         assert await read_all(store) == RECORDS

@@ -32,6 +32,12 @@ def url(address: str) -> PostgresURL:
 
 
 @pytest.fixture
+def dsn(url: PostgresURL) -> str:
+    """Return it as other programs write it."""
+    return url.address
+
+
+@pytest.fixture
 def clerk(server: Server, address: str) -> Iterator[str]:
     """Return the same address for a role without DDL rights, which may read and write every table in the schema."""
     schema = address.rpartition("search_path%3D")[2]

@@ -12,27 +12,28 @@ from typing import cast
 
 import pytest
 from harness import Service, free_port, visited
+from installed import do_what_staff_do
 from ledger import Ledger
 from postgres import QUICK, Server, at_port, execute, start_as_server_user, until
 from proxy import Proxy
+from sockets import CLOSE, get, post
 from stores import BUDI, SITI, age_history, attempt, merge, migrate, opened, read_all
 
 from mahasiswa.commands.bulk import show_person
-from mahasiswa.record import Mahasiswa, Write, digest
 from mahasiswa.settings import PostgresURL
-from mahasiswa.store import Query, Store
+from mahasiswa.store import Store
 from mahasiswa.store.engines import engine_of
 from mahasiswa.store.store_errors import Unavailable, Uncertain
-from mahasiswa.work import EXPORT, RECORD, SEARCH, STEP_TIMEOUT_SECONDS
+from mahasiswa.work import RECORD, SEARCH, STEP_TIMEOUT_SECONDS
 
 LATENESS_SECONDS = 5.0  # how much later a busy machine may be
 
 
 def test_nothing_is_lost_and_no_page_is_stale_when_connections_are_ended(
-    server: Server, url: PostgresURL
+    server: Server, dsn: str
 ) -> None:
     """Two services share a database. An administrator ends every session ten times, and no read is lost."""
-    with Service(url.address) as first, Service(url.address) as second:
+    with Service(dsn) as first, Service(dsn) as second:
         ledger = Ledger([first.url, second.url], pause_seconds=0)
         with ledger.running():
             for _ in range(10):
@@ -45,59 +46,57 @@ def test_nothing_is_lost_and_no_page_is_stale_when_connections_are_ended(
             assert not re.search(r"GET .* 503", service.stderr())
 
 
+ASKED = [
+    *(get(target) for target in ("/", "/", "/?cari=Siti", "/mahasiswa/edit/0001")),
+    *(post("/mahasiswa/add", b"nama=Budi&alamat=Solo&nim=%d" % nim, CLOSE) for nim in (2, 3)),
+    post("/mahasiswa/edit/0001", b"nama=Budi&alamat=Solo", CLOSE),
+    post("/mahasiswa/delete/0001", b"", CLOSE),
+]
+
+
 @pytest.mark.parametrize("how", ["stopped", "frozen"])
 def test_without_its_database_the_service_answers_503_and_recovers(
-    server: Server, url: PostgresURL, how: str
+    server: Server, dsn: str, how: str
 ) -> None:
     """Every page and form is answered at the deadline of a step, and works again as soon as the database is back."""
-    requests: list[tuple[str, ...]] = [
-        ("get", path)
-        for path in ("/", "/", "/?cari=Siti" if how == "stopped" else "/", "/mahasiswa/edit/0001")
-    ]
-    requests += [("add", "0002", "Budi", "Solo"), ("add", "0003", "Budi", "Solo")]
-    requests += [("edit", "0001", "Budi", "Solo"), ("delete", "0001")]
 
-    def ask(number: int) -> None:
-        time.sleep(0.05 * number)  # so that some requests arrive while others wait
-        name, *arguments = requests[number]
-        with service.site() as site:
-            site.client.timeout = 30
-            began = time.monotonic()
-            answer = getattr(site, name)(*arguments)
-            assert time.monotonic() - began < STEP_TIMEOUT_SECONDS + LATENESS_SECONDS, name
-            assert (answer.status_code, "</html>" in answer.text) == (503, True), name
+    def ask(request: bytes) -> None:
+        began = time.monotonic()
+        answer = service.raw(request, 30)
+        assert time.monotonic() - began < STEP_TIMEOUT_SECONDS + LATENESS_SECONDS, request
+        assert answer.startswith(b"HTTP/1.1 503 "), request
+        assert answer.rstrip().endswith(b"</html>"), request
 
-    with Service(url.address) as service, service.site() as site:
+    with Service(dsn) as service, service.site() as site:
         site.stores(*SITI)
         assert site.list().nims == ["0001"]
         frozen = server.freeze() if how == "frozen" else []
-        if how == "stopped":
+        if not frozen:
             server.stop()
         try:
-            with ThreadPoolExecutor(len(requests)) as threads:
-                list(threads.map(ask, range(len(requests))))
+            with ThreadPoolExecutor(len(ASKED)) as threads:
+                list(threads.map(ask, ASKED))
         finally:
             for process in frozen:
                 process.resume()
-            if how == "stopped":
+            if not frozen:
                 server.start()
         began = time.monotonic()
         site.stores("0004", "Ani", "Klaten")
         assert site.list().nims == ["0001", "0004"]
         assert time.monotonic() - began < LATENESS_SECONDS
         # The reason is that of the last attempt to connect, and its text that of libpq.
-        assert re.search(
-            "the database cannot be reached: (?!all connections are in use).", service.stderr()
-        )
+        said = "the database cannot be reached: (?!all connections are in use)."
+        assert re.search(said, service.stderr())
 
 
 @pytest.mark.parametrize("lost", ["question", "answer"])
 async def test_a_connection_lost_at_the_commit_makes_the_write_uncertain(
-    server: Server, url: PostgresURL, lost: str
+    server: Server, dsn: str, lost: str
 ) -> None:
     """If the same addition is repeated, it is stored, or refused because the first attempt was stored."""
     proxy = Proxy(server.port)
-    async with proxy.listening() as port, opened(at_port(url.address, port)) as store:
+    async with proxy.listening() as port, opened(at_port(dsn, port)) as store:
         for write in (
             store.add(*SITI),
             store.update("0002", "Ani", "Klaten"),
@@ -112,10 +111,10 @@ async def test_a_connection_lost_at_the_commit_makes_the_write_uncertain(
         assert await read_all(store) == [SITI]
 
 
-async def test_a_read_of_one_record_is_one_round_trip(server: Server, url: PostgresURL) -> None:
+async def test_a_read_of_one_record_is_one_round_trip(server: Server, dsn: str) -> None:
     """The transaction begins and ends in the message of its statement."""
     proxy = Proxy(server.port)
-    async with proxy.listening() as port, opened(at_port(url.address, port)) as store:
+    async with proxy.listening() as port, opened(at_port(dsn, port)) as store:
         await store.add(*SITI)  # the connection is open now
         proxy.sent = b""
         assert await store.reader(RECORD).get(SITI.nim) == SITI
@@ -149,32 +148,19 @@ def pooled(server: Server) -> Iterator[PostgresURL]:
         server.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
 
-async def test_every_operation_works_through_a_pooler_in_transaction_mode(
-    pooled: PostgresURL,
-) -> None:
-    """Each transaction may reach another session of the server; two stores work at the same time."""
+def test_every_operation_works_through_a_pooler_in_transaction_mode(pooled: PostgresURL) -> None:
+    """Each transaction may reach another session of the server, while clients work at the same time, and for all that staff do."""
     migrate(pooled)
     with Service(pooled.address) as service:
         ledger = Ledger([service.url], pause_seconds=0)
         with ledger.running():
             ledger.wait_for(50)
         ledger.check()
-    async with opened(pooled) as first, opened(pooled) as second:
-
-        async def work(number: int) -> None:
-            store, record = (first, second)[number % 2], Mahasiswa(f"b{number:02}", "Budi", "Solo")
-            query = Query(record.nim, di="nim")
-            await store.add(*record)
-            assert await attempt(store.add(f"x{number}", None, "x")) == ("nama", "missing")
-            assert (await store.snapshot(1000)).version
-            assert [chunk async for chunk in store.reader(EXPORT).chunks(query)] == [[record]]
-            assert (await store.reader(SEARCH).search(query, 0, 1)).records == [record]
-            await store.write_all("import", [Write(record._replace(nama="Ani"), digest(record))])
-
-        await asyncio.gather(*map(work, range(40)))
-        for number in range(3):
-            merged = merge(pooled, (f"x{number}", "Ani", "Klaten"))
-            assert merged[:4] == (1, 0, 0, [])
+    execute(pooled.address, "DELETE FROM mahasiswa")
+    with visited(pooled.address) as site:
+        do_what_staff_do(site)
+    for number in range(3):
+        assert merge(pooled, (f"x{number}", "Ani", "Klaten")).new == 1
 
 
 # ---- settings of the role
@@ -223,34 +209,32 @@ def test_the_service_depends_on_no_setting_of_the_role(address: str) -> None:
 
 
 async def test_a_cancelled_wait_for_the_standby_is_uncertain_whatever_the_role_hides(
-    server: Server, url: PostgresURL
+    server: Server, dsn: str
 ) -> None:
     """PostgreSQL says it only in a warning."""
-    quiet = PostgresURL(f"{url.address}%20-cclient_min_messages%3Derror")
-    server.execute("ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
-    try:
-        server.execute("SELECT pg_reload_conf()")
+    quiet = PostgresURL(f"{dsn}%20-cclient_min_messages%3Derror")
+    with server.waiting_for("nobody"):
         async with opened(quiet) as store:
             adding = asyncio.ensure_future(store.add(*SITI))
             waiting = "SELECT pid FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
-            await until(lambda: execute(url.address, waiting))
-            execute(url.address, f"SELECT pg_cancel_backend(pid) FROM ({waiting}) AS waiting")
+            await until(lambda: execute(dsn, waiting))
+            execute(dsn, f"SELECT pg_cancel_backend(pid) FROM ({waiting}) AS waiting")
             with pytest.raises(Uncertain, match="canceling wait"):
                 await adding
-    finally:
-        server.execute("ALTER SYSTEM RESET synchronous_standby_names")
-        server.execute("SELECT pg_reload_conf()")
 
 
 # ---- the version of the data
 async def test_a_caller_never_receives_a_version_that_was_read_before_its_call(
-    server: Server, url: PostgresURL, store: Store
+    server: Server, dsn: str, store: Store
 ) -> None:
-    """A hundred callers who come while a query is running share the next query, and it finds the latest version."""
+    """A hundred callers who come while a query is running share the next query, and it finds the latest version.
+
+    A caller that is cancelled does not cancel it for the others.
+    """
     proxy = Proxy(server.port)
     async with (
         proxy.listening() as port,
-        opened(at_port(url.address, port)) as delayed,
+        opened(at_port(dsn, port)) as delayed,
     ):
         before = await delayed.version()
         proxy.sent = b""
@@ -260,6 +244,7 @@ async def test_a_caller_never_receives_a_version_that_was_read_before_its_call(
         await store.add(*SITI)
         later = [asyncio.ensure_future(delayed.version()) for _ in range(100)]
         await asyncio.sleep(0)
+        later.pop().cancel()
         proxy.hold(on=False)
         assert {await version for version in later} == {await store.version()} != {before}
         assert await first is not None
@@ -288,7 +273,7 @@ async def test_a_standby_can_be_read_without_a_version_and_not_written(
     execute(
         url.address, "INSERT INTO mahasiswa VALUES ('0001', 'Siti Aminah', 'Jalan Kaliurang 5')"
     )
-    await asyncio.to_thread(age_history, url, 31)
+    age_history(url, 31)
     with Server(QUICK, standby_of=server) as standby:
         standby_url = PostgresURL(at_port(url.address, standby.port))
         migrate(standby_url, 7)
@@ -315,14 +300,9 @@ async def test_doctor_finds_that_no_synchronous_standby_answers(
         findings = [*engine_of(url).examine(None)]
         return any("no synchronous standby answers" in finding.text for finding in findings)
 
-    try:
+    with server.waiting_for("ANY 1 (standby, gone)"):
         with Server(QUICK, standby_of=server):
-            server.execute("ALTER SYSTEM SET synchronous_standby_names = 'ANY 1 (standby, gone)'")
-            server.execute("SELECT pg_reload_conf()")
             state = "SELECT sync_state FROM pg_stat_replication"
             await until(lambda: server.execute(state) == [("quorum",)])
             assert not silent()
         await until(silent)
-    finally:
-        server.execute("ALTER SYSTEM RESET synchronous_standby_names")
-        server.execute("SELECT pg_reload_conf()")

@@ -7,13 +7,12 @@ import string
 import psycopg
 import pytest
 from postgres import Server, awaited_locks, describe, execute, until
-from spreadsheets import numbered
-from stores import BUDI, SITI, age_history, fill, items, merge, migrate, opened, read_all
+from stores import BUDI, SITI, age_history, items, merge, migrate, opened, read_all
 
 from mahasiswa.settings import PostgresURL
 from mahasiswa.store import Query, Store
 from mahasiswa.store.engines import engine_of
-from mahasiswa.store.history_items import PURGE_ENTRIES, Batch, Entry
+from mahasiswa.store.history_items import Batch, Entry
 from mahasiswa.store.postgres import engine
 from mahasiswa.store.store_errors import TextsRemain, Unusable
 from mahasiswa.system.administrator import command_name
@@ -53,21 +52,17 @@ CASES: dict[str, tuple[str, list[tuple[object, ...]]]] = {
 
 @pytest.mark.parametrize(("statement", "entries"), CASES.values(), ids=CASES)
 def test_a_change_by_another_program_is_in_the_history(
-    url: PostgresURL, statement: str, entries: list[tuple[object, ...]]
+    dsn: str, statement: str, entries: list[tuple[object, ...]]
 ) -> None:
     """Each changed record has one entry. The entries of one statement have any order."""
-    execute(
-        url.address, "INSERT INTO mahasiswa VALUES ('1', 'Ani', 'Solo'), ('2', 'Budi', 'Bantul')"
-    )
-    execute(url.address, statement)
-    assert sorted(execute(url.address, ENTRIES)[2:], key=repr) == sorted(entries, key=repr)
+    execute(dsn, "INSERT INTO mahasiswa VALUES ('1', 'Ani', 'Solo'), ('2', 'Budi', 'Bantul')")
+    execute(dsn, statement)
+    assert sorted(execute(dsn, ENTRIES)[2:], key=repr) == sorted(entries, key=repr)
 
 
-async def test_another_program_can_make_its_changes_one_batch(
-    url: PostgresURL, store: Store
-) -> None:
+async def test_another_program_can_make_its_changes_one_batch(dsn: str, store: Store) -> None:
     """It names the kind of the batch in its transaction. The next transaction of its connection is no batch."""
-    with psycopg.connect(url.address, autocommit=True) as other:
+    with psycopg.connect(dsn, autocommit=True) as other:
         with other.transaction():
             other.execute("SET LOCAL mahasiswa.batch = 'delete'")
             other.execute("INSERT INTO mahasiswa VALUES ('1', 'Ani', 'Solo')")
@@ -90,12 +85,10 @@ INSERT INTO mahasiswa VALUES ('1', 'Ani', 'Solo'); SELECT count(*) FROM mahasisw
 """
 
 
-def test_a_role_that_may_only_insert_can_insert_and_forge_nothing(
-    server: Server, url: PostgresURL
-) -> None:
+def test_a_role_that_may_only_insert_can_insert_and_forge_nothing(server: Server, dsn: str) -> None:
     """The triggers write the entry with the rights of the table's owner, into the table of the owner."""
-    schema = url.address.rpartition("search_path%3D")[2]
-    registrar = url.address.replace("//postgres@", "//registrar@")
+    schema = dsn.rpartition("search_path%3D")[2]
+    registrar = dsn.replace("//postgres@", "//registrar@")
     server.execute("CREATE ROLE registrar LOGIN")
     try:
         server.execute(
@@ -111,26 +104,26 @@ def test_a_role_that_may_only_insert_can_insert_and_forge_nothing(
                 execute(registrar, statement)
     finally:
         server.execute("DROP OWNED BY registrar; DROP ROLE registrar")
-    assert execute(url.address, ENTRIES) == [("1", None, None, "Ani", "Solo")]
+    assert execute(dsn, ENTRIES) == [("1", None, None, "Ani", "Solo")]
 
 
 async def test_a_role_that_owns_nothing_uses_the_list_and_the_whole_history(
-    clerk: str, url: PostgresURL
+    clerk: str, url: PostgresURL, dsn: str
 ) -> None:
     """It needs rights on the tables of the history too. Only the end of `forget` needs the owner."""
-    execute(url.address, "REVOKE ALL ON mahasiswa_history, mahasiswa_history_state FROM clerk")
+    execute(dsn, "REVOKE ALL ON mahasiswa_history, mahasiswa_history_state FROM clerk")
     with pytest.raises(
         Unusable, match=r"must run: GRANT SELECT, UPDATE, DELETE ON .*\Z"
     ) as unusable:
         migrate(clerk)
-    execute(url.address, str(unusable.value).partition("must run: ")[2])
+    execute(dsn, str(unusable.value).partition("must run: ")[2])
     migrate(clerk, 7)
     async with opened(clerk) as store:
         merge(clerk, SITI, BUDI)
         (batch,) = await items(store)
         await store.undo(batch.id, is_batch=True)
         assert await read_all(store) == []
-        await asyncio.to_thread(age_history, url, 8)
+        age_history(url, 8)
         await store.purge()
         assert (await store.snapshot(0)).last is None
         await store.add(*SITI)
@@ -139,41 +132,37 @@ async def test_a_role_that_owns_nothing_uses_the_list_and_the_whole_history(
         with pytest.raises(TextsRemain, match=r"the owner of the table must run: VACUUM"):
             engine_of(PostgresURL(clerk)).forget(SITI.nim)
         assert [item.oleh for item in await items(store)] == [command_name()]
-    assert execute(url.address, "SELECT days FROM mahasiswa_history_state") == [(7,)]
+    assert execute(dsn, "SELECT days FROM mahasiswa_history_state") == [(7,)]
 
 
 # ---- HISTORY_DAYS
-def test_without_history_the_table_has_no_trigger_of_it(url: PostgresURL) -> None:
+def test_without_history_the_table_has_no_trigger_of_it(url: PostgresURL, dsn: str) -> None:
     """No entry remains, and TRUNCATE, which the triggers refuse, is possible. Days above 0 create them again."""
-    execute(url.address, "INSERT INTO mahasiswa VALUES ('1', 'Ani', 'Solo')")
+    execute(dsn, "INSERT INTO mahasiswa VALUES ('1', 'Ani', 'Solo')")
     with pytest.raises(psycopg.errors.FeatureNotSupported, match="use DELETE FROM mahasiswa"):
-        execute(url.address, "TRUNCATE mahasiswa")
-    with_history = describe(url.address)
+        execute(dsn, "TRUNCATE mahasiswa")
+    with_history = describe(dsn)
     migrate(url, 0)
-    assert [name for kind, name, _ in describe(url.address) if kind == "trigger"] == [
-        "mahasiswa_nim"
-    ]
-    assert execute(url.address, "TRUNCATE mahasiswa; SELECT count(*) FROM mahasiswa_history") == [
-        (0,)
-    ]
+    assert [name for kind, name, _ in describe(dsn) if kind == "trigger"] == ["mahasiswa_nim"]
+    assert execute(dsn, "TRUNCATE mahasiswa; SELECT count(*) FROM mahasiswa_history") == [(0,)]
     migrate(url, 30)
-    assert describe(url.address) == with_history
-    execute(url.address, "DROP TRIGGER mahasiswa_history_delete ON mahasiswa")
+    assert describe(dsn) == with_history
+    execute(dsn, "DROP TRIGGER mahasiswa_history_delete ON mahasiswa")
     migrate(url, 30)  # another program removed it: the history has a gap, but goes on
-    assert describe(url.address) == with_history
+    assert describe(dsn) == with_history
 
 
-def test_the_start_creates_functions_of_another_release_again(url: PostgresURL) -> None:
+def test_the_start_creates_functions_of_another_release_again(url: PostgresURL, dsn: str) -> None:
     """They belong to no version of the schema."""
     function = "SELECT pg_get_functiondef('mahasiswa_history_write'::regproc)"
-    ((of_this_release,),) = execute(url.address, function)
+    ((of_this_release,),) = execute(dsn, function)
     other = (
         "CREATE OR REPLACE FUNCTION mahasiswa_history_write() RETURNS trigger LANGUAGE plpgsql AS"
     )
-    execute(url.address, f"{other} 'BEGIN RETURN NULL; END'")
-    execute(url.address, "COMMENT ON FUNCTION mahasiswa_nim_refuse IS 'another digest'")
+    execute(dsn, f"{other} 'BEGIN RETURN NULL; END'")
+    execute(dsn, "COMMENT ON FUNCTION mahasiswa_nim_refuse IS 'another digest'")
     migrate(url)
-    assert execute(url.address, function) == [(of_this_release,)]
+    assert execute(dsn, function) == [(of_this_release,)]
 
 
 # ---- batches
@@ -197,24 +186,11 @@ async def test_a_purge_does_not_wait_for_another_one(url: PostgresURL, store: St
     """A change skips the expired entries that another transaction is about to remove."""
     for number in range(3):
         await store.add(f"{number}", "Siti", "Solo")
-    await asyncio.to_thread(age_history, url, 31)
+    age_history(url, 31)
     with psycopg.connect(url.address) as other:
         other.execute("SELECT mahasiswa_history_purge(false)")
         await store.add("a", "Siti", "Solo")
     assert (await store.reader(SEARCH).history("", 0, 10)).total == 1
-
-
-async def test_any_program_that_changes_records_purges(url: PostgresURL, store: Store) -> None:
-    """A statement with any number of rows removes one slice."""
-    fill(url, numbered(2 * PURGE_ENTRIES, "Siti", nim="{}"))
-    await asyncio.to_thread(age_history, url, 31)
-    execute(url.address, "INSERT INTO mahasiswa VALUES ('a', 'Ani', 'Solo'), ('b', 'Ani', 'Solo')")
-    expired = "SELECT count(*) FROM mahasiswa_history WHERE moment < now() - interval '30 days'"
-    assert execute(url.address, expired) == [(PURGE_ENTRIES + 1,)]
-    assert [type(item) for item in await items(store)] == [
-        Entry,
-        Entry,
-    ]
 
 
 FILES = """
@@ -227,7 +203,7 @@ WHERE c.relfilenode <> 0 AND (c.relnamespace = current_schema()::regnamespace OR
 
 
 async def test_a_forgotten_record_is_in_no_file_of_the_tables(
-    server: Server, url: PostgresURL, store: Store
+    server: Server, url: PostgresURL, dsn: str, store: Store
 ) -> None:
     """Neither in a table, nor in its indexes, its long texts or its statistics, also not as a search compares it."""
     long = "Rahasia Panjang " + "".join(random.choices(string.printable, k=4000))
@@ -238,11 +214,11 @@ async def test_a_forgotten_record_is_in_no_file_of_the_tables(
     await store.reader(SEARCH).search(Query("rahasia"), 0, 10)
     await store.reader(SEARCH).history("rahasia", 0, 10)
     await store.delete("nim-050")
-    execute(url.address, "ANALYZE")
+    execute(dsn, "ANALYZE")
 
     def left() -> set[bytes]:
         server.execute("CHECKPOINT")
-        files = [server.folder / "data" / str(path) for (path,) in execute(url.address, FILES)]
+        files = [server.folder / "data" / str(path) for (path,) in execute(dsn, FILES)]
         assert len(files) > 10
         stored = b"".join(file.read_bytes() for file in files).lower()
         return {
@@ -254,9 +230,9 @@ async def test_a_forgotten_record_is_in_no_file_of_the_tables(
     assert left() > {b"rahasia", b"nim-050"}
     assert engine_of(url).forget("nim-050")
     assert left() == set()
-    files = execute(url.address, FILES)
+    files = execute(dsn, FILES)
     assert not engine_of(url).forget("nim-050\0")
-    assert execute(url.address, FILES) == files  # no text holds a NUL, so no table is written anew
+    assert execute(dsn, FILES) == files  # no text holds a NUL, so no table is written anew
 
 
 LOCK_OUT = """
@@ -266,14 +242,14 @@ CREATE TRIGGER lock_out AFTER DELETE ON mahasiswa FOR EACH STATEMENT EXECUTE FUN
 
 
 def test_forgetting_without_a_second_connection_says_that_the_texts_remain(
-    clerk: str, url: PostgresURL
+    clerk: str, dsn: str
 ) -> None:
     """The record and its history are removed, and the same command can be run again."""
     merge(clerk, SITI)
-    execute(url.address, LOCK_OUT)
+    execute(dsn, LOCK_OUT)
     with pytest.raises(TextsRemain, match=r"not permitted to log in; .* run: VACUUM"):
         engine_of(PostgresURL(clerk)).forget(SITI.nim)
-    assert execute(url.address, "SELECT count(*) FROM mahasiswa") == [(0,)]
+    assert execute(dsn, "SELECT count(*) FROM mahasiswa") == [(0,)]
 
 
 HINDRANCES = {

@@ -4,7 +4,6 @@ import asyncio
 import gc
 import re
 import time
-from collections.abc import Sequence
 from functools import partial
 
 import psycopg
@@ -21,30 +20,6 @@ from mahasiswa.store.store_errors import Changed, NotInHistory, Refused, Unavail
 from mahasiswa.work import RECORD, STEP_TIMEOUT_SECONDS
 
 
-@pytest.mark.parametrize("refused", [[0], [63], [31, 32], [0, 5, 6, 40, 63], range(64)], ids=str)
-async def test_refused_additions_in_a_batch_leave_their_neighbours(
-    store: Store, refused: Sequence[int]
-) -> None:
-    """Each of 64 additions has its own outcome, wherever the refused ones stand."""
-    faults = [
-        ("..", "Ani", "Solo"),
-        ("9" * 256, "Ani", "Solo"),
-        ("x", None, "Solo"),
-        ("x", "Ani", None),
-    ]
-    reasons = [
-        ("nim", "unaddressable"),
-        ("nim", "too_long"),
-        ("nama", "missing"),
-        ("alamat", "missing"),
-    ]
-    good = [Mahasiswa(f"{number:02}", "Ani", "Solo") for number in range(64)]
-    writes = [faults[number % 4] if number in refused else good[number] for number in range(64)]
-    answers = await attempt_all(*(store.add(*write) for write in writes))
-    assert answers == [reasons[number % 4] if number in refused else None for number in range(64)]
-    assert await read_all(store) == [good[number] for number in range(64) if number not in refused]
-
-
 async def test_of_equal_nims_in_a_batch_the_first_is_stored(store: Store) -> None:
     """The others are duplicates, also if the first one is the same record."""
     writes: dict[tuple[str, str, str], Outcome] = {
@@ -55,11 +30,9 @@ async def test_of_equal_nims_in_a_batch_the_first_is_stored(store: Store) -> Non
     assert await read_all(store) == [("1", "Ani", "Solo"), ("2", "Siti", "Solo")]
 
 
-async def test_a_constraint_that_someone_added_later_has_no_message(
-    url: PostgresURL, store: Store
-) -> None:
+async def test_a_constraint_that_someone_added_later_has_no_message(dsn: str, store: Store) -> None:
     """So it is a failure, and it does not concern the others of its batch."""
-    execute(url.address, "ALTER TABLE mahasiswa ADD CONSTRAINT nama_terisi CHECK (nama <> '')")
+    execute(dsn, "ALTER TABLE mahasiswa ADD CONSTRAINT nama_terisi CHECK (nama <> '')")
     writes: dict[tuple[str, str | None, str], Outcome] = {
         ("1", None, "Solo"): ("nama", "missing"), ("1", "Ani", "Solo"): None, ("3", "", "Solo"): "unavailable",
     }  # fmt: skip
@@ -76,21 +49,21 @@ async def test_a_constraint_that_someone_added_later_has_no_message(
     ids=["many", "long"],
 )
 async def test_a_batch_of_waiting_additions_is_bounded(
-    url: PostgresURL, store: Store, count: int, nama: str, largest: int
+    dsn: str, store: Store, count: int, nama: str, largest: int
 ) -> None:
     """The event loop quotes the texts of a batch in one step. Those beyond its number and length are the next batch."""
-    with locked(url.address, "SHARE"):
+    with locked(dsn, "SHARE"):
         adding = [asyncio.create_task(store.add(*SITI))]
-        await until(lambda: awaited_locks(url.address))
+        await until(lambda: awaited_locks(dsn))
         adding += [asyncio.create_task(store.add(f"x{n}", nama, "Solo")) for n in range(count)]
         await asyncio.sleep(0)  # every addition is queued now
     await asyncio.gather(*adding)
-    sizes = execute(url.address, "SELECT count(*) FROM mahasiswa GROUP BY xmin::text")
+    sizes = execute(dsn, "SELECT count(*) FROM mahasiswa GROUP BY xmin::text")
     assert max(sizes) == (largest,)
 
 
 async def test_a_refused_addition_does_not_make_its_neighbours_wait_for_locks_of_others(
-    url: PostgresURL, store: Store
+    dsn: str, store: Store
 ) -> None:
     """The refused addition and a good one are answered at once, and the locked ones wait together, not in turn."""
     began = time.monotonic()
@@ -105,7 +78,7 @@ async def test_a_refused_addition_does_not_make_its_neighbours_wait_for_locks_of
             assert nim == ".."
         seconds[nim] = time.monotonic() - began
 
-    with psycopg.connect(url.address) as other:
+    with psycopg.connect(dsn) as other:
         for number in range(5):
             other.execute("INSERT INTO mahasiswa VALUES (%s, 'Ina', 'Solo')", [f"z{number}"])
         await asyncio.gather(*map(add, ["a", "..", *(f"z{number}" for number in range(5))]))
@@ -117,14 +90,12 @@ async def test_a_refused_addition_does_not_make_its_neighbours_wait_for_locks_of
     ]
 
 
-async def test_a_lock_delays_a_write_for_a_few_seconds_at_most(
-    url: PostgresURL, store: Store
-) -> None:
+async def test_a_lock_delays_a_write_for_a_few_seconds_at_most(dsn: str, store: Store) -> None:
     """Then nothing was done. The oldest addition ends its batch; a younger one is tried again. Reads are not delayed."""
-    with locked(url.address, "SHARE"):
+    with locked(dsn, "SHARE"):
         began = time.monotonic()
         first = asyncio.ensure_future(store.add("1", "Ani", "Solo"))
-        await until(lambda: awaited_locks(url.address))
+        await until(lambda: awaited_locks(dsn))
         oldest = asyncio.ensure_future(store.add("2", "Ani", "Solo"))
         assert await read_all(store) == []
         await asyncio.sleep(2)  # so that the next addition has a later deadline
@@ -165,18 +136,16 @@ async def test_of_two_who_write_the_same_records_one_is_told_that_they_changed(
                 assert old == wanted[winner]
 
 
-async def test_a_transaction_that_a_deadlock_ended_is_made_again(
-    url: PostgresURL, store: Store
-) -> None:
+async def test_a_transaction_that_a_deadlock_ended_is_made_again(dsn: str, store: Store) -> None:
     """Another program locks records in another order, so PostgreSQL ends our transaction."""
     records = [Mahasiswa(letter, "Siti", "Solo") for letter in "ab"]
     await store.write_all("import", [Write(record, None) for record in records])
-    with psycopg.connect(url.address) as other:
+    with psycopg.connect(dsn) as other:
         other.execute("SET deadlock_timeout = '60s'")
         other.execute("SELECT FROM mahasiswa WHERE nim = 'b' FOR UPDATE")
         writes = [Write(record._replace(nama="Budi"), digest(record)) for record in records]
         writing = asyncio.ensure_future(store.write_all("import", writes))
-        await until(lambda: awaited_locks(url.address))
+        await until(lambda: awaited_locks(dsn))
         # This waits for our lock, and we wait for its lock: it proceeds when our transaction is rolled back.
         await asyncio.to_thread(other.execute, "SELECT FROM mahasiswa WHERE nim = 'a' FOR UPDATE")
         assert not writing.done()
@@ -194,13 +163,13 @@ CREATE TRIGGER refuse BEFORE INSERT OR DELETE ON mahasiswa FOR EACH STATEMENT EX
 
 @pytest.mark.parametrize("code", ["40001", "40P01"])
 async def test_a_transaction_that_always_collides_is_given_up(
-    url: PostgresURL, store: Store, code: str
+    dsn: str, store: Store, code: str
 ) -> None:
     """After MAX_ATTEMPTS serialization failures or deadlocks, the write fails and nothing was done."""
-    execute(url.address, REFUSE.format(seconds=0, code=code))
+    execute(dsn, REFUSE.format(seconds=0, code=code))
     with pytest.raises(Unavailable):
         await store.add(*SITI)
-    assert execute(url.address, "SELECT last_value FROM attempts") == [(MAX_ATTEMPTS,)]
+    assert execute(dsn, "SELECT last_value FROM attempts") == [(MAX_ATTEMPTS,)]
 
 
 async def test_a_write_that_fails_after_its_client_has_gone_is_no_noise_in_the_log(
@@ -230,23 +199,18 @@ CREATE TRIGGER log_setting AFTER INSERT OR UPDATE OR DELETE ON mahasiswa FOR EAC
 """
 
 
-@pytest.mark.parametrize(
-    ("setting", "used"),
-    [
-        ("off", "on"),
-        ("local", "on"),
-        ("remote_write", "on"),
-        ("on", "on"),
-        ("remote_apply", "remote_apply"),
-    ],
-)
+STRONGER = "remote_apply"
+
+
+@pytest.mark.parametrize("setting", ["off", "local", "remote_write", "on", STRONGER])
 async def test_every_write_waits_for_the_disks_whatever_the_role_says(
-    server: Server, url: PostgresURL, setting: str, used: str
+    server: Server, url: PostgresURL, setting: str
 ) -> None:
     """So no crash loses an acknowledged change. A weaker setting is replaced in each transaction, and a stronger one stays."""
     execute(url.address, LOG_THE_SETTING)
     server.execute(f"ALTER ROLE postgres SET synchronous_commit = {setting}")
     ina = SITI._replace(nama="Ina")
+    used = STRONGER if setting == STRONGER else "on"
     try:
         async with opened(url) as store:
             await store.add(*SITI)
@@ -295,21 +259,21 @@ def test_the_service_warns_at_its_start_of_a_server_that_a_crash_can_destroy(
 
 # ---- undo beside other transactions
 async def test_an_undo_makes_nobody_wait_for_a_lock_of_another_program(
-    url: PostgresURL, store: Store
+    dsn: str, store: Store
 ) -> None:
     """An unknown item is looked for without a lock, and one entry locks its own record. A batch gives up soon."""
     await store.write_all("import", [Write(SITI, None), Write(SITI._replace(nim="2"), None)])
     await store.add("3", "Ani", "Solo")
     entry, batch = await items(store)
     began = time.monotonic()
-    with psycopg.connect(url.address) as other:
+    with psycopg.connect(dsn) as other:
         other.execute("UPDATE mahasiswa SET nama = 'Siti' WHERE nim = '2'")
         for is_batch in (True, False):
             with pytest.raises(NotInHistory):
                 await store.undo(batch.id + 1000, is_batch=is_batch)
         await store.undo(entry.id, is_batch=False)
         undoing = asyncio.ensure_future(attempt(store.undo(batch.id, is_batch=True)))
-        await until(lambda: awaited_locks(url.address))
+        await until(lambda: awaited_locks(dsn))
         assert await attempt(store.add("4", "Ani", "Solo")) is None
         assert await undoing == "unavailable"
     # Each of two attempts waits 0.3 s; a lock of others is waited for for 4 s.
@@ -317,18 +281,16 @@ async def test_an_undo_makes_nobody_wait_for_a_lock_of_another_program(
     assert [record.nim for record in await read_all(store)] == [SITI.nim, "2", "4"]
 
 
-async def test_edits_that_wait_for_another_program_delay_no_read(
-    url: PostgresURL, store: Store
-) -> None:
+async def test_edits_that_wait_for_another_program_delay_no_read(dsn: str, store: Store) -> None:
     """It has locked one record. The page of another record, and the health check, do not wait for the edits."""
     await store.add(*SITI)
-    with psycopg.connect(url.address) as other:
+    with psycopg.connect(dsn) as other:
         other.execute("SELECT FROM mahasiswa FOR UPDATE")
         edits = [
             asyncio.ensure_future(store.update(SITI.nim, f"{number}", "Solo"))
             for number in range(20)
         ]
-        await until(lambda: awaited_locks(url.address))
+        await until(lambda: awaited_locks(dsn))
         async with asyncio.timeout(STEP_TIMEOUT_SECONDS / 2):
             assert await store.reader(RECORD).get("9") is None
     await asyncio.gather(*edits, return_exceptions=True)
@@ -338,7 +300,7 @@ async def test_edits_that_wait_for_another_program_delay_no_read(
     "is_batch", [None, False, True], ids=["an edit", "an undo of it", "an undo of its import"]
 )
 async def test_a_change_that_waits_for_a_record_locks_nothing_of_its_history(
-    url: PostgresURL, store: Store, *, is_batch: bool | None
+    dsn: str, store: Store, *, is_batch: bool | None
 ) -> None:
     """Each change locks the record first, then what the history has of it. So no two changes of it cause a deadlock."""
     await store.write_all("import", [Write(SITI, None)])
@@ -347,10 +309,10 @@ async def test_a_change_that_waits_for_a_record_locks_nothing_of_its_history(
     await store.update(*SITI)
     edit = partial(store.update, SITI.nim, "Ani", "Solo", digest(SITI))
     undo = partial(store.undo, batch.id if is_batch else entries[0].id, is_batch=bool(is_batch))
-    with psycopg.connect(url.address) as other:
+    with psycopg.connect(dsn) as other:
         other.execute("SELECT FROM mahasiswa FOR UPDATE")
         changing = asyncio.ensure_future(edit() if is_batch is None else undo())
-        await until(lambda: changing.done() or awaited_locks(url.address))
+        await until(lambda: changing.done() or awaited_locks(dsn))
         other.execute("LOCK TABLE mahasiswa_history IN ROW EXCLUSIVE MODE NOWAIT")
         other.execute("SELECT FROM mahasiswa_history FOR UPDATE NOWAIT")
     await asyncio.gather(changing, return_exceptions=True)
