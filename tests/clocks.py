@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 CLOCK = Path(__file__).with_name("clock")
 STOPPED_MAX_MS = 50.0  # maximum processor time in which a worker cannot answer; the goal is 10 ms
-SHOWN_REPORTS = 10
 
 
 class Report(NamedTuple):

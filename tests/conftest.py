@@ -4,8 +4,7 @@ import ctypes
 import os
 import signal
 import sys
-from collections.abc import Callable, Generator, Iterator
-from itertools import chain
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,7 @@ import pytest
 pytest.register_assert_rewrite("form_answers", "harness", "operators", "spreadsheets", "visitor")
 
 from browser import chromium, node_modules, open_window, window
-from clocks import SHOWN_REPORTS, STOPPED_MAX_MS, Report, Reports
+from clocks import STOPPED_MAX_MS, Report, Reports
 from engines import ENGINES, empty_database
 from harness import Service
 from hypothesis import HealthCheck, settings
@@ -26,7 +25,6 @@ from stalls import watchers
 
 # Examples may be slow to make: the machine may be busy, and Hypothesis's tables of Unicode are made at their first use.
 SLOW = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
-CLOCK = "clock"  # the name of a report of a worker's clock among the properties of a test
 IN_CI = "CI" in os.environ
 settings.register_profile(
     "busy", deadline=None, suppress_health_check=SLOW, derandomize=IN_CI, print_blob=True
@@ -93,15 +91,10 @@ def clock_reports() -> Reports:
 
 
 @pytest.fixture(autouse=True)
-def worker_that_answers(
-    clock_reports: Reports, record_property: Callable[[str, object], None]
-) -> Iterator[None]:
+def worker_that_answers(clock_reports: Reports) -> Iterator[None]:
     """Fail a test whose service had a worker that could not answer for too long."""
     yield
-    reports = clock_reports.new()
-    for report in reports:
-        record_property(CLOCK, [report.ms, report.kind, report.stack[-1]])
-    stopped = [report for report in reports if is_too_long(report)]
+    stopped = [report for report in clock_reports.new() if is_too_long(report)]
     assert not stopped, "\n".join(map(str, stopped))
 
 
@@ -112,19 +105,6 @@ def is_too_long(report: Report) -> bool:
 
     stalled = watchers().stalled(report.ended - report.ms / 1000, report.ended, disk=False)
     return report.ms - stalled * 1000 > STOPPED_MAX_MS
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Show the longest times in which a worker could do nothing else."""
-    reports = chain.from_iterable(terminalreporter.stats.values())
-    found = [
-        (*value, report.nodeid)
-        for report in reports
-        for name, value in getattr(report, "user_properties", ())
-        if name == CLOCK
-    ]
-    for ms, kind, place, test in sorted(found, reverse=True)[:SHOWN_REPORTS]:
-        terminalreporter.write_line(f"{ms:6.1f} ms {kind} in {test}: {place}")
 
 
 @pytest.fixture(scope="module")

@@ -1,15 +1,10 @@
 """The clock of the tests sees what stops a worker, and nothing else."""
 
-import signal
 import sys
-import time
 
 import pytest
 from clocks import STOPPED_MAX_MS, Reports, clocked
 from processes import run
-from stalls import Watchers
-
-STOP_SECONDS = 2.0  # more than a watcher may be late
 
 # A process that serves as a worker does: forked, its objects frozen, with uvloop in its main thread.
 WORKER = """
@@ -72,16 +67,3 @@ def test_the_clock_names_what_stops_a_worker(
     assert kinds or not long
     # At the end of a call of C, the event loop may go on before the clock has seen where it was.
     assert work == "calls_c" or all(report.stack[-1].endswith(work) for report in long)
-
-
-def test_the_stalls_of_the_machine_do_not_count() -> None:
-    """A watcher that is stopped sees what it would see if the machine stood still."""
-    with Watchers() as watchers:
-        for process in (watchers.disk, *watchers.processors):
-            before = time.monotonic()
-            watchers.stalled(0, before, disk=True)  # it watches, because it answers
-            process.send_signal(signal.SIGSTOP)
-            time.sleep(STOP_SECONDS)
-            process.send_signal(signal.SIGCONT)
-            after = time.monotonic()
-            assert STOP_SECONDS / 2 < watchers.stalled(before, after, disk=True) <= after - before
