@@ -4,14 +4,13 @@ import asyncio
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeoutError
-from functools import partial
 from pathlib import Path
 
-import httpx
 import pytest
-from harness import URL_ENCODED, Service, visited
+from harness import Service, visited
 from operators import records_of
 from postgres import until
+from sockets import CLOSE, post, statuses
 from stores import (
     age_history,
     ask,
@@ -69,16 +68,16 @@ def test_a_write_waits_for_the_lock_of_another_program_until_its_deadline(path: 
         other_program(path) as other,
     ):
 
-        def send(target: str, body: str) -> Future[httpx.Response]:
-            headers = {"content-type": URL_ENCODED}
-            post = partial(httpx.post, content=body, headers=headers, timeout=30, trust_env=False)
-            return threads.submit(post, service.url + target)
+        def send(target: str, body: bytes) -> Future[bytes]:
+            return threads.submit(service.raw, post(f"/mahasiswa/{target}", body, CLOSE), 30)
 
         site.add("0001", "Siti", "Solo")
         other("BEGIN IMMEDIATE")
-        add = send("/mahasiswa/add", "nim=0002&nama=Budi&alamat=Bantul")
-        edit = send("/mahasiswa/edit/0001", "nama=Siti+Baru&alamat=Solo")
-        waiting = [add, edit, send("/mahasiswa/add", "nim=0003&nama=Ani&alamat=Klaten")]
+        waiting = [
+            send("add", b"nim=0002&nama=Budi&alamat=Bantul"),
+            send("edit/0001", b"nama=Siti+Baru&alamat=Solo"),
+            send("add", b"nim=0003&nama=Ani&alamat=Klaten"),
+        ]
         other("INSERT INTO mahasiswa VALUES ('0003', 'yang lain', '')")
         for future in waiting:
             with pytest.raises(FutureTimeoutError):
@@ -86,7 +85,7 @@ def test_a_write_waits_for_the_lock_of_another_program_until_its_deadline(path: 
         assert site.list().records == [("0001", "Siti", "Solo")]
         assert site.get(site.path("/mahasiswa/edit/", "0002")).status_code == 404
         other("COMMIT")
-        assert [future.result(10).status_code for future in waiting] == [302, 302, 409]
+        assert [statuses(future.result(10)) for future in waiting] == [[302], [302], [409]]
         stored = [
             ("0001", "Siti Baru", "Solo"),
             ("0002", "Budi", "Bantul"),
@@ -97,14 +96,14 @@ def test_a_write_waits_for_the_lock_of_another_program_until_its_deadline(path: 
         other("BEGIN IMMEDIATE")
         began = time.monotonic()
         bodies = {
-            "add": "nim=0004&nama=Ina&alamat=Bogor",
-            "edit/0001": "nama=Siti+Lagi&alamat=Klaten",
-            "delete/0001": "",
+            "add": b"nim=0004&nama=Ina&alamat=Bogor",
+            "edit/0001": b"nama=Siti+Lagi&alamat=Klaten",
+            "delete/0001": b"",
         }
-        for future in [send(f"/mahasiswa/{target}", body) for target, body in bodies.items()]:
+        for future in [send(target, body) for target, body in bodies.items()]:
             answer = future.result(20)
-            assert answer.status_code == 503
-            assert f"{CHANGE_NOT_STORED} Cobalah beberapa saat lagi." in answer.text
+            assert statuses(answer) == [503]
+            assert f"{CHANGE_NOT_STORED} Cobalah beberapa saat lagi." in answer.decode()
         assert STEP_TIMEOUT_SECONDS - 1 < time.monotonic() - began < 15
         other("ROLLBACK")
         site.stores("0005", "Eka", "Klaten")
@@ -117,17 +116,15 @@ def test_a_write_that_waited_for_a_lock_while_the_file_was_replaced_is_unavailab
     """The file was still in its place when the write began to wait, and its records would be lost with the old file."""
     with Service(path) as service, ThreadPoolExecutor() as threads, other_program(path) as other:
         other("BEGIN IMMEDIATE")
-        form = {"nim": "1", "nama": "Siti", "alamat": "Solo"}
-        adding = threads.submit(
-            httpx.post, f"{service.url}/mahasiswa/add", data=form, timeout=30, trust_env=False
-        )
+        form = post("/mahasiswa/add", b"nim=1&nama=Siti&alamat=Solo", CLOSE)
+        adding = threads.submit(service.raw, form, 30)
         with pytest.raises(FutureTimeoutError):
             adding.result(0.3)
         replacement = path.with_name("new.db")
         migrate(replacement)
         replacement.replace(path)
         other("COMMIT")
-        assert adding.result(30).status_code == 503
+        assert statuses(adding.result(30)) == [503]
 
 
 def test_a_text_of_another_program_that_is_not_utf_8_makes_its_pages_unavailable(
