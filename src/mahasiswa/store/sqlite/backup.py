@@ -27,7 +27,7 @@ from mahasiswa.store.backup_folder import (
     own_backups,
 )
 from mahasiswa.store.sqlite import sqlite_sql as sql
-from mahasiswa.store.sqlite.connection import CHECK_STEPS, folder_lock
+from mahasiswa.store.sqlite.connection import CHECK_STEPS, connect, folder_lock
 from mahasiswa.store.sqlite.sqlite_errors import forbidden, reason, usable
 from mahasiswa.store.store_errors import NeedsRepair, Unavailable, Unusable
 from mahasiswa.system import interrupt
@@ -196,7 +196,7 @@ def _open(source: Path) -> apsw.Connection:
     with usable(source):
         if not source.exists():
             raise Unusable(f"{source} does not exist")
-        origin = apsw.Connection(str(source.absolute()), flags=apsw.SQLITE_OPEN_READWRITE)
+        origin = connect(source)
         # This reads the file for the first time, so later errors are about the target.
         origin.pragma("schema_version")
     return origin

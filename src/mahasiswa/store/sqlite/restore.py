@@ -98,7 +98,7 @@ def _why_replaced(path: Path) -> str:
     if not path.exists() or path.stat().st_size == 0:
         return "missing"
     try:
-        with closing(apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)) as db:
+        with closing(connect(path)) as db:
             check_integrity(db)
             return "newer" if is_newer(db) else ""
     except (apsw.CorruptError, apsw.NotADBError):
