@@ -37,7 +37,8 @@ def nims(page: Page) -> list[str]:
 
 def line(page: Page) -> str:
     """Return the text of the latest change without its moment, or an empty text if the page has no such line."""
-    return re.sub(f"^Terakhir: (.*) {MOMENT} · Riwayat$", r"\1", "".join(page.texts("p.latest")))
+    latest = "".join(page.texts("p.latest[role=status]"))
+    return re.sub(f"^Terakhir: (.*) {MOMENT}( · Riwayat)?$", r"\1", latest)
 
 
 def undo_latest(site: Site) -> None:
