@@ -8,15 +8,16 @@ import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from threading import Event
 
 import pytest
-from harness import without_settings
-from processes import cannot, finished, forked, run, started, until
-from spreadsheets import Record
-from stores import merge, migrate, run_script
+from harness import Service, without_settings
+from processes import cannot, children, finished, forked, run, started, until, working
+from spreadsheets import HEADER, Record, csv
+from stores import ask, merge, migrate, run_script
 
 from mahasiswa.settings import SQLiteURL
 from mahasiswa.store.engines import engine_of
@@ -39,10 +40,32 @@ class Operator:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.database = folder / "mahasiswa.db"
+        self.backups = folder / "cadangan"
         self.environment = without_settings() | {"DATABASE_URL": f"sqlite:///{self.database}"}
         self.command = COMMAND
         self.databases: list[str] = []
         """The databases that the last command said it used. They are left out of its standard error."""
+
+    def use(self, database: Path | str) -> None:
+        """Let commands use another file, or the database at this address."""
+        if isinstance(database, Path):
+            self.database = database
+            database = f"sqlite:///{database}"
+        self.environment["DATABASE_URL"] = database
+
+    def keep_backups(self, folder: Path | None = None) -> None:
+        """Set BACKUP_DIR to this folder, or to `cadangan`, which does not exist yet."""
+        self.backups = folder or self.backups
+        self.environment["BACKUP_DIR"] = str(self.backups)
+
+    def backup_files(self) -> list[Path]:
+        """Return the files in BACKUP_DIR, in order of their names. A name holds the time in UTC."""
+        return sorted(self.backups.glob("*"))
+
+    def serving(self, command: Sequence[str] = (), **settings: str) -> Service:
+        """Start the service with the database and BACKUP_DIR."""
+        folder = self.environment["BACKUP_DIR"]
+        return Service(self.database, {"BACKUP_DIR": folder, **settings}, command=command)
 
     def run(
         self, *arguments: str, before: Sequence[str] = (), **environment: str
@@ -76,15 +99,27 @@ class Operator:
             check=False,
         )
 
-    def done(self, *arguments: str) -> str:
+    def done(self, *arguments: str, before: Sequence[str] = (), **environment: str) -> str:
         """Run a command that must succeed with an empty standard error; return its standard output."""
-        answer = self.run(*arguments)
+        answer = self.run(*arguments, before=before, **environment)
         assert (answer.returncode, answer.stderr) == (0, "")
         return answer.stdout
+
+    def doctor(self, *arguments: str, **environment: str) -> str:
+        """Run `mahasiswa doctor`; return its lines."""
+        return self.run("doctor", *arguments, **environment).stdout
 
     def imported(self, *arguments: str) -> str:
         """Run `mahasiswa import`, which must succeed; return its first line. The second one is about the time."""
         return self.done("import", *arguments).splitlines()[0]
+
+    def imported_rows(self, *rows: Record, options: Sequence[str] = ()) -> str:
+        """Import these rows from a.csv; return the first line."""
+        return self.imported(self.write_rows(*rows), *options)
+
+    def write_rows(self, *rows: Record) -> str:
+        """Write these rows to a.csv; return its name."""
+        return self.write("a.csv", csv(HEADER, *rows))
 
     def failed(
         self, *arguments: str, code: int = 1, before: Sequence[str] = (), **environment: str
@@ -128,6 +163,13 @@ class Operator:
         self.database.unlink(missing_ok=True)
         engine_of(SQLiteURL(self.database)).begin()
         merge(self.database, *records)
+
+    def sql(self, script: str) -> None:
+        """Run statements on the database by another program."""
+        run_script(self.database, script)
+
+    def ask(self, query: str) -> list[tuple[object, ...]]:
+        return ask(self.database, query)
 
     def records(self) -> list[Record]:
         return records_of(self.database)
@@ -180,6 +222,28 @@ def no_low_ports() -> list[str]:
             "forbid a port below 1024", OSError("net.ipv4.ip_unprivileged_port_start permits it")
         )
     return ["setpriv", "--bounding-set=-net_bind_service", "--"] if os.geteuid() == 0 else []
+
+
+def until_idle(service: Service) -> None:
+    """Wait until the worker is the only child process of a service, because a back-up has ended."""
+    until(lambda: len(children(service.pid)) == 1)
+
+
+@contextmanager
+def flickering(
+    paths: Sequence[Path], make: Callable[[Path], None], remove: Callable[[Path], None]
+) -> Iterator[None]:
+    """Make and remove all of these files again and again in the block."""
+    stop = Event()
+
+    def make_and_remove() -> None:
+        while not stop.is_set():
+            for step in (make, remove):
+                for path in paths:
+                    step(path)
+
+    with working([make_and_remove], stop):
+        yield
 
 
 def aged(file: Path, seconds: float) -> None:

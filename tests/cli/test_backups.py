@@ -11,20 +11,30 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from threading import Event
 
 import pytest
 from harness import Service, free_port, run_to_the_end
-from operators import COMMAND, TWO, Operator, aged, overwrite, records_of, use_up
-from processes import children, needs_namespaces, started, until, working
+from operators import (
+    COMMAND,
+    TWO,
+    Operator,
+    aged,
+    flickering,
+    overwrite,
+    records_of,
+    until_idle,
+    use_up,
+)
+from processes import children, needs_namespaces, started, until
 from spreadsheets import numbered
-from stores import ask, run_script
+from stores import ask
 
 from mahasiswa.store.backup_folder import read_outcome, write_outcome
 from mahasiswa.store.sqlite.connection import LOCK_TIMEOUT_SECONDS, folder_lock
 from mahasiswa.system.administrator import process_user
 
 NAME = re.compile(r"mahasiswa-[0-9a-f]{8}-\d{8}T\d{6}Z(-2)?\.db")
+CITRA = ("8", "Citra", "Solo")
 KEY = "SELECT signing_key FROM mahasiswa_history_state"
 HOUR = 3600
 DAY = 24 * HOUR
@@ -34,37 +44,25 @@ DAY = 24 * HOUR
 def operator_with_a_folder_for_backups(operator: Operator) -> Operator:
     """Run commands in a folder with two records. BACKUP_DIR is the folder `cadangan`, which does not exist yet."""
     operator.fill(TWO)
-    folder = str(operator.folder / "cadangan")
-    operator.environment |= {"BACKUP_DIR": folder, "HOST": "127.0.0.1", "PORT": str(free_port())}
+    operator.keep_backups()
+    operator.environment |= {"HOST": "127.0.0.1", "PORT": str(free_port())}
     return operator
-
-
-def started_with(kept: Operator, **settings: str) -> Service:
-    """Start the service, which makes back-ups in the folder."""
-    return Service(kept.database, {"BACKUP_DIR": kept.environment["BACKUP_DIR"], **settings})
-
-
-def backups(operator: Operator) -> list[Path]:
-    """Return the files in the folder, in order of their names. A name holds the time in UTC."""
-    with suppress(FileNotFoundError):
-        return sorted((operator.folder / "cadangan").iterdir())
-    return []
 
 
 def test_a_backup_without_a_name_goes_to_the_folder_or_beside_the_database(kept: Operator) -> None:
     """The folder and the file are private. A list that did not change renews the file's time; a changed one is copied."""
     said = kept.done("backup")
-    (first,) = backups(kept)
+    (first,) = kept.backup_files()
     assert NAME.fullmatch(first.name)
     assert said == f"{first}: {first.stat().st_size} bytes, verified\n"
     assert [path.stat().st_mode & 0o777 for path in (first.parent, first)] == [0o700, 0o600]
     aged(first, 365 * DAY)
     assert kept.done("backup") == said
-    assert backups(kept) == [first]
+    assert kept.backup_files() == [first]
     assert time.time() - first.stat().st_mtime < 60
-    run_script(kept.database, "DELETE FROM mahasiswa WHERE nim = '1'")
+    kept.sql("DELETE FROM mahasiswa WHERE nim = '1'")
     kept.done("backup")
-    assert sorted(len(records_of(path)) for path in backups(kept)) == [1, 2]
+    assert sorted(len(records_of(path)) for path in kept.backup_files()) == [1, 2]
     del kept.environment["BACKUP_DIR"]
     kept.done("backup")
     (beside,) = kept.names() - {"cadangan"}
@@ -108,11 +106,11 @@ def test_old_backups_are_removed_by_the_times_in_their_names_and_never_if_they_h
     larger, small = kept.folder / "besar", kept.folder / "kecil"
     kept.done("backup", str(small))
     more = "INSERT INTO mahasiswa VALUES ('3','A','B'),('4','A','B'),('5','A','B')"
-    run_script(kept.database, more)
+    kept.sql(more)
     kept.done("backup", str(larger))
-    run_script(kept.database, "DELETE FROM mahasiswa WHERE nim > '2'")
+    kept.sql("DELETE FROM mahasiswa WHERE nim > '2'")
     kept.done("backup")
-    own = backups(kept)[0].name.split("-")[1]
+    own = kept.backup_files()[0].name.split("-")[1]
 
     def put(name: str, hour: int, *days: str, of: Path = small) -> set[Path]:
         """Copy a back-up to the names of an hour of these days."""
@@ -160,40 +158,39 @@ def test_each_of_two_lists_in_one_folder_has_its_own_backups(
     """Both databases have the same name. An old name without an id belongs to the list whose key is in the file."""
     (tmp_path / "lain").mkdir()
     other = Operator(tmp_path / "lain")
-    other.environment["BACKUP_DIR"] = kept.environment["BACKUP_DIR"]
+    other.keep_backups(kept.backups)
     other.fill([("9", "Zul", "Solo")])
     kept.done("backup")
-    (first,) = backups(kept)
-    assert "holds no back-up" in other.run("doctor").stdout
-    with Service(other.database, {"BACKUP_DIR": kept.environment["BACKUP_DIR"]}):
-        until(lambda: [path.suffix for path in backups(kept)] == [".db"] * 2)
-    (second,) = {*backups(kept)} - {first}
+    (first,) = kept.backup_files()
+    assert "holds no back-up" in other.doctor()
+    with other.serving():
+        until(lambda: [path.suffix for path in kept.backup_files()] == [".db"] * 2)
+    (second,) = {*kept.backup_files()} - {first}
     assert records_of(second) == other.records()
-    old_names = []
-    for number, file in enumerate((first, second)):
-        old_names.append(
-            renamed(file, 3 + number).rename(first.parent / f"mahasiswa-{moment(3 + number)}.db")
-        )
+    old_names = [
+        file.rename(file.with_name(f"mahasiswa-{moment(days)}.db"))
+        for days, file in ((3, first), (4, second))
+    ]
     for operator, file in zip((kept, other), old_names, strict=True):
-        assert f"The newest back-up, {file}, is " in operator.run("doctor").stdout
+        assert f"The newest back-up, {file}, is " in operator.doctor()
         operator.done("backup")
-        assert f"The newest back-up, {file}, is 0.0 hours" in operator.run("doctor").stdout
+        assert f"The newest back-up, {file}, is 0.0 hours" in operator.doctor()
     # Each of them removes its own only.
     for day in range(4, 8):
         shutil.copy(old_names[0], first.parent / f"mahasiswa-{moment(day)}-2.db")
-    run_script(other.database, "DELETE FROM mahasiswa")
+    other.sql("DELETE FROM mahasiswa")
     other.done("backup")
-    assert len(backups(kept)) == 7
-    run_script(kept.database, "DELETE FROM mahasiswa WHERE nim = '1'")
+    assert len(kept.backup_files()) == 7
+    kept.sql("DELETE FROM mahasiswa WHERE nim = '1'")
     kept.run("backup")
-    assert len(backups(kept)) == 8
+    assert len(kept.backup_files()) == 8
     # A restore into an existing file keeps its key, and a copy has one of its own.
-    before = ask(other.database, KEY)
+    before = other.ask(KEY)
     other.done("restore", str(old_names[0]))
     copied = kept.folder / "tujuan.db"
     kept.done("copy", "--to", f"sqlite:///{copied}")
-    assert ask(other.database, KEY) == before
-    assert len({*map(str, (before, ask(kept.database, KEY), ask(copied, KEY)))}) == 3
+    assert other.ask(KEY) == before
+    assert len({*map(str, (before, kept.ask(KEY), ask(copied, KEY)))}) == 3
 
 
 SHRUNK = "WRONG  The list has {} records fewer than within the last 30 days. If they are lost, restore a back-up."
@@ -203,29 +200,29 @@ def test_a_list_that_has_shrunk_is_an_alarm_until_its_number_is_accepted(kept: O
     """By a tenth and by 20 records, compared with each back-up of 30 days. Later losses are another alarm."""
     kept.fill(numbered(300, "A", "B", nim="{:03}"))
     kept.done("backup")
-    (file,) = backups(kept)
+    (file,) = kept.backup_files()
     file = renamed(file, 29)
-    run_script(kept.database, "DELETE FROM mahasiswa WHERE nim >= '270'")
+    kept.sql("DELETE FROM mahasiswa WHERE nim >= '270'")
     kept.done("backup")
     assert "ok     The list" not in kept.done("doctor")
-    run_script(kept.database, "DELETE FROM mahasiswa WHERE nim = '269'")
-    assert SHRUNK.format(31) in kept.run("doctor").stdout
+    kept.sql("DELETE FROM mahasiswa WHERE nim = '269'")
+    assert SHRUNK.format(31) in kept.doctor()
     renamed(file, 31)
     assert SHRUNK.format(31) not in kept.done("doctor")
-    run_script(kept.database, "DELETE FROM mahasiswa WHERE nim >= '200'")
+    kept.sql("DELETE FROM mahasiswa WHERE nim >= '200'")
     with (
         Service(kept.database, kept.environment | {"METRICS": "1", "BACKUP_HOURS": "1"}) as service,
         service.site() as site,
     ):
-        aged(backups(kept)[-1], DAY)
+        aged(kept.backup_files()[-1], DAY)
         service.restart()
         until(lambda: re.search("records_missing.* 70\n", site.get("/metrics").text))
-        assert SHRUNK.format(70) in kept.run("doctor").stdout
-        (line,) = (line for line in kept.run("doctor").stdout.splitlines() if "--accept" in line)
+        assert SHRUNK.format(70) in kept.doctor()
+        (line,) = (line for line in kept.doctor().splitlines() if "--accept" in line)
         kept.type_remedy(line)
         assert re.search("records_missing.* 0\n", site.get("/metrics").text)
-        run_script(kept.database, "DELETE FROM mahasiswa WHERE nim >= '179'")
-        assert SHRUNK.format(21) in kept.run("doctor").stdout
+        kept.sql("DELETE FROM mahasiswa WHERE nim >= '179'")
+        assert SHRUNK.format(21) in kept.doctor()
     overwrite(kept.database, 0, 4096)
     (line,) = kept.failed("doctor", "--accept")
     assert line == f"mahasiswa: {kept.database} cannot be read"
@@ -255,67 +252,59 @@ def test_a_list_that_was_unchanged_for_months_is_compared_with_its_old_backup(
     """
     kept.fill(numbered(300, "A", "B", nim="{:03}"))
     kept.done("backup")
-    (file,) = backups(kept)
+    (file,) = kept.backup_files()
     file = renamed(file, 40)
     aged(file, DAY)
     assert "ok     The list" not in kept.done("doctor")
-    run_script(kept.database, "DELETE FROM mahasiswa WHERE nim >= '200'")
-    assert SHRUNK.format(100) in kept.run("doctor").stdout
+    kept.sql("DELETE FROM mahasiswa WHERE nim >= '200'")
+    assert SHRUNK.format(100) in kept.doctor()
     kept.done("doctor", "--accept")
     last = read_outcome(kept.database)
     write_outcome(kept.database, last._replace(accepted=time.time() - 35 * DAY))
     assert SHRUNK.format(100) not in kept.done("doctor")
-    run_script(kept.database, "DELETE FROM mahasiswa")
-    assert SHRUNK.format(200) in kept.run("doctor").stdout
+    kept.sql("DELETE FROM mahasiswa")
+    assert SHRUNK.format(200) in kept.doctor()
     # The old one was replaced long ago: its file is as new as if the folder was copied.
-    run_script(kept.database, "INSERT INTO mahasiswa VALUES ('1', 'A', 'B')")
+    kept.sql("INSERT INTO mahasiswa VALUES ('1', 'A', 'B')")
     kept.done("backup")
-    (newer,) = {*backups(kept)} - {file}
+    (newer,) = {*kept.backup_files()} - {file}
     aged(renamed(newer, 36), DAY)
     assert SHRUNK.format(199) not in kept.done("doctor")
 
 
-def lost(kept: Operator, fault: str, file: Path) -> str:
-    """Return the lines of the start and of the commands about a lost database and one of its copies."""
+def assert_not_begun(kept: Operator, file: Path, fault: str, before: Sequence[str] = ()) -> str:
+    """Check that neither the start nor an import begins a list beside a copy; return their line about it."""
     remedies = f"To begin an empty list: mahasiswa begin. To have the records back: mahasiswa restore {file}"
-    return f"mahasiswa: {kept.database} holds no list, but {fault}. {remedies}"
-
-
-def refused_start(kept: Operator, before: Sequence[str] = ()) -> str:
-    """Start the service, which must end with exit code 2; return its line."""
-    names = ("DATABASE_URL", "BACKUP_DIR", "PORT", "PATH")
-    environment = {name: kept.environment[name] for name in names}
-    ended = run_to_the_end(environment, kept.folder, before)
-    assert ended.returncode == 2, ended.stderr
-    return ended.stderr.removesuffix("\n")
+    said = f"mahasiswa: {kept.database} holds no list, but {file} {fault}. {remedies}"
+    ended = run_to_the_end(kept.environment, kept.folder, before)
+    assert (ended.returncode, ended.stderr) == (2, f"{said}\n")
+    assert kept.failed("import", kept.write_rows(CITRA), before=before) == [said]
+    return said
 
 
 def test_a_lost_database_is_not_begun_anew_beside_its_copies(kept: Operator) -> None:
     """The start, an import and a copy refuse. They name the commands that restore it or begin an empty list."""
     kept.done("backup")
-    (file,) = backups(kept)
-    csv_file = kept.write("a.csv", b"NIM,Nama,Alamat\n7,A,B\n")
+    (file,) = kept.backup_files()
     source = f"sqlite:///{shutil.copy(kept.database, kept.folder / 'lain.db')}"
     kept_copy = file.rename(kept.folder / "simpanan")
     beside = kept.folder / "mahasiswa-20200101T000000Z.db"
     future = file.with_name(f"mahasiswa-{moment(-9)}.db")
-    for copy, folder in ((file, file.parent), (beside, ""), (future, file.parent)):
+    for copy in (file, beside, future):
         shutil.copy(kept_copy, copy)
-        kept.environment["BACKUP_DIR"] = str(folder)
+        kept.environment["BACKUP_DIR"] = "" if copy == beside else str(kept.backups)
         for path in kept.folder.glob("mahasiswa.db*"):
             path.unlink()
         if copy != file:  # the file is there, but without tables
             kept.database.touch()
-        said = lost(kept, f"{copy} holds 2 records", copy)
-        assert refused_start(kept) == said
-        for command in (("import", csv_file), ("copy", "--from", source)):
-            assert kept.failed(*command) == [said]
+        said = assert_not_begun(kept, copy, "holds 2 records")
+        assert kept.failed("copy", "--from", source) == [said]
         kept.done("restore", str(copy))
         assert kept.records() == TWO
-        assert ask(kept.database, KEY) == ask(kept_copy, KEY), "it is the same list"
+        assert kept.ask(KEY) == ask(kept_copy, KEY), "it is the same list"
         kept.database.unlink()
         assert kept.done("begin") == f"{kept.database} is ready\n"
-        with Service(kept.database, {"BACKUP_DIR": str(folder)}) as service:
+        with kept.serving() as service:
             with service.site() as site:
                 assert site.list().records == []
                 site.stores(*TWO[0])
@@ -329,16 +318,13 @@ def test_a_lost_database_is_not_begun_anew_beside_its_copies(kept: Operator) -> 
 def test_an_empty_file_beside_a_log_is_a_lost_database(kept: Operator) -> None:
     """SQLite removes the log of an empty file, so it holds no list. A restore brings the records back."""
     kept.done("backup")
-    (file,) = backups(kept)
-    csv_file = kept.write("a.csv", b"NIM,Nama,Alamat\n7,A,B\n")
-    with started_with(kept) as service, service.site() as site:
-        site.stores("8", "Citra", "Solo")
+    (file,) = kept.backup_files()
+    with kept.serving() as service, service.site() as site:
+        site.stores(*CITRA)
         service.kill()
     os.truncate(kept.database, 0)
     assert kept.database.with_name("mahasiswa.db-wal").stat().st_size > 0
-    said = lost(kept, f"{file} holds 2 records", file)
-    assert refused_start(kept) == said
-    assert kept.failed("import", csv_file) == [said]
+    assert_not_begun(kept, file, "holds 2 records")
     kept.done("restore", str(file))
     assert kept.records() == TWO
 
@@ -349,44 +335,38 @@ def test_a_lost_database_is_not_begun_anew_beside_a_copy_that_cannot_be_read(
 ) -> None:
     """The line names the copy. With the right to read it, the start says what it holds."""
     kept.done("backup")
-    (file,) = backups(kept)
+    (file,) = kept.backup_files()
     if copy == "a damaged database":
         file = file.rename(kept.folder / f"mahasiswa.db.damaged-{moment(1)}")
-    csv_file = kept.write("a.csv", b"NIM,Nama,Alamat\n7,A,B\n")
     kept.database.unlink()
     file.chmod(0)
-    user = process_user()
-    fault = f"{file} belongs to {user}, who may not use it. Run: chmod u+rwX {file}"
-    assert refused_start(kept, unprivileged) == lost(kept, fault, file)
-    assert kept.failed("import", csv_file, before=unprivileged) == [lost(kept, fault, file)]
+    rights = f"belongs to {process_user()}, who may not use it. Run: chmod u+rwX {file}"
+    assert_not_begun(kept, file, rights, unprivileged)
     file.chmod(0o600)
-    assert refused_start(kept) == lost(kept, f"{file} holds 2 records", file)
+    assert_not_begun(kept, file, "holds 2 records")
     overwrite(file)
-    assert refused_start(kept) == lost(kept, f"{file} cannot be read", file)
+    assert_not_begun(kept, file, "cannot be read")
     # A folder that cannot be used stops nothing.
     if copy == "a back-up":
         file.parent.chmod(0)
-        assert kept.run("import", csv_file, before=unprivileged).returncode == 0
+        kept.done("import", kept.write_rows(CITRA), before=unprivileged)
         file.parent.chmod(0o700)
 
 
 def test_a_copy_without_records_does_not_stop_a_new_list(kept: Operator) -> None:
-    run_script(kept.database, "DELETE FROM mahasiswa")
+    kept.sql("DELETE FROM mahasiswa")
     kept.done("backup")
     kept.database.unlink()
-    assert kept.imported(kept.write("a.csv", b"NIM,Nama,Alamat\n7,A,B\n")).startswith("written: 1")
+    assert kept.imported_rows(CITRA).startswith("written: 1")
 
 
 def test_the_service_restores_its_newest_backup_each_month_as_a_test(
     kept: Operator, small_disk: Path
 ) -> None:
     """The result is in `doctor`. A back-up that cannot be restored, or a disk without room, is a finding until it can."""
-    run_script(
-        kept.database, "INSERT INTO mahasiswa VALUES ('3', 'x', printf('%.*c', 200000, 'x'))"
-    )
+    kept.sql("INSERT INTO mahasiswa VALUES ('3', 'x', printf('%.*c', 200000, 'x'))")
     shutil.copy(kept.database, small_disk / "mahasiswa.db")
-    kept.database = small_disk / "mahasiswa.db"
-    kept.environment["DATABASE_URL"] = f"sqlite:///{kept.database}"
+    kept.use(small_disk / "mahasiswa.db")
     succeeded = "ok     The service has restored a back-up as a test at "
 
     def tested(days: int = 31) -> str:
@@ -398,10 +378,10 @@ def test_the_service_restores_its_newest_backup_each_month_as_a_test(
             assert read_outcome(kept.database).problem == ""
             assert service.stop() == 0
         assert {path.name for path in small_disk.glob(".mahasiswa-*")} == set()
-        return kept.run("doctor").stdout
+        return kept.doctor()
 
     assert succeeded in tested()
-    (file,) = backups(kept)
+    (file,) = kept.backup_files()
     good = file.read_bytes()
     overwrite(file, 4096, 8192)
     remedy = "Make room on the disk, or make a new back-up: mahasiswa backup\n"
@@ -423,26 +403,21 @@ def test_doctor_reports_that_the_service_cannot_write_where_the_command_can(
 ) -> None:
     """Also while the newest back-up is young. The next success of the service clears it."""
     kept.done("backup")
-    folder = kept.folder / "cadangan"
+    folder = kept.backups
     folder.chmod(0o500)
-    environment = {"BACKUP_DIR": str(folder)}
     failed = "WRONG  The service's last back-up failed at "
-    with Service(kept.database, environment, command=[*unprivileged, *COMMAND]) as service:
+    with kept.serving([*unprivileged, *COMMAND]) as service:
         service.says(" ERROR no backup was written to the folder")
-        until(lambda: failed in kept.run("doctor").stdout)
+        until(lambda: failed in kept.doctor())
         rights = f"Give the user {process_user()} the rights on it\n"
-        assert f"{folder}: Permission denied. {AGAIN}. {rights}" in kept.run("doctor").stdout
+        assert f"{folder}: Permission denied. {AGAIN}. {rights}" in kept.doctor()
         folder.chmod(0o700)
         kept.done("backup")
-        assert AGAIN in kept.run("doctor").stdout
+        assert AGAIN in kept.doctor()
         service.restart()
-        until(
-            lambda: (
-                "ok     The service could write to the folder of the back-ups at "
-                in kept.run("doctor").stdout
-            )
-        )
-    assert failed not in kept.run("doctor").stdout
+        succeeded = "ok     The service could write to the folder of the back-ups at "
+        until(lambda: succeeded in kept.doctor())
+    assert failed not in kept.doctor()
 
 
 # Runs a program to which a folder is read-only, as to a unit of systemd with ProtectSystem=strict.
@@ -465,10 +440,10 @@ def test_doctor_names_the_command_that_lets_the_service_use_a_folder_on_another_
     folder = kept.environment["BACKUP_DIR"]
     remedy = f"As root, run: mahasiswa-backup-folder {folder}"
     said = f"{folder}: Read-only file system. {AGAIN}. {remedy}\n"
-    with Service(kept.database, {"BACKUP_DIR": folder}, command=[*PROTECTED, folder, *COMMAND]):
-        until(lambda: said in kept.run("doctor").stdout)
+    with kept.serving([*PROTECTED, folder, *COMMAND]):
+        until(lambda: said in kept.doctor())
         kept.done("backup")
-        assert said in kept.run("doctor").stdout
+        assert said in kept.doctor()
 
 
 @pytest.mark.root
@@ -479,33 +454,31 @@ def test_doctor_does_not_move_the_backups_to_the_disk_of_the_records_if_their_di
     needs_namespaces()
     mount_point = kept.folder / "usb"
     mount_point.mkdir()
-    kept.environment["BACKUP_DIR"] = folder = f"{mount_point}/cadangan"
-    command = [*PROTECTED, str(mount_point), *COMMAND]
+    kept.keep_backups(mount_point / "cadangan")
     other = "or set BACKUP_DIR to another folder, under systemd by mahasiswa-backup-folder FOLDER"
     remedy = f"Connect its disk, {other}\n"
-    with Service(kept.database, {"BACKUP_DIR": folder}, command=command):
-        until(lambda: f"Read-only file system. {AGAIN}. {remedy}" in kept.run("doctor").stdout)
-    read = f"The folder of the back-ups {folder} cannot be read: No such file or directory"
-    assert f"{read}. {remedy}" in kept.run("doctor").stdout
+    with kept.serving([*PROTECTED, str(mount_point), *COMMAND]):
+        until(lambda: f"Read-only file system. {AGAIN}. {remedy}" in kept.doctor())
+    read = f"The folder of the back-ups {kept.backups} cannot be read: No such file or directory"
+    assert f"{read}. {remedy}" in kept.doctor()
 
 
 def test_the_copy_of_a_killed_command_is_named_and_removed_after_an_hour(filled: Operator) -> None:
     """Whatever characters the database's name has. A folder whose program still works, and a person's own, are left alone."""
-    filled.database = filled.database.rename(filled.folder / "maha[1].db")
-    filled.environment["DATABASE_URL"] = f"sqlite:///{filled.database}"
-    filled.environment["BACKUP_DIR"] = str(filled.folder / "cadangan")
+    filled.use(filled.database.rename(filled.folder / "maha[1].db"))
+    filled.keep_backups()
     with started(*COMMAND, "backup", cwd=filled.folder, env=filled.environment) as process:
-        until(lambda: any(filled.folder.glob("cadangan/.mahasiswa-*/*.db")))
+        until(lambda: any(filled.backups.glob(".mahasiswa-*/*.db")))
         process.kill()
-    (left,) = filled.folder.glob("cadangan/.mahasiswa-*")
-    own = filled.folder / "cadangan" / ".mahasiswa-cadangan"
+    (left,) = filled.backups.glob(".mahasiswa-*")
+    own = filled.backups / ".mahasiswa-cadangan"
     own.mkdir()
     aged(own, 365 * DAY)
     assert f"\n{left} still holds the texts.\n" in filled.done("forget", "0000001")
     filled.done("backup")
     assert left.exists()
     aged(left, 2 * HOUR)
-    assert f"{left} was left by a program that was killed" in filled.run("doctor").stdout
+    assert f"{left} was left by a program that was killed" in filled.doctor()
     with (left / "lock").open("rb") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         filled.done("backup")
@@ -516,19 +489,24 @@ def test_the_copy_of_a_killed_command_is_named_and_removed_after_an_hour(filled:
 
 def test_the_service_makes_a_backup_at_its_start_if_the_newest_one_is_old(kept: Operator) -> None:
     """In a process that ends. A younger one is left alone. The end of the service does not wait for a back-up."""
-    with started_with(kept) as service:
-        until(lambda: len(backups(kept)) == 1 and NAME.fullmatch(backups(kept)[0].name) is not None)
-        service.says(f"INFO back-up {backups(kept)[0]}: ")
-        until(lambda: len(children(service.pid)) == 1)
-        assert records_of(backups(kept)[0]) == TWO
+    with kept.serving() as service:
+        until(
+            lambda: (
+                len(kept.backup_files()) == 1
+                and NAME.fullmatch(kept.backup_files()[0].name) is not None
+            )
+        )
+        service.says(f"INFO back-up {kept.backup_files()[0]}: ")
+        until_idle(service)
+        assert records_of(kept.backup_files()[0]) == TWO
         assert "no back-ups" not in service.stdout()
-        (file,) = backups(kept)
-        run_script(kept.database, "DELETE FROM mahasiswa WHERE nim = '1'")
+        (file,) = kept.backup_files()
+        kept.sql("DELETE FROM mahasiswa WHERE nim = '1'")
         for age, count in ((22 * HOUR, 1), (24 * HOUR, 2)):
             aged(file, age)
             service.restart()
-            until(lambda: len(children(service.pid)) == 1)
-            until(lambda count=count: len(backups(kept)) == count)  # type: ignore[misc]
+            until_idle(service)
+            until(lambda count=count: len(kept.backup_files()) == count)  # type: ignore[misc]
         assert service.stop() == 0
 
 
@@ -547,12 +525,11 @@ main()
 
 def test_sigterm_ends_a_backup_that_has_just_begun(kept: Operator) -> None:
     """It leaves no file. The service, from which the process has inherited its handlers, goes on."""
-    environment = {"BACKUP_DIR": kept.environment["BACKUP_DIR"]}
     command = [sys.executable, "-c", TERMINATED]
-    with Service(kept.database, environment, command=command) as service, service.site() as site:
+    with kept.serving(command) as service, service.site() as site:
         until(lambda: service.stdout().count("forked") == 3)
-        until(lambda: len(children(service.pid)) == 1)
-        assert (backups(kept), service.stderr()) == ([], "")
+        until_idle(service)
+        assert (kept.backup_files(), service.stderr()) == ([], "")
         assert site.list().records == TWO
         assert service.stop() == 0
 
@@ -575,17 +552,8 @@ def test_a_service_does_not_wait_for_ever_for_a_locked_folder(tmp_path: Path) ->
 
 def test_folders_of_other_programs_that_vanish_meanwhile_are_no_fault(kept: Operator) -> None:
     """As those of exports that end while the service starts."""
-    stop = Event()
-
-    def make_and_remove() -> None:
-        while not stop.is_set():
-            made = [kept.folder / f".mahasiswa-{number:032x}" for number in range(50)]
-            for folder in made:
-                folder.mkdir()
-            for folder in made:
-                folder.rmdir()
-
-    with working([make_and_remove], stop):
+    folders = [kept.folder / f".mahasiswa-{number:032x}" for number in range(50)]
+    with flickering(folders, Path.mkdir, Path.rmdir):
         for _ in range(5):
             assert kept.run("doctor").stderr == ""
             kept.done("export", "a.csv")
@@ -596,12 +564,12 @@ def test_a_newest_backup_that_cannot_be_read_does_not_stop_the_next_one(
 ) -> None:
     """It has the same size, as another user's copy of the same list has. It is blamed, and stays."""
     kept.done("backup")
-    (unreadable,) = backups(kept)
+    (unreadable,) = kept.backup_files()
     unreadable.chmod(0)
     answer = kept.run("backup", before=unprivileged)
     assert answer.returncode == 0, answer.stderr
     assert f"{unreadable} cannot be used: Permission denied" in answer.stderr
-    assert len(backups(kept)) == 2
+    assert len(kept.backup_files()) == 2
 
 
 NOTED = "mahasiswa.db.last-backup.json"
@@ -623,7 +591,7 @@ def test_an_outcome_that_cannot_be_read_counts_as_empty_and_an_unknown_field_is_
     """For `doctor`, for /metrics and for the next back-up, which notes its own."""
     noted = kept.folder / NOTED
     noted.write_bytes(OUTCOMES["torn"])
-    with started_with(kept, METRICS="1") as service, service.site() as site:
+    with kept.serving(METRICS="1") as service, service.site() as site:
         until(lambda: time.time() - read_outcome(kept.database).succeeded < 60)
         for outcome in OUTCOMES.values():
             noted.write_bytes(outcome)
@@ -641,11 +609,9 @@ def test_an_outcome_that_the_service_may_not_read_stops_no_backup(
     """As after a command of root. The log and `doctor` blame it."""
     noted = kept.folder / kept.write(NOTED, b"{}")
     noted.chmod(0)
-    environment = {"BACKUP_DIR": kept.environment["BACKUP_DIR"]}
-    command = [*unprivileged, *COMMAND]
-    with Service(kept.database, environment, command=command) as service:
+    with kept.serving([*unprivileged, *COMMAND]) as service:
         service.says(" ERROR the outcome of the back-up could not be noted")
-        assert [path.suffix for path in backups(kept)] == [".db"]
+        assert [path.suffix for path in kept.backup_files()] == [".db"]
         assert "Traceback" not in service.stderr()
     said = kept.run("doctor", before=unprivileged).stdout
     fault = "WRONG  The outcome of the service's last back-up cannot be read: Permission denied"
@@ -654,13 +620,13 @@ def test_an_outcome_that_the_service_may_not_read_stops_no_backup(
 
 def test_a_number_that_is_accepted_during_a_backup_stays_accepted(kept: Operator) -> None:
     """The service notes how its back-up ended in the same file."""
-    folder = kept.folder / "cadangan"
+    folder = kept.backups
     folder.mkdir(0o700)
     with ExitStack() as lock:
         lock.enter_context(folder_lock(folder))
-        with started_with(kept) as service:
+        with kept.serving() as service:
             until(lambda: any(is_open(folder, by=child) for child in children(service.pid)))
-            assert "2 records are accepted" in kept.run("doctor", "--accept").stdout
+            assert "2 records are accepted" in kept.doctor("--accept")
             lock.close()
             until(lambda: read_outcome(kept.database).succeeded)
     assert read_outcome(kept.database).accepted_records == 2
@@ -674,8 +640,8 @@ def is_open(folder: Path, by: int) -> bool:
 
 def test_the_outcome_of_a_folder_with_any_name_is_noted(kept: Operator) -> None:
     """With bytes that are no UTF-8, and so many control characters that its text is cut."""
-    kept.environment["BACKUP_DIR"] = str(Path(os.fsdecode(b"\xff"), *4 * ("\x01" * 200,)))
-    with started_with(kept) as service:
+    kept.keep_backups(Path(os.fsdecode(b"\xff"), *4 * ("\x01" * 200,)))
+    with kept.serving() as service:
         until(lambda: read_outcome(kept.database).problem)
         assert " ERROR no backup was written to the folder" in service.stderr()
         assert "Traceback" not in service.stderr()
@@ -696,10 +662,9 @@ def test_a_folder_that_hangs_or_may_not_be_used_never_stops_the_service(
         (forbidden, "Permission denied", rights),
         (forbidden / "mahasiswa", "Permission denied", rights),
     ):
-        environment = {"BACKUP_DIR": str(folder), "METRICS": "1"}
-        command = [*unprivileged, *COMMAND]
+        kept.keep_backups(folder)
         with (
-            Service(kept.database, environment, command=command) as service,
+            kept.serving([*unprivileged, *COMMAND], METRICS="1") as service,
             service.site() as site,
             service.site() as monitor,
             ThreadPoolExecutor(1) as thread,
@@ -713,10 +678,8 @@ def test_a_folder_that_hangs_or_may_not_be_used_never_stops_the_service(
             until(lambda folder=folder: f"{folder}:" in read_outcome(kept.database).problem)  # type: ignore[misc]
             assert service.stderr().count("ERROR") == 1
             assert service.stop() == 0
-        local = {"HOST": "127.0.0.1", "PORT": str(service.port), "BACKUP_DIR": str(folder)}
-        answer = kept.run("doctor", before=unprivileged, **local)
-        wrong = [line for line in answer.stdout.splitlines() if line.startswith("WRONG")]
-        (attempt, found) = wrong
+        answer = kept.run("doctor", before=unprivileged, PORT=str(service.port))
+        attempt, found = re.findall("^WRONG .*", answer.stdout, re.MULTILINE)
         assert said in attempt
         fault = f"WRONG  The folder of the back-ups {folder} cannot be read: {said}"
         assert found.startswith(f"{fault}. {remedy}")
@@ -735,8 +698,8 @@ def test_a_backup_that_fails_is_an_error_of_the_service(
     kept: Operator, breaking: Callable[[Path], object], said: str
 ) -> None:
     """The service goes on. The command ends with exit code 1."""
-    breaking(kept.folder / "cadangan")
-    with started_with(kept) as service, service.site() as site:
+    breaking(kept.backups)
+    with kept.serving() as service, service.site() as site:
         until(lambda: re.search(f" ERROR no back-?up was .*{said}", service.stderr()) is not None)
         assert site.get("/sehat").status_code == 200
     (line,) = kept.failed("backup")
@@ -745,10 +708,8 @@ def test_a_backup_that_fails_is_an_error_of_the_service(
 
 def test_no_backup_is_made_without_room_for_three(kept: Operator, small_disk: Path) -> None:
     """The disk has 3 MB, and the database 1.2 MB. A name of one's own is not refused."""
-    run_script(
-        kept.database, "INSERT INTO mahasiswa VALUES ('3', 'x', printf('%.*c', 1200000, 'x'))"
-    )
-    kept.environment["BACKUP_DIR"] = str(small_disk)
+    kept.sql("INSERT INTO mahasiswa VALUES ('3', 'x', printf('%.*c', 1200000, 'x'))")
+    kept.keep_backups(small_disk)
     (line,) = kept.failed("backup")
     assert re.fullmatch(
         r"mahasiswa: no back-up was made: only \d MB are free for .*, not \d+ MB", line

@@ -19,7 +19,7 @@ from harness import Service, Site
 from operators import COMMAND, TWO, Operator, records_of, use_up
 from processes import needs_namespaces, run, started, working
 from spreadsheets import HEADER, Database, by_openpyxl, csv, numbered
-from stores import ask, migrate, other_program, run_script
+from stores import migrate, other_program
 
 from mahasiswa.commands.cli import main
 from mahasiswa.store.history_items import UNDOABLE_ROWS_MAX
@@ -28,63 +28,52 @@ from mahasiswa.system.administrator import process_user
 ELSEWHERE = "Back-ups, replicas, archives and logs elsewhere keep what they have. Remove it from them yourself."
 
 # The command, DATABASE_URL if it is not that of a list, the exit code, and what its line says.
-FAILURES = [
-    ("import tidak-ada.csv", "", 2, "tidak-ada.csv"),
-    ("import a.csv --existing delete", "", 2, "delete"),
-    ("export a.ods", "", 2, "a.ods"),
-    ("hapus", "", 2, "hapus"),
-    ("export tidak/ada.csv", "", 1, "tidak"),
-    ("export diri.csv", "", 1, "diri.csv: Too many levels of symbolic links"),
-    ("backup tidak/ada.db", "", 1, "tidak does not exist"),
-    ("backup folder", "", 2, "folder"),
-    ("backup a.csv", "", 1, "mahasiswa: a.csv exists already"),
-    ("backup diri.csv", "", 1, "mahasiswa: diri.csv exists already"),
-    ("backup mahasiswa.db", "", 1, "mahasiswa: mahasiswa.db exists already"),
-    ("backup b.db", "sqlite:///tidak-ada.db", 1, "tidak-ada.db"),
-    ("forget 3", "sqlite:///tidak-ada.db", 1, "does not exist"),
-    ("restore a.csv", "postgresql://tidak.ada/x", 1, "pg_restore --clean"),
-    *(
-        (command, "mysql://localhost", 2, "DATABASE_URL must be ")
-        for command in ("import a.csv", "export b.csv")
-    ),
-    *(
-        (command, "sqlite:///a.csv", 1, "a.csv")
-        for command in ("import a.csv", "export b.csv", "backup b.db")
-    ),
-    *(
-        (command, "sqlite:///tidak/ada.db", 1, "tidak")
-        for command in ("import a.csv", "export b.csv", "backup b.db")
-    ),
-    (
-        "copy --from sqlite:///tidak-ada.db --to sqlite:///lain.db",
-        "",
-        1,
-        "tidak-ada.db does not exist",
-    ),
-    ("copy --from mysql://x/y --to sqlite:///lain.db", "", 2, "--from must be"),
-    ("copy --to @tidak-ada.url", "", 2, "--to: tidak-ada.url: No such file"),
-    ("copy --to @salah.url", "", 2, "--to must be "),
-]
+FAILURES = """
+    import tidak-ada.csv | | 2 | tidak-ada.csv
+    import a.csv --existing delete | | 2 | delete
+    export a.ods | | 2 | a.ods
+    hapus | | 2 | hapus
+    export tidak/ada.csv | | 1 | tidak
+    export diri.csv | | 1 | diri.csv: Too many levels of symbolic links
+    backup tidak/ada.db | | 1 | tidak does not exist
+    backup folder | | 2 | folder
+    backup a.csv | | 1 | mahasiswa: a.csv exists already
+    backup diri.csv | | 1 | mahasiswa: diri.csv exists already
+    backup mahasiswa.db | | 1 | mahasiswa: mahasiswa.db exists already
+    backup b.db | sqlite:///tidak-ada.db | 1 | tidak-ada.db
+    forget 3 | sqlite:///tidak-ada.db | 1 | does not exist
+    restore a.csv | postgresql://tidak.ada/x | 1 | pg_restore --clean
+    import a.csv | mysql://localhost | 2 | DATABASE_URL must be
+    export b.csv | mysql://localhost | 2 | DATABASE_URL must be
+    import a.csv | sqlite:///a.csv | 1 | a.csv
+    export b.csv | sqlite:///a.csv | 1 | a.csv
+    backup b.db | sqlite:///a.csv | 1 | a.csv
+    import a.csv | sqlite:///tidak/ada.db | 1 | tidak
+    export b.csv | sqlite:///tidak/ada.db | 1 | tidak
+    backup b.db | sqlite:///tidak/ada.db | 1 | tidak
+    copy --from sqlite:///tidak-ada.db --to sqlite:///lain.db | | 1 | tidak-ada.db does not exist
+    copy --from mysql://x/y --to sqlite:///lain.db | | 2 | --from must be
+    copy --to @tidak-ada.url | | 2 | --to: tidak-ada.url: No such file
+    copy --to @salah.url | | 2 | --to must be
+"""
 
 
-@pytest.mark.parametrize(
-    ("command", "database", "code", "said"), FAILURES, ids=[" ".join(row[:2]) for row in FAILURES]
-)
+@pytest.mark.parametrize("failure", FAILURES.strip().splitlines(), ids=str.strip)
 def test_a_command_that_fails_says_why_and_changes_no_file(
-    operator: Operator, command: str, database: str, code: int, said: str
+    operator: Operator, failure: str
 ) -> None:
     """Exit code 2 for wrong arguments and settings, 1 for files. No address of a database is shown: it may have a password."""
     operator.fill(TWO)
-    operator.write("a.csv", csv(HEADER, *TWO))
+    operator.write_rows(*TWO)
     operator.write("salah.url", b"mysql://admin:rahasia\xff@localhost/mahasiswa")
     (operator.folder / "folder").mkdir()
     (operator.folder / "diri.csv").symlink_to("diri.csv")
     names, before = operator.names(), (operator.folder / "a.csv").read_bytes()
-    lines = operator.failed(
-        *command.split(), code=code, DATABASE_URL=database or operator.environment["DATABASE_URL"]
-    )
-    assert said in lines[-1]
-    assert "rahasia" not in lines[-1]
+    command, url, code, said = map(str.strip, failure.split("|"))
+    operator.use(url or operator.environment["DATABASE_URL"])
+    line = operator.failed(*command.split(), code=int(code))[-1]
+    assert said in line
+    assert "rahasia" not in line
     assert (operator.names(), operator.records()) == (names, TWO)
     assert (operator.folder / "a.csv").read_bytes() == before
 
@@ -97,10 +86,13 @@ def test_the_help_of_each_command_shows_how_to_call_it() -> None:
         assert f"  {name} " in CliRunner().invoke(main, ["--help"]).output
 
 
-@pytest.mark.parametrize("command", ["import", "restore"])
+@pytest.mark.parametrize(
+    ("command", "remedy"),
+    [("import", "- < 'milik/a b.csv'"), ("restore", "/var/lib/mahasiswa/'a b.csv'")],
+)
 @pytest.mark.parametrize("locked", ["a b.csv", "."])
 def test_a_file_that_may_not_be_read_is_no_missing_file(
-    operator: Operator, unprivileged: list[str], command: str, locked: str
+    operator: Operator, unprivileged: list[str], command: str, remedy: str, locked: str
 ) -> None:
     """The line names the user, and the command for a user who may read the file; also if its folder may not be entered."""
     (operator.folder / "milik").mkdir()
@@ -108,11 +100,7 @@ def test_a_file_that_may_not_be_read_is_no_missing_file(
     (operator.folder / "milik" / locked).chmod(0)
     line = operator.failed(command, "milik/a b.csv", code=2, before=unprivileged)[-1]
     assert f"milik/a b.csv: the user {process_user()} may not read it." in line
-    remedy = {
-        "import": "mahasiswa-run import - < 'milik/a b.csv'",
-        "restore": "mahasiswa-run restore /var/lib/mahasiswa/'a b.csv'",
-    }
-    assert line.endswith(remedy[command])
+    assert line.endswith(f"mahasiswa-run {command} {remedy}")
 
 
 @pytest.mark.parametrize(
@@ -120,8 +108,8 @@ def test_a_file_that_may_not_be_read_is_no_missing_file(
 )
 def test_an_import_reads_standard_input(operator: Operator, data: bytes) -> None:
     operator.write("a", data)
-    answer = operator.run("import", "-", before=["sh", "-c", '"$@" < a', "sh"])
-    assert (answer.returncode, answer.stderr, operator.records()) == (0, "", TWO)
+    operator.done("import", "-", before=["sh", "-c", '"$@" < a', "sh"])
+    assert operator.records() == TWO
 
 
 # Gives a command a /dev of its own, in which /dev/log is the socket of a journal.
@@ -160,25 +148,18 @@ def test_a_command_that_changes_records_names_the_administrator(
 ) -> None:
     """In a line of the journal and in the history, unless nothing changes. No NIM of a person who is forgotten."""
     migrate(operator.database, days)
-    name = operator.write("a.csv", csv(HEADER, *TWO))
+    operator.write_rows(*TWO)
     operator.done("backup", "b.db")
-    assert noted("import", name, "--dry-run") == []
-    into = f"{operator.database}: 2 new, 0 changed, by command: ani"
-    assert noted("import", name) == [f"import of {name} into {into}"]
-    left = (
-        f"forget: a record and its history were removed from {operator.database}, by command: ani"
-    )
-    assert noted("forget", "1") == [left]
-    restored = (
-        f"restore of {operator.database} from b.db: 0 added, 0 changed, 1 removed, by command: ani"
-    )
-    assert noted("restore", "b.db") == [restored]
-    copied = (
-        f"copy of 0 records from {operator.database} to {operator.folder / 'c.db'}, by command: ani"
-    )
-    assert noted("copy", "--to", f"sqlite:///{operator.folder / 'c.db'}") == [copied]
-    history = ask(
-        operator.database,
+    assert noted("import", "a.csv", "--dry-run") == []
+    own, copy = operator.database, operator.folder / "c.db"
+    for command, line in (
+        ("import a.csv", f"import of a.csv into {own}: 2 new, 0 changed"),
+        ("forget 1", f"forget: a record and its history were removed from {own}"),
+        ("restore b.db", f"restore of {own} from b.db: 0 added, 0 changed, 1 removed"),
+        (f"copy --to sqlite:///{copy}", f"copy of 0 records from {own} to {copy}"),
+    ):
+        assert noted(*command.split()) == [f"{line}, by command: ani"]
+    history = operator.ask(
         "SELECT kind, rows, oleh, nim FROM mahasiswa_history WHERE batch IS NULL ORDER BY id",
     )
     kinds = ("import", 1), ("delete", 1), ("restore", 1)
@@ -190,10 +171,9 @@ def test_a_removal_that_needs_a_second_run_is_in_the_journal_once(
     operator: Operator, noted: Callable[..., list[str]], small_disk: Path
 ) -> None:
     """The first run has removed the record, but the disk has no room to rewrite the file."""
-    operator.database = small_disk / "mahasiswa.db"
-    operator.environment["DATABASE_URL"] = f"sqlite:///{operator.database}"
+    operator.use(small_disk / "mahasiswa.db")
     operator.fill(TWO)
-    run_script(operator.database, "INSERT INTO mahasiswa VALUES ('3', hex(randomblob(200000)), '')")
+    operator.sql("INSERT INTO mahasiswa VALUES ('3', hex(randomblob(200000)), '')")
     filler = use_up(small_disk)
     os.truncate(filler, filler.stat().st_size - 300_000)
     left = "forget: a record and its history were removed from "
@@ -215,11 +195,8 @@ def test_show_tells_what_a_restore_has_done_to_a_record(operator: Operator) -> N
     """Its single changes are not kept, so two states are compared. Of two restores in a row, one may have changed it."""
     operator.fill(TWO)
     operator.done("backup", "b.db")
-    operator.imported(
-        "--existing",
-        "update",
-        operator.write("a.csv", csv(HEADER, ("1", "Ina", "Solo"), ("3", "Eko", "Solo"))),
-    )
+    changed = ("1", "Ina", "Solo"), ("3", "Eko", "Solo")
+    operator.imported_rows(*changed, options=["--existing", "update"])
     operator.run("restore", "b.db", SUDO_USER="ani", TIMEZONE="Asia/Makassar")
 
     def shown(nim: str) -> list[str]:
@@ -274,7 +251,7 @@ def test_show_finds_a_person_by_name_and_changes_by_their_time(
 def test_show_says_how_to_see_the_changes_that_it_leaves_out(operator: Operator) -> None:
     operator.fill([])
     numbers = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 103)"
-    run_script(operator.database, f"{numbers} INSERT INTO mahasiswa SELECT i, 'Ani', 'Solo' FROM n")
+    operator.sql(f"{numbers} INSERT INTO mahasiswa SELECT i, 'Ani', 'Solo' FROM n")
     shown = operator.done("show", "--since", "2026-01-01")
     assert shown.startswith("3 earlier changes are not shown. Narrow the time with --until\n")
     assert shown.count("\n  after: ") == 100
@@ -288,7 +265,7 @@ def test_a_list_on_a_read_only_disk_is_exported_shown_and_copied(
         site.add("1", "Ani", "Solo")
         service.kill()
     run("mount", "-o", "remount,ro", small_disk)
-    operator.environment["DATABASE_URL"] = f"sqlite:///{small_disk}/a.db"
+    operator.use(small_disk / "a.db")
     assert "\n1;Ani;Solo" in operator.done("export", "-")
     assert operator.done("show", "1").startswith("now: 1 | Ani | Solo\n")
     copied = operator.folder / "b.db"
@@ -320,15 +297,13 @@ def test_forget_fails_while_another_program_reads(operator: Operator) -> None:
 def test_an_import_that_cannot_be_undone_says_so_before_it_writes(operator: Operator) -> None:
     """The line says how to make a back-up first; also for a dry run. One row less, and there is no such line."""
     rows = numbered(UNDOABLE_ROWS_MAX + 1, "Siti", nim="{:06}")
-    name = operator.write("a.csv", csv(HEADER, *rows))
+    operator.write_rows(*rows)
     for arguments in (["--dry-run"], []):
-        ended = operator.run("import", name, *arguments, MAHASISWA_COMMAND="mahasiswa-run")
+        ended = operator.run("import", "a.csv", *arguments, MAHASISWA_COMMAND="mahasiswa-run")
         assert ended.returncode == 0
         assert re.fullmatch(".*cannot be undone.*: mahasiswa-run backup FILE.*\n", ended.stderr)
-    assert ask(operator.database, "SELECT kind, rows FROM mahasiswa_history") == [
-        ("import", len(rows))
-    ]
-    operator.imported(operator.write("a.csv", csv(HEADER, *rows[1:])), "--dry-run")
+    assert operator.ask("SELECT kind, rows FROM mahasiswa_history") == [("import", len(rows))]
+    operator.imported_rows(*rows[1:], options=["--dry-run"])
 
 
 # ---- while the service runs
@@ -337,8 +312,7 @@ def beside(service: Service, other: Database, tmp_path: Path) -> Iterator[tuple[
     """Run commands in an empty folder with the database of a running service, whose list is empty."""
     assert isinstance(service.database, Path)
     operator = Operator(tmp_path)
-    operator.database = service.database
-    operator.environment["DATABASE_URL"] = f"sqlite:///{service.database}"
+    operator.use(service.database)
     other.fill([])
     with service.site() as site:
         yield operator, site
@@ -348,7 +322,7 @@ def test_the_service_answers_during_an_import(beside: tuple[Operator, Site]) -> 
     """Reads and writes succeed meanwhile, every acknowledged write is still there after it, and the next page shows it."""
     operator, site = beside
     rows = numbered(60_000, "Nama {}", "Jalan Kaliurang 5, Sleman", nim="{:06}")
-    name = operator.write("a.csv", csv(HEADER, *rows))
+    name = operator.write_rows(*rows)
     added: list[str] = []
     with started(
         *COMMAND, "import", name, cwd=operator.folder, env=operator.environment
@@ -385,7 +359,7 @@ def test_forget_names_the_other_nims_of_a_person(beside: tuple[Operator, Site]) 
         ("3", ["3: no record and no history"]),
     ):
         assert operator.done("forget", nim).splitlines() == [*said, ELSEWHERE]
-    assert ask(operator.database, "SELECT nim FROM mahasiswa_history WHERE nim IN ('1', '2')") == []
+    assert operator.ask("SELECT nim FROM mahasiswa_history WHERE nim IN ('1', '2')") == []
 
 
 def test_a_backup_while_the_service_writes_is_consistent(beside: tuple[Operator, Site]) -> None:

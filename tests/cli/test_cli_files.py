@@ -12,7 +12,7 @@ import pytest
 from harness import Service, visited
 from operators import COMMAND, COMMAND_SECONDS, TWO, Operator, records_of
 from processes import cannot, finished, started, until
-from spreadsheets import HEADER, csv, numbered
+from spreadsheets import numbered
 
 # The first makes a file readable by its owner only if the program asks for it.
 WIDE_UMASK = ["sh", "-c", 'umask 000; exec "$@"', "sh"]
@@ -44,7 +44,7 @@ def test_only_the_owner_can_read_the_files_of_a_new_database(tmp_path: Path) -> 
 def test_only_the_owner_can_read_what_a_command_creates(operator: Operator) -> None:
     """A database behind a link that leads to no file yet, and a back-up, although the database became public."""
     operator.database.symlink_to("sebenarnya.db")
-    operator.run("import", operator.write("a.csv", csv(HEADER, *TWO)), before=WIDE_UMASK)
+    operator.run("import", operator.write_rows(*TWO), before=WIDE_UMASK)
     assert operator.database.is_symlink()
     assert mode_of(operator.folder / "sebenarnya.db") == 0o600
     assert operator.records() == TWO
@@ -80,15 +80,8 @@ def without_hard_links(tmp_path: Path) -> list[str]:
     strace = shutil.which("strace")
     if strace is None:
         pytest.skip("strace is not installed")
-    command = [
-        strace,
-        "-f",
-        "-qq",
-        "-o",
-        str(tmp_path / "calls"),
-        "-e",
-        "inject=?link,linkat:error=EPERM",
-    ]
+    inject = f"-f -qq -o {tmp_path / 'calls'} -e inject=?link,linkat:error=EPERM"
+    command = [strace, *inject.split()]
     if (done := finished(*command, "true")).returncode:
         cannot("let strace look at a program", done.stderr)
     return command
@@ -101,8 +94,7 @@ def test_a_backup_needs_no_hard_links_and_follows_no_link_of_a_name_that_can_be_
     operator.fill(TWO)
     operator.write("penting", b"penting")
     before = [*without_hard_links, sys.executable, "-c", WITH_PLANTED_LINKS]
-    answer = operator.run("backup", "cadangan.db", before=before)
-    assert answer.returncode == 0, answer.stderr
+    operator.done("backup", "cadangan.db", before=before)
     assert "(INJECTED)" in (operator.folder / "calls").read_text()
     links = {path.name for path in operator.folder.iterdir() if path.is_symlink()}
     assert len(links) == 3
@@ -136,15 +128,13 @@ def test_a_backup_that_cannot_be_written_names_its_folder_and_leaves_nothing(
 ) -> None:
     """The line has the reason, and does not blame the database."""
     operator.fill(numbered(3000, "x" * 1000, "y" * 1000))
-    folder = operator.folder / "cadangan"
-    folder.mkdir(0o500)
-    (line,) = operator.failed("backup", "cadangan/a.db", before=unprivileged)
-    assert line == f"mahasiswa: no backup was written to the folder {folder}: Permission denied"
-    (line,) = operator.failed("backup", str(small_disk / "a.db"))
-    assert (
-        line
-        == f"mahasiswa: no backup was written to the folder {small_disk}: No space left on device"
-    )
+    operator.backups.mkdir(0o500)
+    for folder, reason in (
+        (operator.backups, "Permission denied"),
+        (small_disk, "No space left on device"),
+    ):
+        said = f"mahasiswa: no backup was written to the folder {folder}: {reason}"
+        assert operator.failed("backup", f"{folder}/a.db", before=unprivileged) == [said]
     assert list(small_disk.iterdir()) == []
 
 
@@ -161,8 +151,7 @@ def test_an_export_keeps_the_mode_of_the_file_that_it_replaces(
     if before:
         file.write_bytes(b"yang lama")
         file.chmod(before)
-    answer = operator.run("export", name, before=["sh", "-c", 'umask 027; exec "$@"', "sh"])
-    assert (answer.returncode, answer.stderr) == (0, "")
+    operator.done("export", name, before=["sh", "-c", 'umask 027; exec "$@"', "sh"])
     assert file.read_bytes().count(b"\n") == 3
     assert mode_of(file) == mode
     assert operator.names() == {"arsip", "link.csv", *([name] if name == "a.csv" else [])}

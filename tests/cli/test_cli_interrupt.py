@@ -20,7 +20,7 @@ from operators import COMMAND, MANY, TWO, Operator, records_of
 from postgres import QUICK, Server, awaited_locks, execute, locked, own_schema
 from processes import children, is_running, started, until
 from spreadsheets import HEADER, by_openpyxl, csv, numbered
-from stores import migrate, other_program, run_script
+from stores import migrate, other_program
 from units import RUN, pretend_unit
 
 from mahasiswa.store.postgres.postgres_sql import LOCK_TIMEOUT_SECONDS
@@ -59,6 +59,8 @@ COMMANDS: dict[str, Callable[[Path], bool]] = {
 }
 
 
+NOTHING_WRITTEN = (130, "", ["mahasiswa: interrupted; nothing was written"])
+
 UNDER_SYSTEMD = [name for name in COMMANDS if name.startswith(("import a.csv", "copy", "restore"))]
 
 
@@ -82,15 +84,13 @@ def test_an_interrupted_command_changes_nothing(
         filled.write("a.xlsx", by_openpyxl(HEADER, *numbered(50_000, "Nama", nim="x{:07}")))
     elif "restore" in command:
         filled.done("backup", "cadangan.db")
-        run_script(filled.database, "UPDATE mahasiswa SET nama = 'Ani'")
+        filled.sql("UPDATE mahasiswa SET nama = 'Ani'")
     filled.write("keluar.csv", b"yang lama")
     names, records = filled.names(), filled.records()
-    code, output, errors = filled.interrupted(
-        *command.split(), at=lambda: COMMANDS[command](filled.folder)
-    )
+    ended = filled.interrupted(*command.split(), at=lambda: COMMANDS[command](filled.folder))
     is_done = "changed" if "restore" in command else "written"
-    assert errors == [f"mahasiswa: interrupted; nothing was {is_done}"]
-    assert (code, output, filled.records()) == (130, "", records)
+    assert ended == (130, "", [f"mahasiswa: interrupted; nothing was {is_done}"])
+    assert filled.records() == records
     assert (filled.folder / "keluar.csv").read_bytes() == b"yang lama"
     if "copy" in command:
         assert records_of(filled.folder / "lain.db") == []
@@ -139,7 +139,7 @@ def test_the_first_ctrl_c_ends_an_export_that_waits_for_the_reader_of_a_pipe(
         return "wait_for_partner" in waits
 
     ended = operator.interrupted("export", "keluar.csv", at=is_waiting)
-    assert ended == (130, "", ["mahasiswa: interrupted; nothing was written"])
+    assert ended == NOTHING_WRITTEN
 
 
 def test_mahasiswa_run_waits_for_a_command_that_goes_on_after_ctrl_c(operator: Operator) -> None:
@@ -198,13 +198,10 @@ def test_an_import_into_postgresql_that_is_interrupted_while_it_merges_changes_n
     """Ctrl-C comes when it has locked the table."""
     locked = "SELECT 1 FROM pg_locks WHERE relation = to_regclass('mahasiswa') AND mode = 'ExclusiveLock'"
     with own_schema(postgres) as url:
-        operator.environment["DATABASE_URL"] = url
+        operator.use(url)
         operator.write("a.csv", long_file(50_000))
-        code, output, errors = operator.interrupted(
-            "import", "a.csv", at=lambda: bool(execute(url, locked))
-        )
-        assert (code, output) == (130, "")
-        assert errors == ["mahasiswa: interrupted; nothing was written"]
+        ended = operator.interrupted("import", "a.csv", at=lambda: bool(execute(url, locked)))
+        assert ended == NOTHING_WRITTEN
         assert execute(url, "SELECT count(*) FROM mahasiswa") == [(0,)]
 
 
@@ -213,25 +210,25 @@ def test_the_first_ctrl_c_ends_a_change_of_postgresql_that_waits_for_another_pro
 ) -> None:
     """The lock of a program that does not end, for which the command waits for 4 s."""
     with own_schema(postgres) as url:
-        operator.environment["DATABASE_URL"] = url
+        operator.use(url)
         migrate(url)
-        operator.write("a.csv", csv(HEADER, *TWO))
+        operator.write_rows(*TWO)
         with locked(url):
             began = time.monotonic()
             ended = operator.interrupted("import", "a.csv", at=lambda: awaited_locks(url) > 0)
-        assert ended == (130, "", ["mahasiswa: interrupted; nothing was written"])
+        assert ended == NOTHING_WRITTEN
         assert time.monotonic() - began < LOCK_TIMEOUT_SECONDS
 
 
 def test_the_first_ctrl_c_ends_a_commit_that_waits_for_the_standby(operator: Operator) -> None:
     """The command does not say that nothing was written: the change is on this server."""
     with Server(QUICK) as server:
-        operator.environment["DATABASE_URL"] = server.url()
+        operator.use(server.url())
         migrate(server.url())
         server.execute("ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
         server.stop()
         server.start()
-        operator.write("a.csv", csv(HEADER, *TWO))
+        operator.write_rows(*TWO)
         waiting = "SELECT 1 FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
         code, output, (error,) = operator.interrupted(
             "import", "a.csv", at=lambda: bool(server.execute(waiting))

@@ -51,18 +51,18 @@ class Machine(Operator):
             self.folder, self.given, pid=self.pid, file=self.settings, **self.properties
         )
         answer = finished(*RUN, "doctor", cwd=self.folder, env=self.environment | unit)
-        found = [line for line in answer.stdout.splitlines() if line.startswith("WRONG")]
+        found = re.findall("^WRONG  (.*)", answer.stdout, re.MULTILINE)
         assert answer.returncode == bool(found), answer.stderr
-        return [line.removeprefix("WRONG  ") for line in found]
+        return found
 
 
 @pytest.fixture(scope="module")
 def answering(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     operator = Operator(tmp_path_factory.mktemp("list"))
     operator.fill(TWO)
-    backups = {"BACKUP_DIR": str(operator.folder / "cadangan")}
-    assert operator.run("backup", **backups).returncode == 0
-    with Service(operator.database, backups, command=COMMAND) as service:
+    operator.keep_backups()
+    operator.done("backup")
+    with operator.serving(COMMAND) as service:
         yield service
 
 

@@ -5,17 +5,15 @@ import os
 import shutil
 import signal
 import subprocess
-import uuid
 from collections.abc import Iterator
 from pathlib import Path
-from threading import Event
 
 import psutil  # type: ignore[import-untyped]
 import pytest
-from operators import COMMAND, MANY, TWO, Operator, records_of
-from postgres import execute, own_schema, programs
-from processes import run, started, until, working
-from stores import merge, migrate, other_program, run_script
+from operators import COMMAND, MANY, TWO, Operator, flickering, records_of
+from postgres import clerk, own_schema, programs
+from processes import run, started, until
+from stores import merge, migrate, other_program
 
 from mahasiswa.sheets.public import EXPORTS
 from mahasiswa.store.copies import NAME, is_of_another
@@ -27,13 +25,14 @@ HINT = "To remove these copies, add --delete-copies."
 @pytest.fixture(name="copied")
 def operator_with_copies(operator: Operator) -> tuple[Operator, list[Path]]:
     """Return an operator, and the copies with the record 1, in the folders of the database, the back-ups and the unit."""
-    folder, unit = operator.folder / "cadangan", operator.folder / "satuan"
-    operator.environment |= {"BACKUP_DIR": str(folder), "STATE_DIRECTORY": f"{folder}:{unit}"}
+    operator.keep_backups()
+    folder, unit = operator.backups, operator.folder / "satuan"
+    operator.environment["STATE_DIRECTORY"] = f"{folder}:{unit}"
     unit.mkdir()
     operator.fill(TWO)
     operator.done("backup")
-    copies = [*folder.iterdir()]
-    run_script(operator.database, "DELETE FROM mahasiswa WHERE nim = '1'")
+    copies = operator.backup_files()
+    operator.sql("DELETE FROM mahasiswa WHERE nim = '1'")
     operator.done("restore", str(copies[0]))
     copies += operator.folder.glob("mahasiswa.db.before-*")
     for path in (
@@ -121,7 +120,7 @@ def test_copies_are_removed_after_a_question_and_a_new_backup(
     done = answered(operator, "y\ny\n")
     assert "1 are of another list, or cannot be read. Those too? [y/N]: " in done.stderr
     assert (done.returncode, [path for path in copies if path.exists()]) == (0, []), done.stderr
-    (left,) = (operator.folder / "cadangan").iterdir()
+    (left,) = operator.backup_files()
     assert records_of(left) == operator.records() == [TWO[1]]
     assert (operator.folder / "lain.csv").exists()
 
@@ -146,26 +145,25 @@ def test_ctrl_c_at_the_question_ends_the_command(copied: tuple[Operator, list[Pa
 
 def test_ctrl_c_after_the_record_is_removed_says_that_the_copies_remain(filled: Operator) -> None:
     """It comes during the new back-up, of which no file is left."""
-    folder = filled.folder / "cadangan"
-    filled.environment["BACKUP_DIR"] = str(folder)
+    filled.keep_backups()
     filled.done("backup")
-    (copy,) = folder.iterdir()
+    (copy,) = filled.backup_files()
     answer = filled.folder / filled.write("jawaban", b"y\n")
     command = [*COMMAND, "forget", "0000001", "--delete-copies"]
     with answer.open() as typed, started(*command, stdin=typed, env=filled.environment) as process:
-        until(lambda: any(folder.glob(".mahasiswa-*/*.db")))
+        until(lambda: any(filled.backups.glob(".mahasiswa-*/*.db")))
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate()
     assert (process.returncode, errors.endswith(REMAIN)) == (130, True), errors
     assert len(filled.records()) == MANY - 1
-    assert [*folder.iterdir()] == [copy]
+    assert filled.backup_files() == [copy]
 
 
 def test_no_copy_is_removed_if_the_list_is_empty(copied: tuple[Operator, list[Path]]) -> None:
     """All of its records may be lost. So it is if it has lost many, until that is accepted."""
     operator, copies = copied
     operator.environment["HISTORY_DAYS"] = "0"
-    run_script(operator.database, "DELETE FROM mahasiswa; DELETE FROM mahasiswa_history")
+    operator.sql("DELETE FROM mahasiswa; DELETE FROM mahasiswa_history")
     refused = answered(operator, "y\n")
     assert "mahasiswa: no copy is removed, because the list is empty" in refused.stderr
     assert refused.returncode == 1
@@ -181,7 +179,7 @@ def test_backups_of_another_list_need_a_second_answer(
     other = Operator(tmp_path / "lain")
     other.fill(TWO)
     named, old_name = (
-        operator.folder / "cadangan" / f"mahasiswa-{name}.db"
+        operator.backups / f"mahasiswa-{name}.db"
         for name in ("0a1b2c3d-20260101T000000Z", "20260101T000000Z")
     )
     shutil.copy(operator.database, named)
@@ -207,39 +205,32 @@ def test_a_nim_with_a_backslash_is_found_in_a_dump(operator: Operator, postgres:
     assert "still holds" not in operator.done("forget", "a\\b")
 
 
-@pytest.fixture(name="clerk")
+@pytest.fixture(name="dependent")
 def operator_who_owns_nothing(operator: Operator, postgres: str) -> Iterator[Operator]:
     """Run commands as a role that may read and write the tables of another one. The file `lama.csv` has the records."""
-    name = f"clerk_{uuid.uuid4().hex}"
     with own_schema(postgres) as url:
-        schema = url.rpartition("search_path%3D")[2]
         migrate(url)
         merge(url, *TWO)
-        rights = f"SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {schema}"
-        execute(url, f"CREATE ROLE {name} LOGIN; GRANT USAGE ON SCHEMA {schema} TO {name}")
-        execute(url, f"GRANT {rights} TO {name}")
-        operator.environment |= {
-            "DATABASE_URL": url.replace("//postgres@", f"//{name}@"),
-            "BACKUP_DIR": str(operator.folder),
-        }
-        operator.done("export", "lama.csv")
-        yield operator
-        execute(url, f"DROP OWNED BY {name}; DROP ROLE {name}")
+        with clerk(url) as (_, own):
+            operator.use(own)
+            operator.keep_backups(operator.folder)
+            operator.done("export", "lama.csv")
+            yield operator
 
 
 def test_the_copies_are_named_also_if_only_the_owner_can_remove_the_texts_from_the_files(
-    clerk: Operator,
+    dependent: Operator,
 ) -> None:
     """The error is the last line. Run again, the command does not say that the owner has done nothing."""
-    copy = clerk.folder / "lama.csv"
+    copy = dependent.folder / "lama.csv"
     for removed in ("the record and its history are removed", "no record and no history"):
-        ended = clerk.run("forget", "1")
+        ended = dependent.run("forget", "1")
         assert ended.stdout.startswith(f"{copy} still holds the texts.\n")
         assert ended.stderr.startswith(f"mahasiswa: {removed}, but ")
         is_done = "; if the owner has run it since the removal, this is done\n"
         assert ended.stderr.endswith(is_done) == (removed == "no record and no history")
         assert ended.returncode == 1
-    ended = clerk.answers("y\n", "forget", "1", "--delete-copies")
+    ended = dependent.answers("y\n", "forget", "1", "--delete-copies")
     assert "the owner of the table must run: VACUUM" in ended.stderr
     assert (ended.returncode, copy.exists()) == (1, True)  # there is no newer dump
 
@@ -248,7 +239,7 @@ def test_no_copy_is_removed_if_no_backup_can_be_made(copied: tuple[Operator, lis
     """Such as that to a disk that is gone."""
     operator, _ = copied
     gone = operator.folder / "none" / "cadangan"
-    operator.environment["BACKUP_DIR"] = str(gone)
+    operator.keep_backups(gone)
     before = operator.names()
     refused = answered(operator, "y\ny\n")
     assert f"mahasiswa: no backup was written to the folder {gone}" in refused.stderr
@@ -257,22 +248,11 @@ def test_no_copy_is_removed_if_no_backup_can_be_made(copied: tuple[Operator, lis
 
 def test_a_copy_is_named_although_another_one_vanishes_meanwhile(operator: Operator) -> None:
     """As by a back-up of the service, which removes old ones."""
-    operator.environment["BACKUP_DIR"] = str(operator.folder / "cadangan")
+    operator.keep_backups()
     operator.fill(TWO)
     operator.done("backup")
-    (copy,) = (operator.folder / "cadangan").iterdir()
-    stop = Event()
-
-    def make_and_remove() -> None:
-        others = [copy.with_name(f"mahasiswa-20260101T{number:06}Z.db") for number in range(500)]
-        while not stop.is_set():
-            for other in others:
-                other.touch()
-            for other in others:
-                other.unlink()
-
-    with working([make_and_remove], stop):
+    (copy,) = operator.backup_files()
+    others = [copy.with_name(f"mahasiswa-20260101T{number:06}Z.db") for number in range(500)]
+    with flickering(others, Path.touch, Path.unlink):
         for _ in range(10):
-            answer = operator.run("forget", "1")
-            assert answer.returncode == 0, answer.stderr
-            assert f"{copy} still holds the texts." in answer.stdout
+            assert f"{copy} still holds the texts." in operator.done("forget", "1")

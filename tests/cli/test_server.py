@@ -33,6 +33,7 @@ def assert_refused(
     assert (ended.returncode, ended.stdout) == (code, "")
     assert re.fullmatch(r"mahasiswa: [^\n]{15,}\n", ended.stderr), ended.stderr
     assert all(word in ended.stderr for word in words), ended.stderr
+    assert "sia@" not in ended.stderr
     assert files_in(folder) == files
 
 
@@ -52,6 +53,23 @@ def test_an_address_that_is_taken_or_of_another_machine_is_refused(tmp_path: Pat
         assert_refused(tmp_path, ["127.0.0.1", port], PORT=port)
     # No machine has an address in 192.0.2.0/24, which is reserved for documentation.
     assert_refused(tmp_path, ["192.0.2.123"], HOST="192.0.2.123")
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("CDN_URL", os.fsdecode(b"https://cdn.example/\xff.css")),
+        ("DATABASE_URL", "postgresql://siti:rah@sia@localhost/mahasiswa"),
+    ],
+)
+def test_a_wrong_value_ends_the_service_with_exit_code_2(
+    tmp_path: Path, variable: str, value: str
+) -> None:
+    """So systemd does not start it again and again. The line comes before other problems, and shows no password."""
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        others = {"PORT": str(other.getsockname()[1]), "DATABASE_URL": "sqlite:///nowhere/a.db"}
+        said = [f"mahasiswa: {variable} must be "]
+        assert_refused(tmp_path, said, code=2, **others | {variable: value})
 
 
 def test_a_port_that_this_user_may_not_use_is_refused(
@@ -107,11 +125,6 @@ def migrated(folder: Path) -> Path:
     return folder / "a.db"
 
 
-def run_script_in(script: str) -> Callable[[Path], None]:
-    """Return a function that creates a database by another program."""
-    return lambda folder: run_script(folder / "a.db", script)
-
-
 def killed_in(folder: Path) -> Path:
     """Return a database whose service was killed, so that its log is still there."""
     with Service(folder / "a.db") as service, service.site() as site:
@@ -120,11 +133,7 @@ def killed_in(folder: Path) -> Path:
     return folder / "a.db"
 
 
-FOREIGN = {
-    "a table with other columns": "CREATE TABLE mahasiswa (npm TEXT PRIMARY KEY, nama TEXT, alamat TEXT)",
-    "a table with our columns": "CREATE TABLE mahasiswa (nim TEXT PRIMARY KEY, nama TEXT, alamat TEXT)",
-    "a view": "CREATE TABLE m (nim TEXT, nama TEXT, alamat TEXT); CREATE VIEW mahasiswa AS SELECT * FROM m",
-}
+FOREIGN = "CREATE TABLE mahasiswa (nim TEXT PRIMARY KEY, nama TEXT, alamat TEXT)"
 
 # For each fault: the path of the file, a change of its folder before the start, and a part of the message.
 UNUSABLE: dict[str, tuple[str, Callable[[Path], object], str]] = {
@@ -144,10 +153,12 @@ UNUSABLE: dict[str, tuple[str, Callable[[Path], object], str]] = {
         "not an SQLite database",
     ),
     "damaged": ("a.db", lambda folder: overwrite(migrated(folder), 100), "is damaged"),
-    **{
-        name: ("a.db", run_script_in(script), "mahasiswa import")
-        for name, script in FOREIGN.items()
-    },
+    # tests/store/test_sqlite_schema.py has the tables of other programs.
+    "another program's": (
+        "a.db",
+        lambda folder: run_script(folder / "a.db", FOREIGN),
+        "mahasiswa import",
+    ),
 }
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from attack import LOG_LINE
-from harness import Service, free_port, is_free, run_to_the_end, visited, without_settings
+from harness import Service, free_port, is_free, visited, without_settings
 from operators import COMMAND
 from processes import cannot, run, started, until
 
@@ -32,41 +32,23 @@ WRONG_SHEETS = """
     bootstrap.min.css //cdn.example/a.css javascript:alert(1) https://cdn.example/a.css?v=<1>
     https://cdn.example/a.css#a https://cdn.example/"><script>
 """
+WRONG_HOSTS = "nowhere.example 256.1.1.1 127.0.0.1:3000 [::1] * unix:a"
+WRONG_HASHES = 'md5-aGFsbG8= sha384 sha384- sha384-"><script>'
+WRONG_HEADERS = "X-Remote-User: é Authorization cookie PROXY-authorization"
+WRONG_PORTS = "0 65536 -1 3e3 http ٣٠٠٠ 30000000000"
 WRONG = {
-    "HOST": [
-        "nowhere.example",
-        "256.1.1.1",
-        "127.0.0.1:3000",
-        "[::1]",
-        " ",
-        "*",
-        "unix:a",
-        f"unix:/{'a' * 103}",
-    ],
-    "PORT": ["0", "65536", "-1", "3000 ", "3e3", "http", "٣٠٠٠", "30000000000", "3000\n3001"],
+    "HOST": [*WRONG_HOSTS.split(), " ", f"unix:/{'a' * 103}"],
+    "PORT": [*WRONG_PORTS.split(), "3000 ", "3000\n3001"],
     "DATABASE_URL": WRONG_DATABASES.split(),
     "BASE_URL": [*WRONG_ADDRESSES.split(), "http://kampus.example/\r\nSet-Cookie: a=b"],
     "CDN_URL": [*WRONG_SHEETS.split(), "https://cdn.example; script-src *"],
-    "CDN_INTEGRITY": [
-        "md5-aGFsbG8=",
-        "sha384",
-        "sha384-",
-        'sha384-"><script>',
-        "sha384-aGFsbG8= sha256-aGFsbG8=",
-    ],
+    "CDN_INTEGRITY": [*WRONG_HASHES.split(), "sha384-aGFsbG8= sha256-aGFsbG8="],
     "WORKERS": ["0", "65", "-1", "two", "1.5"],
     "SAME_ORIGIN_ONLY": ["2", "maybe", "-"],
     "HISTORY_DAYS": ["-1", "36501", "30 days", "1.5"],
     "TIMEZONE": ["WIB", "Asia", "Asia/Bandung", "/etc/localtime", "../UTC", "+07:00"],
     "METRICS": ["2", "maybe", "-"],
-    "USER_HEADER": [
-        "X Remote User",
-        "X-Remote-User:",
-        "é",
-        "Authorization",
-        "cookie",
-        "PROXY-authorization",
-    ],
+    "USER_HEADER": [*WRONG_HEADERS.split(), "X Remote User"],
     "TRUSTED_PROXIES": ["localhost", "10.0.0.0/33", "10.0.0.1/8/8", "10.0.0.1;10.0.0.2"],
     "BACKUP_HOURS": ["0", "721", "24h", "0.5"],
     "LOG_LEVEL": ["loud", "1", "info "],
@@ -100,11 +82,8 @@ def test_help_shows_every_setting_and_its_default() -> None:
     assert lines.keys() == set(DECLARED)
     for line in lines.values():
         assert re.fullmatch(r"\S.{15,} \[\S+\]", line)
-    for variable, default in {
-        "PORT": "3000",
-        "DATABASE_URL": "sqlite:///mahasiswa.db",
-        "WORKERS": "1",
-    }.items():
+    defaults = {"PORT": "3000", "DATABASE_URL": "sqlite:///mahasiswa.db", "WORKERS": "1"}
+    for variable, default in defaults.items():
         assert lines[variable].endswith(f"[{default}]")
 
 
@@ -119,32 +98,6 @@ def test_every_wrong_value_is_refused_in_one_line() -> None:
             assert re.fullmatch(
                 rf"{variable} must be [^\n]{{5,}}, not {re.escape(shown)}", str(refused.value)
             )
-
-
-ODD_SHEET, ODD_DATABASE = (
-    os.fsdecode(b"https://cdn.example/\xff.css"),
-    "postgresql://siti:rah@sia@localhost/mahasiswa",
-)
-
-
-@pytest.mark.parametrize(
-    ("variable", "value"), [("CDN_URL", ODD_SHEET), ("DATABASE_URL", ODD_DATABASE)]
-)
-def test_a_wrong_value_ends_the_service_with_exit_code_2(
-    tmp_path: Path, variable: str, value: str
-) -> None:
-    """So systemd does not start it again and again. The line comes before other problems, and no file is created."""
-    with socket.create_server(("127.0.0.1", 0)) as other:
-        others = {
-            "HOST": "127.0.0.1",
-            "PORT": str(other.getsockname()[1]),
-            "DATABASE_URL": "sqlite:///nowhere/a.db",
-        }
-        ended = run_to_the_end({**others, variable: value}, tmp_path)
-    assert (ended.returncode, ended.stdout) == (2, "")
-    assert re.fullmatch(rf"mahasiswa: {variable} must be [^\n]+\n", ended.stderr)
-    assert "sia@" not in ended.stderr
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_misspelt_setting_is_a_warning_in_the_log(tmp_path: Path) -> None:
@@ -240,15 +193,10 @@ def test_the_style_sheet_of_cdn_url_has_the_hash_of_cdn_integrity(tmp_path: Path
         (sources,) = re.findall(
             "style-src ([^;]*)", site.get("/").headers["content-security-policy"]
         )
-    assert [link.attributes[name] for name in ("href", "integrity", "crossorigin")] == [
-        url,
-        integrity,
-        "anonymous",
-    ]
-    assert ("https://cdn.example:8443" in sources, "https://cdn.jsdelivr.net" in sources) == (
-        True,
-        False,
-    )
+    expected = {"href": url, "integrity": integrity, "crossorigin": "anonymous"}
+    assert expected.items() <= link.attributes.items()
+    assert "https://cdn.example:8443" in sources
+    assert "https://cdn.jsdelivr.net" not in sources
 
 
 def has_ipv6() -> bool:

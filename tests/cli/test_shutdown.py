@@ -142,12 +142,11 @@ def a_form_half_sent(service: Service) -> closing[socket.socket]:
     """Send a form without its alamat, and wait until the application reads the body; return the connection."""
     connection = socket.create_connection(("127.0.0.1", service.port), START_SECONDS)
     # The answer "100 Continue" is sent when the application starts to read the body.
-    connection.sendall(
-        b"POST /mahasiswa/add HTTP/1.1\r\nHost: localhost\r\n"
-        b"Content-Type: "
-        + URL_ENCODED.encode()
-        + b"\r\nContent-Length: 30\r\nExpect: 100-continue\r\n\r\n"
+    head = (
+        "POST /mahasiswa/add HTTP/1.1\r\nHost: localhost\r\n"
+        f"Content-Type: {URL_ENCODED}\r\nContent-Length: 30\r\nExpect: 100-continue\r\n\r\n"
     )
+    connection.sendall(head.encode())
     assert connection.recv(65536) == b"HTTP/1.1 100 Continue\r\n\r\n"
     connection.sendall(b"nim=0001&nama=Siti")
     return closing(connection)

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 from harness import Service, StartError
-from processes import children, until
+from operators import until_idle
+from processes import until
 from sockets import Line
 
 from mahasiswa.server.supervisor import RESTART_SECONDS
@@ -64,7 +65,7 @@ def test_a_fault_around_the_main_process_ends_no_supervision(
         tmp_path / "a.db", {"BACKUP_DIR": str(folder), **environment}, command=command
     ) as service:
         until(lambda: [*folder.glob("*.db")])
-        until(lambda: len(children(service.pid)) == 1)
+        until_idle(service)
         service.lose_worker()
         with service.site() as site:
             site.stores("1", "Siti", "Solo")
