@@ -197,7 +197,8 @@ def _until_titles(
     for row in rows:
         cells = row[1][:MAX_TITLES]
         # The title of any column has no digit.
-        if not has_digits(cells[nim : nim + 1]) and _begins_table(cells, own, nim):
+        is_student = nim < len(cells) and has_digit(cell_text(cells[nim]))
+        if not is_student and _begins_table(cells, own, nim):
             following.append(row)
             return
         yield row
