@@ -31,11 +31,13 @@ class CarriedFile(NamedTuple):
     read_sheets: Sequence[str]  # the names of the sheets that are read; one blank name for CSV
     # The sheets that are read come first. If not all cells are carried, there is one sheet with the
     # NIM, name and address of each row.
-    sheets: Sequence[Sheet]
-    other_sheets: Sequence[str]  # the names of the sheets whose cells are not here
-    tables: Sequence[Columns]  # those that are read
-    places: Sequence[str]  # the names of the sheets, or parts of sheets, in which the rows stand
-    has_all_cells: bool
+    sheets: Sequence[Sheet] = ()
+    other_sheets: Sequence[str] = ()  # the names of the sheets whose cells are not here
+    tables: Sequence[Columns] = ()  # those that are read
+    places: Sequence[
+        str
+    ] = ()  # the names of the sheets, or parts of sheets, in which the rows stand
+    has_all_cells: bool = False
     typed: Mapping[int, Typed] = {}  # by the number of the row
     accepted: frozenset[int] = frozenset()  # rows whose doubtful NIM is right
     new: Sequence[int] = ()  # rows that the preview has shown as new records, and as changed ones

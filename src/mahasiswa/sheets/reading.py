@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from itertools import chain, islice, zip_longest
 from typing import BinaryIO, NamedTuple
 
@@ -21,7 +22,7 @@ from mahasiswa.sheets.limits import (
 from mahasiswa.sheets.questions import Question
 from mahasiswa.sheets.sheet_errors import SheetError, TooBig
 from mahasiswa.sheets.titles import is_header
-from mahasiswa.sheets.workbook import Workbook, read_workbook
+from mahasiswa.sheets.workbook import read_workbook
 
 # Maxima of all sheets that are kept, because a phone must load them: 1,000 rows of 60 columns fit.
 KEPT_MAX_CELLS, KEPT_MAX_CHARACTERS = 150_000, 450_000
@@ -47,7 +48,7 @@ def read(file: BinaryIO, choice: Choice = NO_CHOICE, *, is_upload: bool = True) 
     An upload has limits, and all cells of a small one are kept, so that a person can choose other columns. Raises
     SheetError, at once or while the rows are read.
     """
-    table = _table if is_upload else _streamed
+    table = _table if is_upload else partial(table_of, is_upload=False)
     size = file.seek(0, 2)
     if not size:
         raise SheetError(wording.EMPTY_FILE)
@@ -55,16 +56,16 @@ def read(file: BinaryIO, choice: Choice = NO_CHOICE, *, is_upload: bool = True) 
         limit = wording.size(UPLOAD_MAX_BYTES)
         raise TooBig(wording.TOO_LARGE.format(limit=limit))
     if kind_of(file):
-        yield table(read_workbook(file, choice, all_sheets=is_upload), choice)
+        yield table(*read_workbook(file, choice, all_sheets=is_upload), choice)
     else:
         with read_csv(file, asks=is_upload) as sheet:
-            yield table(_only(sheet), choice)
+            yield table(CarriedFile("", [""]), iter([sheet]), choice)
 
 
 def read_text(data: bytes, choice: Choice = NO_CHOICE) -> Table:
     """The rows of cells that were pasted from a spreadsheet, in valid UTF-8. Raises as `read` does."""
     sheet = read_pasted(data, nim_only=choice.nim_only)
-    return _table(_only(sheet), choice)
+    return _table(CarriedFile("", [""]), iter([sheet]), choice)
 
 
 def table_of(
@@ -122,26 +123,15 @@ def _at_most(most: int, rows: SheetRows) -> Iterator[SheetRow]:
         yield row
 
 
-def _only(sheet: Sheet) -> Workbook:
-    """A workbook of one sheet without a name."""
-    return [""], [], iter([sheet])
-
-
-def _streamed(workbook: Workbook, choice: Choice) -> Table:
-    names, others, sheets = workbook
-    file = CarriedFile("", names, [], others, [], [], has_all_cells=False)
-    return table_of(file, sheets, choice, is_upload=False)
-
-
-def _table(workbook: Workbook, choice: Choice) -> Table:
-    names, others, sheets = workbook
+def _table(file: CarriedFile, sheets: Iterator[Sheet], choice: Choice) -> Table:
+    """The rows of an upload, with all cells in its file if the sheets to read fit."""
     kept, more = _kept_sheets(map(_upright, sheets))
     kept_names = {sheet.name for sheet in kept}
-    others = [name for name in others if name not in kept_names]
-    if len(kept) < len(names):
+    others = [name for name in file.other_sheets if name not in kept_names]
+    if len(kept) < len(file.read_sheets):
         kept, more = [], chain(kept, more)
-    file = CarriedFile("", names, kept, others, [], [], has_all_cells=bool(kept))
-    return table_of(file, more, choice)
+    whole = file._replace(sheets=kept, other_sheets=others, has_all_cells=bool(kept))
+    return table_of(whole, more, choice)
 
 
 def _kept_sheets(sheets: Iterator[Sheet]) -> tuple[list[Sheet], Iterator[Sheet]]:

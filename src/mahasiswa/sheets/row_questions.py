@@ -103,13 +103,13 @@ def _is_plain_row(cells: Cells) -> bool:
 
 
 def _question(check: _Check, changes: Changes, cells_of: Mapping[int, Cells]) -> Question:
-    pairs = [
+    pairs = (
         (cell_text(old), cell_text(new))
         for number, cells in changes.items()
         for old, new in zip(cells_of[number], cells, strict=False)
         if old != new
-    ]
-    old, new = (text[:EXAMPLE_MAX_CHARACTERS] for text in (*pairs, ("", ""))[0])
+    )
+    old, new = (text[:EXAMPLE_MAX_CHARACTERS] for text in next(pairs, ("", "")))
     left_out = sum(map(is_blank, changes.values()))
     count = wording.number(left_out or len(changes))
 
@@ -201,11 +201,6 @@ def _are_towns_and_names(rows: Sequence[SheetRow]) -> bool:
 
 def _with_letters(cells: Cells) -> Cells | None:
     """Letters that were decoded twice, as in `Nurâ€™aini`, or that stand as in the source of a web page."""
-    if all(
-        not isinstance(cell, str) or (cell.isascii() and "&" not in cell and "\\" not in cell)
-        for cell in cells
-    ):
-        return None
     repaired = [
         _decoded_twice(_decoded, unescaped(cell)) if isinstance(cell, str) else cell
         for cell in cells

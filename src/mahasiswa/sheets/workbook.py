@@ -11,6 +11,7 @@ from typing import BinaryIO, TypeVar
 import python_calamine as calamine
 
 from mahasiswa import wording
+from mahasiswa.sheets.carried_file import CarriedFile
 from mahasiswa.sheets.cell_marks import Marks, cell_marks
 from mahasiswa.sheets.cells import (
     CELL_MAX_CHARACTERS,
@@ -29,8 +30,8 @@ from mahasiswa.sheets.titles import HEADER_WITHIN_ROWS, find_titles, is_header, 
 
 T = TypeVar("T")
 
-# The names of the sheets that are to be read, and of the others; and the sheets, each of which must be read before the next.
-Workbook = tuple[Sequence[str], Sequence[str], Iterator[Sheet]]
+# The file with the names of its sheets; and the sheets, each of which must be read before the next.
+Workbook = tuple[CarriedFile, Iterator[Sheet]]
 
 # Texts that stand in each workbook, even if it is damaged.
 _ENCRYPTED = "EncryptedPackage".encode("utf-16-le")
@@ -39,8 +40,8 @@ _PARTS = (b"xl/", b"opendocument.spreadsheet", "Workbook".encode("utf-16-le"))
 
 def read_workbook(file: BinaryIO, choice: Choice, *, all_sheets: bool) -> Workbook:
     """The rows of an xlsx, xls, ods or HTML file. Raises SheetError, at once or while the rows are read."""
-    ((names, others, sheets),) = _undamaged(_opened(file, choice, all_sheets=all_sheets))
-    return names, others, _undamaged(sheets)
+    ((carried, sheets),) = _undamaged(_opened(file, choice, all_sheets=all_sheets))
+    return carried, _undamaged(sheets)
 
 
 def _undamaged(items: Iterable[T]) -> Iterator[T]:
@@ -58,7 +59,7 @@ def _undamaged(items: Iterable[T]) -> Iterator[T]:
 def _opened(file: BinaryIO, choice: Choice, *, all_sheets: bool) -> Iterator[Workbook]:
     """The workbook alone, as an iterator, so that `_undamaged` guards all that the parser does."""
     if kind_of(file) == "html":
-        yield [""], [], iter([_web_page(file)])
+        yield CarriedFile("", [""]), iter([_web_page(file)])
         return
     workbook = _open(file)
     # This reads the XML of a sheet, which takes most of the time.
@@ -77,7 +78,7 @@ def _opened(file: BinaryIO, choice: Choice, *, all_sheets: bool) -> Iterator[Wor
     others = [name for name in listed if name not in names]
     read = names + others if all_sheets else names
     sheets = (_open_sheet(file, sheet_of(name), is_hidden=name in hidden) for name in read)
-    yield names, others, sheets
+    yield CarriedFile("", names, other_sheets=others), sheets
 
 
 def _tables_of(workbook: calamine.CalamineWorkbook) -> list[calamine.SheetMetadata]:
