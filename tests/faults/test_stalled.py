@@ -28,30 +28,30 @@ POST_FORM = b"POST /mahasiswa/add HTTP/1.1\r\n" + HOST + FORM
 ADD_FORM = b"GET /mahasiswa/add HTTP/1.1\r\n" + HOST + b"\r\n"
 BIG_LIST = b"GET / HTTP/1.1\r\n" + HOST + b"\r\n"
 
-# For each phase: the bytes sent before the client stalls, the starts of the answer, and the deadline in seconds.
+# For each phase: the bytes sent before the client stalls, the start of the answer, and the deadline in seconds.
 PHASES = {
-    "says nothing": (b"", (b"",), HEAD_TIMEOUT_SECONDS),
-    "half a line": (b"GET / HT", (b"",), HEAD_TIMEOUT_SECONDS),
-    "half a head": (b"GET / HTTP/1.1\r\n" + HOST + b"X: ", (b"",), HEAD_TIMEOUT_SECONDS),
-    "nothing after an answer": (ADD_FORM, (b"HTTP/1.1 200",), HEAD_TIMEOUT_SECONDS),
+    "says nothing": (b"", b"", HEAD_TIMEOUT_SECONDS),
+    "half a line": (b"GET / HT", b"", HEAD_TIMEOUT_SECONDS),
+    "half a head": (b"GET / HTTP/1.1\r\n" + HOST + b"X: ", b"", HEAD_TIMEOUT_SECONDS),
+    "nothing after an answer": (ADD_FORM, b"HTTP/1.1 200", HEAD_TIMEOUT_SECONDS),
     "half a body": (
         POST_FORM + b"Content-Length: 50000\r\n\r\nnim=1",
-        (b"HTTP/1.1 408",),
+        b"HTTP/1.1 408",
         BODY_TIMEOUT_SECONDS,
     ),
     "half of too large a body": (
         POST_FORM + b"Content-Length: 5000000\r\n\r\n1",
-        (b"HTTP/1.1 413",),
+        b"HTTP/1.1 413",
         DRAIN_TIMEOUT_SECONDS,
     ),
     "half a chunk": (
         POST_FORM + b"Transfer-Encoding: chunked\r\n\r\nff\r\nnim=",
-        (b"HTTP/1.1 408",),
+        b"HTTP/1.1 408",
         BODY_TIMEOUT_SECONDS,
     ),
     "half a file": (
         upload(bytes(90_000), b"berkas", b"a.xlsx")[:300],
-        (b"HTTP/1.1 408",),
+        b"HTTP/1.1 408",
         BODY_TIMEOUT_SECONDS,
     ),
 }
@@ -119,11 +119,11 @@ def test_a_thousand_stalled_clients_do_not_delay_others(tmp_path: Path) -> None:
                 "clients that do not read are still connected"
             )
             for name, clients in waiting.items():
-                _, answers, deadline = PHASES[name]
+                _, answer, deadline = PHASES[name]
                 closed = [client for client in clients if client.is_closed()]
                 for client in closed:
-                    assert client.received.startswith(answers)
-                    assert bool(client.received) == any(answers), name
+                    assert client.received.startswith(answer)
+                    assert bool(client.received) == bool(answer), name
                 waiting[name] = [client for client in clients if client not in closed]
                 last = deadline + LATENESS_SECONDS
                 assert all(now < client.began + last for client in waiting[name]), (

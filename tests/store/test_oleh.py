@@ -61,33 +61,23 @@ async def test_64_people_add_in_one_commit(store: Store, database: str) -> None:
 async def test_batches_have_a_name(store: Store, url: DatabaseURL) -> None:
     """So do their entries, an edit, a deletion, an undo, and an import by command. Any name is kept. The next change has its own."""
     siti, budi, wati = "a'b\"c\\", "%s {0}", "\u2028é🎓" * 60
-    await by(
-        siti,
-        store.write_all("import", [Write(Mahasiswa(nim, "Ani", "Solo"), None) for nim in "12"]),
-    )
-    await by(budi, store.update("1", "Ina", "Solo"))
-    await by(wati, store.delete("2"))
-    await by("Eko", store.rename("1", "3"))
-    await by(None, store.add("4", "Ani", "Solo"))
+    two = [Write(Mahasiswa(nim, "Ani", "Solo"), None) for nim in "12"]
+    changes = {
+        ("import", siti): store.write_all("import", two),
+        ("1", budi): store.update("1", "Ina", "Solo"),
+        ("2", wati): store.delete("2"),
+        ("nim", "Eko"): store.rename("1", "3"),
+        ("4", None): store.add("4", "Ani", "Solo"),
+    }
+    for (_, name), change in changes.items():
+        await by(name, change)
     page = await store.reader(SEARCH).history("eko", 0, 10)
     await by("Rini", store.undo(page.items[0].id, is_batch=True))
     merge(url, ("5", "Ani", "Solo"), ("6", "Ani", "Solo"))
     await by(siti, store.write_all("delete", removals=["4", "5"]))
     await by(wati, store.add("7", "Ani", "Solo"))
-    expected = [
-        ("import", siti),
-        ("1", budi),
-        ("2", wati),
-        ("nim", "Eko"),
-        ("4", None),
-        ("nim", "Rini"),
-    ]
-    assert await names(store) == [
-        *expected,
-        ("import", command_name()),
-        ("delete", siti),
-        ("7", wati),
-    ]
+    later = [("nim", "Rini"), ("import", command_name()), ("delete", siti), ("7", wati)]
+    assert await names(store) == [*changes, *later]
     makers = [entry.oleh for entry in (await store.reader(RECORD).biography("1")).entries]
     assert makers == [siti, budi, "Eko", "Eko", "Rini", "Rini"]  # a change of a nim has two entries
     assert not (await store.reader(RECORD).biography("9")).entries
