@@ -1,8 +1,7 @@
 """The SQL of a store: statements that each engine has in .sql files by subject, under the same names."""
 
-import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -67,23 +66,31 @@ class SharedSQL:
     the name of their parameter.
     """
 
-    def __init__(self, statements: Mapping[str, str], *, finds: str, matches: str) -> None:
+    def __init__(
+        self,
+        statements: Mapping[str, str],
+        *,
+        finds: str,
+        matches: str,
+        as_array: Callable[[Sequence[str]], object],
+    ) -> None:
         self.statements = statements
         self._finds = finds
         self._matches = matches
         plain = folding.with_plain_rt_rw("folded_text")
         self._matches_rt_rw = matches.replace("folded_text", plain)
+        self._as_array = as_array
 
     def step(self, name: str, parameters: Parameters) -> tuple[str, Parameters]:
         """The statement with that name, and its parameters as the engine takes them. Other SQL stays as it is.
 
-        `nims` become one array of JSON, without those with NUL, because no record has one. The terms and the order of a `query`
+        `nims` become an array, without those with NUL, because no record has one. The terms and the order of a `query`
         are put into the statement, or the counts of several `searches`.
         """
         statement = self.statements.get(name, name)
         if "nims" in parameters:
             nims = [nim for nim in parameters["nims"] if "\0" not in nim]
-            parameters = {**parameters, "nims": json.dumps(nims)}
+            parameters = {**parameters, "nims": self._as_array(nims)}
         if "query" in parameters:
             query = parameters["query"]
             (condition,), words = self._conditions([query.cari], query.di)

@@ -1,6 +1,7 @@
 """The SQL of PostgreSQL: the statements of the folder sql, and others, in which `{...}` is filled in with other SQL."""
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 from mahasiswa.store.shared_sql import SharedSQL, read_statements
@@ -153,8 +154,19 @@ _STATEMENTS = {
 NEWEST_ENTRIES = _STATEMENTS.pop("newest_entries")
 ADD_ALL = _STATEMENTS["add_all"]
 
+
+def _array(texts: Sequence[str]) -> str:
+    """Texts without NUL as the text of an array, because psycopg would quote each one of a list in Python."""
+    if not texts:
+        return "{}"
+    joined = "\0".join(texts).replace("\\", r"\\").replace('"', r"\"")
+    quoted = joined.replace("\0", '","')
+    return f'{{"{quoted}"}}'
+
+
 SHARED = SharedSQL(
     _STATEMENTS,
+    as_array=_array,
     finds="strpos(folded_text, %({})s) > 0",
     matches="' ' || folded_text || ' ' ~ replace(%({})s, '*', '.*')",
 )

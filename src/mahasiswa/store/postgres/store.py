@@ -105,9 +105,8 @@ class PostgresStore(Store):
         addition = Addition(nim, nama, alamat, NAMES_CHANGE.get())
         try:
             return await self._additions.write(addition, REQUEST_TIMEOUT_SECONDS)
-        except (
-            GroupRefused
-        ):  # add it alone, so that it has its own outcome, and its own wait for locks
+        except GroupRefused:
+            # Added alone, it has its own outcome, and waits alone for a lock.
             return await super().add(nim, nama, alamat)
 
     async def run(self, steps: Begin[T], kind: Kind = EDIT) -> T:
@@ -169,7 +168,7 @@ async def _add(
         raise GroupRefused from error
     added: dict[str | None, Outcome] = {nim: None for (nim,) in rows}
     named = [one.nim for one in additions if one.is_named and one.nim in added]
-    entries = await execute(db, sql.NEWEST_ENTRIES, {"nims": json.dumps(named)}) if named else ()
+    entries = await execute(db, sql.NEWEST_ENTRIES, {"nims": named}) if named else ()
     added |= {nim: key_of(number, moment) for nim, number, moment in entries}
     return [added.pop(one.nim, Refused("nim", "duplicate")) for one in additions]
 

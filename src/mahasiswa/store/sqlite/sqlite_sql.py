@@ -1,5 +1,6 @@
 """The SQL of SQLite: the statements of the folder sql, and others. PRAGMAs, VACUUM and transactions stand where they are used."""
 
+import json
 import re
 from pathlib import Path
 
@@ -46,6 +47,7 @@ _STATEMENTS["end_silent"] = "; ".join(
 
 SHARED = SharedSQL(
     _STATEMENTS,
+    as_array=json.dumps,
     finds="instr(folded_text, :{}) > 0",
     matches="' ' || folded_text || ' ' GLOB '*' || :{} || '*'",
 )

@@ -264,11 +264,10 @@ WHERE e.batch = (SELECT id FROM mahasiswa_history WHERE id = :batch AND kind IS 
 -- The entries of a nim. If its nim was changed, both entries of that change are among them.
 SELECT e.id, to_char(e.moment AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'), e.oleh, e.nim,
   e.nama_before, e.alamat_before, e.nama_after, e.alamat_after
-FROM mahasiswa_history AS e
-WHERE e.nim = ANY (ARRAY(SELECT json_array_elements_text(:nims))) OR e.batch IN (
+FROM mahasiswa_history AS e WHERE e.nim = ANY(:nims) OR e.batch IN (
   SELECT o.batch FROM mahasiswa_history AS o
   JOIN mahasiswa_history AS head ON head.id = o.batch AND head.kind = 'nim'
-  WHERE o.nim = ANY (ARRAY(SELECT json_array_elements_text(:nims)))
+  WHERE o.nim = ANY(:nims)
 )
 ORDER BY e.id
 
@@ -278,8 +277,7 @@ ORDER BY e.id
 SELECT nim, nama_before, alamat_before
 FROM mahasiswa_history
 WHERE nama_before IS NOT NULL AND id IN (
-  SELECT id FROM mahasiswa_history
-  WHERE nim = ANY (ARRAY(SELECT json_array_elements_text(:nims))) ORDER BY id DESC LIMIT 20
+  SELECT id FROM mahasiswa_history WHERE nim = ANY(:nims) ORDER BY id DESC LIMIT 20
 )
 ORDER BY id DESC
 
@@ -290,28 +288,23 @@ JOIN mahasiswa_history AS head ON head.id = removed.batch AND head.kind = 'nim'
 JOIN mahasiswa_history AS added ON added.batch = head.id AND added.nama_after IS NOT NULL
 WHERE removed.nama_after IS NULL AND removed.id = (
   SELECT id FROM mahasiswa_history AS recent
-  WHERE nim = ANY (ARRAY(SELECT json_array_elements_text(:nims))) ORDER BY id DESC LIMIT 1
+  WHERE nim = ANY(:nims) ORDER BY id DESC LIMIT 1
 )
 
 -- name: leave_batches
 -- A batch that loses an entry has one row less, so that the rest can be undone.
 UPDATE mahasiswa_history SET rows = rows - 1
-WHERE kind IS NOT NULL AND id IN (SELECT batch FROM mahasiswa_history
-  WHERE nim = ANY (ARRAY(SELECT json_array_elements_text(:nims))))
+WHERE kind IS NOT NULL AND id IN (SELECT batch FROM mahasiswa_history WHERE nim = ANY(:nims))
 
 -- name: delete_entries
-DELETE FROM mahasiswa_history
-WHERE nim = ANY (ARRAY(SELECT json_array_elements_text(:nims))) OR rows = 0
+DELETE FROM mahasiswa_history WHERE nim = ANY(:nims) OR rows = 0
 
 -- name: count_recent
-SELECT count(*) FROM mahasiswa_history AS recent
-WHERE nim = ANY (ARRAY(SELECT json_array_elements_text(:nims)))
+SELECT count(*) FROM mahasiswa_history AS recent WHERE nim = ANY(:nims)
 
 -- name: is_known
-SELECT EXISTS (SELECT 1 FROM mahasiswa
-  WHERE nim = ANY (ARRAY(SELECT json_array_elements_text(:nims))))
-  OR EXISTS (SELECT 1 FROM mahasiswa_history
-    WHERE nim = ANY (ARRAY(SELECT json_array_elements_text(:nims))))
+SELECT EXISTS (SELECT 1 FROM mahasiswa WHERE nim = ANY(:nims))
+  OR EXISTS (SELECT 1 FROM mahasiswa_history WHERE nim = ANY(:nims))
 
 -- name: begin_batch
 -- The triggers read this until the end of the transaction: its changes are one batch of this kind.
@@ -350,4 +343,4 @@ SELECT mahasiswa_history_purge(true)
 -- name: newest_entries
 -- The entries of records that this transaction has just added.
 SELECT DISTINCT ON (nim) nim, id, to_char(moment AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') FROM mahasiswa_history
-WHERE nim = ANY (ARRAY(SELECT json_array_elements_text(:nims))) ORDER BY nim, id DESC
+WHERE nim = ANY(:nims) ORDER BY nim, id DESC

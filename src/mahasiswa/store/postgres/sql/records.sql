@@ -1,18 +1,16 @@
 -- Records: finding, reading and changing them. UTF-8 is ordered by bytes, which is the order of
--- code points. `:nims` is one array of JSON, because psycopg would quote each text of a list in Python.
+-- code points. `:nims` is an array.
 
 -- name: find
-SELECT nim, nama, alamat FROM mahasiswa
-WHERE nim = ANY (ARRAY(SELECT json_array_elements_text(:nims)))
+SELECT nim, nama, alamat FROM mahasiswa WHERE nim = ANY(:nims)
 
 -- name: find_locked
 -- In order, so that two transactions which lock the same records cannot deadlock.
-SELECT nim, nama, alamat FROM mahasiswa
-WHERE nim = ANY (ARRAY(SELECT json_array_elements_text(:nims))) ORDER BY nim FOR UPDATE
+SELECT nim, nama, alamat FROM mahasiswa WHERE nim = ANY(:nims) ORDER BY nim FOR UPDATE
 
 -- name: find_raw
 SELECT nim, nama, alamat
-FROM mahasiswa WHERE nim = ANY (ARRAY(SELECT json_array_elements_text(:nims)))
+FROM mahasiswa WHERE nim = ANY(:nims)
 
 -- name: find_shown
 SELECT nim,
@@ -20,7 +18,7 @@ SELECT nim,
     THEN substr(nama, 1, :SHOWN_MAX_CHARACTERS - 1) || '…' ELSE nama END,
   CASE WHEN length(alamat) > :SHOWN_MAX_CHARACTERS
     THEN substr(alamat, 1, :SHOWN_MAX_CHARACTERS - 1) || '…' ELSE alamat END
-FROM mahasiswa WHERE nim = ANY (ARRAY(SELECT json_array_elements_text(:nims)))
+FROM mahasiswa WHERE nim = ANY(:nims)
 
 -- name: twin
 -- Among so many records only, because a longer read would delay the page after each addition.
@@ -52,12 +50,11 @@ INSERT INTO mahasiswa (nim, nama, alamat) VALUES (:nim, :nama, :alamat)
 UPDATE mahasiswa SET nama = :nama, alamat = :alamat WHERE nim = :nim
 
 -- name: delete
-DELETE FROM mahasiswa WHERE nim = ANY (ARRAY(SELECT json_array_elements_text(:nims)))
+DELETE FROM mahasiswa WHERE nim = ANY(:nims)
 
 -- name: add_renamed
 INSERT INTO mahasiswa (nim, nama, alamat)
-SELECT :nim, nama, alamat FROM mahasiswa
-WHERE nim = ANY (ARRAY(SELECT json_array_elements_text(:nims))) FOR UPDATE
+SELECT :nim, nama, alamat FROM mahasiswa WHERE nim = ANY(:nims) FOR UPDATE
 RETURNING 1
 
 -- name: add_all

@@ -3,9 +3,7 @@
 
 -- name: near
 SELECT nim FROM mahasiswa
-WHERE ltrim(translate(lower(nim), :NEAR_FROM, :NEAR_TO), '0')
-  IN (SELECT json_array_elements_text(:nims))
-LIMIT :limit
+WHERE ltrim(translate(lower(nim), :NEAR_FROM, :NEAR_TO), '0') = ANY(:nims) LIMIT :limit
 
 -- name: suspects_near
 WITH keys AS MATERIALIZED (
