@@ -123,11 +123,7 @@ class Cleaner:
     def _result(self, row: SheetRow) -> RowResult:
         number, cells = row
         shown = list(map(cell_text, cells[:3]))
-        reason = _reason_to_skip(cells[:3], in_signatures=self._in_signatures)
-        # The rows below a signature are signatures until a student follows.
-        is_below = self._in_signatures or reason == wording.SKIPPED_SIGNATURE
-        self._in_signatures = bool(reason) and is_below
-        if reason:
+        if reason := self._reason_to_skip(cells[:3]):
             return RejectedRow(number, reason, shown, is_skipped=True)
 
         cleaned, nim_problem, problems = _cleaned(number, cells)
@@ -146,6 +142,13 @@ class Cleaner:
             self.twice[first] = wording.NIM_TWICE.format(nim=nim, **names)
             problems.append(self.twice[first])
         return RejectedRow(number, " ".join(problems), shown) if problems else cleaned
+
+    def _reason_to_skip(self, cells: Cells) -> str:
+        """The reason to skip a row, or a blank text. The rows below a signature are signatures until a student follows."""
+        reason = _reason_to_skip(cells, in_signatures=self._in_signatures)
+        is_below = self._in_signatures or reason == wording.SKIPPED_SIGNATURE
+        self._in_signatures = bool(reason) and is_below
+        return reason
 
 
 def _cleaned(number: int, cells: Cells) -> tuple[CleanedRow, str, list[str]]:

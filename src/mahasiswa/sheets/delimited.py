@@ -159,11 +159,15 @@ def _splittable(line: str) -> str:
 
 
 def _rows(text: TextIO) -> Iterator[SheetRow]:
-    """The rows of CSV, without the guards of an export. A cell with line breaks belongs to one row, as in Excel."""
+    """The rows of CSV, from the beginning of the text."""
     text.seek(0)
     sample = text.read(SAMPLE_CHARACTERS)
     text.seek(0)
-    lines = iter(partial(text.readline, ROW_MAX_CHARACTERS), "")
+    return _split(iter(partial(text.readline, ROW_MAX_CHARACTERS), ""), sample)
+
+
+def _split(lines: Iterator[str], sample: str) -> Iterator[SheetRow]:
+    """The rows of CSV, without the guards of an export. A cell with line breaks belongs to one row, as in Excel."""
     # Excel reads a first line `sep=;` as an instruction, and does not count it as a row.
     named = ""
     if instruction := re.match(r"sep=(.?)\r?\n", sample, re.IGNORECASE):

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -141,8 +141,14 @@ def _blocks(lines: Lines) -> list[SheetRow]:
             others += 1
         last = number
 
-    names_students = len(titles) <= MAX_TITLES and fields_in(titles.values()) > {"nim"}
-    if others > len(lines) / 2 or not names_students:
+    return [] if others > len(lines) / 2 else _below_titles(titles, rows)
+
+
+def _below_titles(
+    titles: Mapping[str, str], rows: Iterable[tuple[int, Mapping[str, str]]]
+) -> list[SheetRow]:
+    """The rows below their titles, if these name the NIM and another field."""
+    if len(titles) > MAX_TITLES or not fields_in(titles.values()) > {"nim"}:
         return []
     cells = [(number, [row.get(key) for key in titles]) for number, row in rows if len(row) > 1]
     return [(0, list(titles.values())), *cells]

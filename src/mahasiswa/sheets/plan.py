@@ -95,8 +95,7 @@ def _planned(
     """The record that a row would make, or the row with the reason why it cannot make one."""
     if row.uncleaned in existing:  # a record has the NIM as it stands in the file
         row = row._replace(nim=row.uncleaned, cleaned=())
-    number, nim, nama, alamat, cleaned = row[:5]
-    notices = [*cleaned]
+    number, nim, nama, alamat, notices = row[:5]
     similar, meant = neighbours.look(number, nim)
     before = existing.get(nim)
     if before is None:
@@ -104,15 +103,15 @@ def _planned(
             alamat = wording.NO_ALAMAT
         if problem := _problem_of_new(number, nama, alamat, file):
             return RejectedRow(number, problem, (nim, nama or "", alamat or ""))
-        notices += [similar] if similar else row.warnings
+        notices += (similar,) if similar else row.warnings
 
-    after, about_texts = _replaced(before or Mahasiswa(nim, "", ""), nama, alamat)
+    after, text_notices = _replaced(before or Mahasiswa(nim, "", ""), nama, alamat)
     if after != before:
-        notices += (*row.noted, *about_texts)
+        notices += (*row.noted, *text_notices)
     if before and _are_of_others(before, after):
-        notices.append(wording.OTHER_NAME)
-    shown = tuple(filter(None, dict.fromkeys(notices)))
-    return PlannedRow(number, before, after, shown, None if before else meant)
+        notices += (wording.OTHER_NAME,)
+    meant = None if before else meant
+    return PlannedRow(number, before, after, (*dict.fromkeys(notices),), meant)
 
 
 def _are_of_others(*records: Mahasiswa) -> bool:
@@ -166,27 +165,28 @@ def _problem_of_new(number: int, nama: str | None, alamat: str | None, file: Car
 def _replaced(
     stored: Mahasiswa, nama: str | None, alamat: str | None
 ) -> tuple[Mahasiswa, Sequence[str]]:
-    """The record with the texts of a row, and notices about them, which may be blank."""
+    """The record with the texts of a row, and notices about them."""
     new_nama, of_nama = _replacement(nama, stored.nama, " ", wording.NAMA_LINE_BREAKS)
     new_alamat, of_alamat = _replacement(alamat, stored.alamat, ", ", wording.LINE_BREAKS)
-    return Mahasiswa(stored.nim, new_nama, new_alamat), (of_nama, of_alamat)
+    record = Mahasiswa(stored.nim, new_nama, new_alamat)
+    return record, (*of_nama, *of_alamat)
 
 
 def _replacement(
     cell: str | None, stored: str, separator: str, line_breaks: str
-) -> tuple[str, str]:
-    """The text to store, and a notice or a blank text.
+) -> tuple[str, Sequence[str]]:
+    """The text to store, and a notice.
 
     The stored text stays if the cell is blank, or differs only in spaces and in characters that
     cannot be seen.
     """
     if cell is None:
-        return stored, ""
+        return stored, ()
     tidied = _tidied(cell, separator)
     if stored and tidy(tidied) == tidy(_tidied(stored, separator)):
-        return stored, ""
+        return stored, ()
     notice = line_breaks if "\n" in cell or "\r" in cell else wording.SPACES_TIDIED
-    return tidied, notice if tidied != cell else ""
+    return tidied, (notice,) if tidied != cell else ()
 
 
 def _tidied(text: str, separator: str) -> str:
