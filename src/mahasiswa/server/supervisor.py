@@ -16,7 +16,7 @@ from importlib import metadata
 from multiprocessing.connection import wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from mahasiswa.logs import (
     STANDARD_ERROR,
@@ -102,8 +102,8 @@ def serve(settings: Settings) -> None:
 class _Supervisor:
     """Replaces workers that end, and starts back-ups, until a signal comes.
 
-    It is starting until all workers accept requests, then serving, and ending after the signal. A
-    print, a fork or a notification that fails neither ends nor blocks it.
+    It serves as soon as all workers accept requests. A print, a fork or a notification that fails
+    neither ends nor blocks it.
     """
 
     def __init__(self, settings: Settings, listener: socket.socket) -> None:
@@ -112,17 +112,16 @@ class _Supervisor:
         self._signalled = _wakened_by_signals()
         self._workers = [_Worker(settings, listener) for _ in range(settings.workers)]
         self._backups = _Backups(settings)
-        self._state: Literal["starting", "serving", "ending"] = "starting"
+        self._is_serving = False
         self._checked_at = time.monotonic()
 
     def run(self) -> None:
         try:
-            while self._state != "ending":
+            self._check_workers()
+            while self._signalled not in wait(self._events(), CHECK_SECONDS):
                 self._check_workers()
-                if self._state == "serving":
+                if self._is_serving:
                     self._backups.check()
-                if self._signalled in wait(self._events(), CHECK_SECONDS):
-                    self._state = "ending"
         except BaseException:
             log.exception("the main process has failed, so the service ends")
             raise
@@ -145,8 +144,8 @@ class _Supervisor:
         self._checked_at = now
         for worker in self._workers:
             worker.check(now, elapsed)
-        if self._state == "starting" and all(worker.accepts for worker in self._workers):
-            self._state = "serving"
+        if not self._is_serving and all(worker.accepts for worker in self._workers):
+            self._is_serving = True
             _notify_systemd()
             for notice in _notices(self._settings):
                 write_now(STANDARD_OUTPUT, notice)
