@@ -85,15 +85,15 @@ def copy_records(source: DatabaseURL, target: DatabaseURL, backups: Path | None)
     """Copy all records to another, empty database, or none; return their number. Raise StoreError or Interrupted."""
 
     def merge(records: Iterator[Mahasiswa]) -> int:
+        # The source can be read, so the target may be created.
+        engine = engine_of(target)
+        engine.migrate(backups=backups)
+        if engine.count():
+            # Later, the copied records could not be told from those.
+            raise Unusable("the database to copy to holds records already")
         rows = ((number, *record) for number, record in enumerate(records, 1))
-        return engine_of(target).merge(rows, update=False, dry_run=False).new
+        return engine.merge(rows, update=False, dry_run=False).new
 
-    with engine_of(source).readable() as readable:
-        readable.migrate(create=False)
-    engine_of(target).migrate(backups=backups)
-    if engine_of(target).count():
-        # Later, the copied records could not be told from those.
-        raise Unusable("the database to copy to holds records already")
     return _read_all(source, merge)
 
 
