@@ -15,6 +15,29 @@ async def turns() -> None:
         await asyncio.sleep(0)
 
 
+async def test_callers_share_a_call_that_began_after_they_asked() -> None:
+    """Callers that come while a call runs share the next call. A cancelled caller does not cancel it for the others."""
+    gate = asyncio.Event()
+    begun: list[float] = []
+
+    async def work(asked: float) -> int:
+        begun.append(asked)
+        number = len(begun)
+        await gate.wait()
+        return number
+
+    shared = SharedTask(work)
+    first = asyncio.create_task(shared.result())
+    await turns()
+    later = [asyncio.create_task(shared.result()) for _ in range(3)]
+    await turns()
+    assert len(begun) == 1
+    later[0].cancel()
+    gate.set()
+    assert [await first, *await asyncio.gather(*later[1:])] == [1, 2, 2]
+    assert len(begun) == 2
+
+
 async def test_an_error_of_shared_work_reaches_its_callers_and_no_log() -> None:
     """Every caller gets it. If all of them were cancelled, asyncio does not report it as never retrieved."""
     reported: list[object] = []

@@ -1,5 +1,6 @@
 """Clients that stall in every phase of a request, a thousand at once, cost others nothing."""
 
+import socket
 import time
 from contextlib import ExitStack
 from pathlib import Path
@@ -17,6 +18,7 @@ from mahasiswa.server.http_protocol import (
     WRITE_TIMEOUT_SECONDS,
 )
 from mahasiswa.server.supervisor import SHUTDOWN_SECONDS
+from mahasiswa.web.list_html import PAGE_MAX_RECORDS
 
 LATENESS_SECONDS = 60.0
 """How late a deadline may be noticed on a busy machine."""
@@ -156,3 +158,25 @@ def test_sigterm_does_not_wait_for_stalled_clients(tmp_path: Path) -> None:
         began = time.monotonic()
         assert service.stop() == 0
         assert time.monotonic() - began < SHUTDOWN_SECONDS + 0.5
+
+
+def buffered_megabytes() -> float:
+    """Return the size of the kernel's buffers of all TCP connections of this computer."""
+    words = Path("/proc/net/sockstat").read_text("utf-8").partition("TCP: ")[2].split()
+    return int(words[words.index("mem") + 1]) * 4096 / 1e6
+
+
+@pytest.mark.torture
+def test_clients_that_do_not_read_take_little_of_the_kernels_memory(tmp_path: Path) -> None:
+    """The kernel holds at most 2 MB of the answer to each of them, and the service holds the page once."""
+    with Service(tmp_path / "a.db") as service, ExitStack() as stack:
+        fill(tmp_path / "a.db", PAGE_MAX_RECORDS - 100)
+        worker = service.worker
+        with Line(service.port) as line:
+            assert len(line.get("/").body) > 3_000_000
+        held, before = memory(worker), buffered_megabytes()
+        for _ in range(50):
+            client = connected(service, stack, BIG_LIST)
+            assert client.recv(12, socket.MSG_PEEK | socket.MSG_WAITALL) == b"HTTP/1.1 200"
+        assert buffered_megabytes() - before < 50 * 2
+        assert memory(worker) - held < 20

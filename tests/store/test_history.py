@@ -15,6 +15,7 @@ from stores import (
     SITI,
     age_history,
     attempt,
+    attempt_all,
     fill,
     items,
     leap,
@@ -139,6 +140,24 @@ async def test_a_change_returns_the_key_of_its_own_item(store: Store, url: Datab
         assert await unchanged is None
     merge(url, SITI)
     assert await items(store) == before
+
+
+async def test_a_change_that_changes_nothing_leaves_no_entry(
+    store: Store, url: DatabaseURL
+) -> None:
+    """Neither does a refused change, an empty batch, a deletion of an unknown nim, or a confirmation that is sent again."""
+    await store.add(*SITI)
+    await store.update(*SITI)
+    await store.delete("0002")
+    await store.write_all("import", [Write(SITI, None)])
+    merge(url, SITI)
+    await store.write_all("delete", removals=["0002"])
+    await store.write_all("delete")
+    assert await items(store) == [await newest(store)]
+    await attempt_all(
+        store.add(*BUDI), store.add(*SITI), store.add("..", "Ani", "Solo"), store.add(*ANI)
+    )
+    assert sorted(await changes(store), key=str) == [(None, SITI), (None, BUDI), (None, ANI)]
 
 
 async def test_an_import_or_a_changed_nim_that_is_refused_is_no_batch(store: Store) -> None:

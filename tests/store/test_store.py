@@ -124,6 +124,20 @@ async def test_no_other_program_can_break_a_rule(store: Store, url: DatabaseURL)
     assert await read_all(store) == [SITI]
 
 
+async def test_one_of_many_additions_through_several_stores_succeeds(url: DatabaseURL) -> None:
+    """The database alone decides, as it does between two worker processes."""
+    async with opened(url) as first, opened(url) as second, opened(url) as third:
+        for nim in map(str, range(10)):
+            stores = [store for _ in range(8) for store in (first, second, third)]
+            outcomes = await attempt_all(
+                *(store.add(nim, f"{number}", "Solo") for number, store in enumerate(stores))
+            )
+            (winner,) = [number for number, outcome in enumerate(outcomes) if outcome is None]
+            assert set(outcomes) == {None, ("nim", "duplicate")}
+            for store in (first, second, third):
+                assert await store.reader(RECORD).get(nim) == (nim, f"{winner}", "Solo")
+
+
 async def test_closing_a_store_waits_for_a_thousand_concurrent_additions(url: DatabaseURL) -> None:
     """Each addition is stored exactly once. A cancelled addition may be stored, and does not affect the others."""
     nims = [f"{number:04}" for number in range(1000)]

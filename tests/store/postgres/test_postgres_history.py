@@ -7,12 +7,13 @@ import string
 import psycopg
 import pytest
 from postgres import Server, awaited_locks, describe, execute, until
-from stores import BUDI, SITI, age_history, items, merge, migrate, opened, read_all
+from spreadsheets import numbered
+from stores import BUDI, SITI, age_history, fill, items, merge, migrate, opened, read_all
 
 from mahasiswa.settings import PostgresURL
 from mahasiswa.store import Query, Store
 from mahasiswa.store.engines import engine_of
-from mahasiswa.store.history_items import Batch, Entry
+from mahasiswa.store.history_items import PURGE_ENTRIES, Batch, Entry
 from mahasiswa.store.postgres import engine
 from mahasiswa.store.store_errors import TextsRemain, Unusable
 from mahasiswa.system.administrator import command_name
@@ -182,6 +183,19 @@ async def test_a_batch_is_not_undone_while_another_program_writes(
 
 
 # ---- purge and forget
+async def test_any_program_that_changes_records_purges(url: PostgresURL, store: Store) -> None:
+    """A statement with any number of rows removes one slice."""
+    fill(url, numbered(2 * PURGE_ENTRIES, "Siti", nim="{}"))
+    await asyncio.to_thread(age_history, url, 31)
+    execute(url.address, "INSERT INTO mahasiswa VALUES ('a', 'Ani', 'Solo'), ('b', 'Ani', 'Solo')")
+    expired = "SELECT count(*) FROM mahasiswa_history WHERE moment < now() - interval '30 days'"
+    assert execute(url.address, expired) == [(PURGE_ENTRIES + 1,)]
+    assert [type(item) for item in await items(store)] == [
+        Entry,
+        Entry,
+    ]
+
+
 async def test_a_purge_does_not_wait_for_another_one(url: PostgresURL, store: Store) -> None:
     """A change skips the expired entries that another transaction is about to remove."""
     for number in range(3):

@@ -4,8 +4,10 @@ import re
 from pathlib import Path
 
 import pytest
-from harness import Page, Site
+from attack import fill
+from harness import Page, Service, Site
 from naughty import NAUGHTY
+from processes import memory
 from spreadsheets import (
     HEADER,
     SHEET,
@@ -216,3 +218,23 @@ def tidied(text: str, separator: str) -> str:
     """Return the text as an import stores it: without needless spaces, and with the separator for each line break."""
     lines = (re.sub("[ \u00a0]+", " ", line).strip(" ") for line in re.split(r"[\r\n]+", text))
     return separator.join(filter(None, lines))
+
+
+@pytest.mark.torture
+def test_100000_records_are_downloaded_in_bounded_memory(tmp_path: Path) -> None:
+    """Both files are complete, and other requests are answered meanwhile."""
+    with Service(tmp_path / "a.db") as service, service.site() as site:
+        site.add("1", "Ani", "Solo")
+        for target in (CSV, XLSX):
+            site.get(target)
+        worker = service.worker
+        before = memory(worker, "VmHWM")
+        fill(tmp_path / "a.db", 100_000)
+        with site.client.stream("GET", CSV) as answer:
+            assert sum(piece.count(b"\n") for piece in answer.iter_bytes()) == 100_001
+        with site.client.stream("GET", XLSX) as answer:
+            with service.client() as client:
+                assert client.get("/?cari=Ani").status_code == 200
+            size = sum(map(len, answer.iter_bytes()))
+        assert size == int(answer.headers["content-length"]) > 1 << 20
+        assert memory(worker, "VmHWM") - before < 24
