@@ -45,8 +45,10 @@ FAULTS: dict[str, Fault] = {
 
 
 @pytest.mark.parametrize("name", FAULTS)
-def test_nothing_is_lost_and_no_page_is_stale(cluster: Cluster, name: str) -> None:
-    """Clients write and read meanwhile. Each instance acknowledges additions again."""
+def test_nothing_is_lost_and_no_page_is_stale(
+    cluster: Cluster, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    """Clients write and read meanwhile. The printed row has the longest time without an acknowledgement."""
     primary = cluster.wait_until_whole()
     cluster.create_database(primary)
     ledger = Ledger(cluster.start_services(HAPROXY))
@@ -59,6 +61,17 @@ def test_nothing_is_lost_and_no_page_is_stale(cluster: Cluster, name: str) -> No
                 ledger.wait_for(100)
             cluster.wait_until_whole()
             ledger.wait_for(50)
+        additions = sum(map(len, ledger.acknowledged))
+        row = [
+            name,
+            additions,
+            sum(ledger.pages),
+            len(ledger.lost()),
+            len(ledger.stale),
+            f"{ledger.gap():.1f} s",
+        ]
+        with capsys.disabled():
+            print("\n|", " | ".join(map(str, row)), "|")  # noqa: T201
         ledger.check()
     finally:
         cluster.stop_services()
