@@ -157,8 +157,7 @@ async def _add(
 ) -> Sequence[Outcome]:
     """Add the records in a new transaction. Of several with the same nim, only the first is added."""
     additions = [queued.change for queued in group]
-    nims = [addition.nim for addition in additions]
-    names = {nim: queued.oleh for nim, queued in zip(reversed(nims), reversed(group), strict=True)}
+    names = {queued.change.nim: queued.oleh for queued in reversed(group)}
     records = as_json(addition[:3] for addition in additions)
     statements = f"{begin(sql.BEGIN, deadline)}{sql.NAME}; {sql.ADD_ALL}"
     parameters = {"oleh": json.dumps(names), "records": records}
