@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from mahasiswa.store import parts
-from mahasiswa.store.history_items import OLEH
 from mahasiswa.store.store_errors import Locked, StoreError, Unavailable
 from mahasiswa.work import STEP_TIMEOUT_SECONDS, Slots
 
@@ -19,13 +18,9 @@ R = TypeVar("R")
 
 
 class QueuedChange(NamedTuple, Generic[T]):
-    """A change, the name of the person who makes it, and the future that its caller waits for.
-
-    `deadline` is in seconds of time.monotonic().
-    """
+    """A change and the future that its caller waits for. `deadline` is in seconds of time.monotonic()."""
 
     change: T
-    oleh: str | None
     answer: asyncio.Future[Any]
     deadline: float
 
@@ -49,8 +44,7 @@ class GroupCommit(Generic[T, R]):
         """Queue a change, wait until it is on disk, return its result; raise Busy, or the StoreError of `commit` for it."""
         self._slots.count_changes(1)
         answer: asyncio.Future[R] = asyncio.get_running_loop().create_future()
-        deadline = time.monotonic() + timeout_seconds
-        self._queue.append(QueuedChange(change, OLEH.get(), answer, deadline))
+        self._queue.append(QueuedChange(change, answer, time.monotonic() + timeout_seconds))
         if self._running is None:
             self._running = asyncio.create_task(self._run())
         try:

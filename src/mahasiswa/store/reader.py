@@ -378,7 +378,7 @@ def _with_warning(entry: Entry, *, is_own: bool) -> Steps[Entry]:
 
 
 def one(statement: str, nim: str) -> Steps[Mahasiswa | None]:
-    """The stored record with this nim. `statement` is the SELECT, with nims as its parameter."""
+    """The stored record with this nim. `statement` is the name of the SELECT, whose parameter is nims."""
     records = yield from by_nim(statement, [nim])
     return records.get(nim)
 

@@ -20,24 +20,18 @@ from mahasiswa.store.store_errors import Changed, NotInHistory, Refused, Unavail
 from mahasiswa.work import RECORD, STEP_TIMEOUT_SECONDS
 
 
-async def test_of_equal_nims_in_a_batch_the_first_is_stored(store: Store) -> None:
-    """The others are duplicates, also if the first one is the same record."""
-    writes: dict[tuple[str, str, str], Outcome] = {
-        ("1", "Ani", "Solo"): None, ("2", "Siti", "Solo"): None,
-        ("1", "Ina", "Solo"): ("nim", "duplicate"), ("2", "Siti", ""): ("nim", "duplicate"),
+async def test_a_batch_with_refused_additions_keeps_the_order(
+    url: PostgresURL, store: Store
+) -> None:
+    """Of equal nims the first is stored. A constraint that someone added later has no message, so it is a failure."""
+    execute(url.address, "ALTER TABLE mahasiswa ADD CONSTRAINT nama_terisi CHECK (nama <> '')")
+    writes: dict[tuple[str, str | None, str], Outcome] = {
+        ("1", None, "Solo"): ("nama", "missing"), ("1", "Ani", "Solo"): None, ("2", "Siti", "Solo"): None,
+        ("1", "Ina", "Solo"): ("nim", "duplicate"), ("3", "", "Solo"): "unavailable",
+        ("2", "Siti", ""): ("nim", "duplicate"),
     }  # fmt: skip
     assert await attempt_all(*(store.add(*write) for write in writes)) == [*writes.values()]
     assert await read_all(store) == [("1", "Ani", "Solo"), ("2", "Siti", "Solo")]
-
-
-async def test_a_constraint_that_someone_added_later_has_no_message(dsn: str, store: Store) -> None:
-    """So it is a failure, and it does not concern the others of its batch."""
-    execute(dsn, "ALTER TABLE mahasiswa ADD CONSTRAINT nama_terisi CHECK (nama <> '')")
-    writes: dict[tuple[str, str | None, str], Outcome] = {
-        ("1", None, "Solo"): ("nama", "missing"), ("1", "Ani", "Solo"): None, ("3", "", "Solo"): "unavailable",
-    }  # fmt: skip
-    assert await attempt_all(*(store.add(*write) for write in writes)) == [*writes.values()]
-    assert await read_all(store) == [("1", "Ani", "Solo")]
 
 
 @pytest.mark.parametrize(

@@ -83,6 +83,7 @@ BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL statement_timeout = {
 SET LOCAL idle_in_transaction_session_timeout = '60s';"""
 NO_IDLE_TIMEOUT = "SET LOCAL idle_in_transaction_session_timeout = 0;"
 COMMIT = "COMMIT"
+SHORTEN_LOCK_TIMEOUT = "SET LOCAL lock_timeout = '200ms'"
 
 # Two equal answers prove that nothing was committed in between. Each transaction that writes has an
 # id of 64 bits, which is never used again. Until its commit, a snapshot lists the id as running, or

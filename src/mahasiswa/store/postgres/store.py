@@ -22,6 +22,7 @@ from mahasiswa.store.postgres.pool import (
     Pool,
     begin,
     execute,
+    first_line,
     new_deadline,
     time_limit,
     translate,
@@ -45,7 +46,7 @@ Outcome = StoreError | ItemKey | None
 
 
 class Addition(NamedTuple):
-    """The texts of a record to add, and whether the key of its entry is asked for.
+    """The texts of a record to add, the name of the person who adds it, and whether the key of its entry is asked for.
 
     A text may be None: the constraints refuse it.
     """
@@ -53,11 +54,8 @@ class Addition(NamedTuple):
     nim: str | None
     nama: str | None
     alamat: str | None
+    oleh: str | None
     is_named: bool
-
-
-class GroupRefused(StoreError):
-    """A constraint refuses a record of a group of additions, so none was added."""
 
 
 class PostgresStore(Store):
@@ -102,12 +100,8 @@ class PostgresStore(Store):
         refuse_nul(nim, nama, alamat)
         # Additions that wait share a transaction. With a transaction for each, ten connections
         # would store an eighth as many per second.
-        addition = Addition(nim, nama, alamat, NAMES_CHANGE.get())
-        try:
-            return await self._additions.write(addition, REQUEST_TIMEOUT_SECONDS)
-        except GroupRefused:
-            # Added alone, it has its own outcome, and waits alone for a lock.
-            return await super().add(nim, nama, alamat)
+        addition = Addition(nim, nama, alamat, OLEH.get(), NAMES_CHANGE.get())
+        return await self._additions.write(addition, REQUEST_TIMEOUT_SECONDS)
 
     async def run(self, steps: Begin[T], kind: Kind = EDIT) -> T:
         deadline = new_deadline()
@@ -134,9 +128,10 @@ class PostgresStore(Store):
         await self.pool.connections.close()
 
     async def _commit_additions(self, group: Sequence[QueuedChange[Addition]]) -> Sequence[Outcome]:
+        additions = [queued.change for queued in group]
         deadline = min(queued.deadline for queued in group)
         try:
-            add = partial(_add, group=group, deadline=deadline)
+            add = partial(_add_each, additions=additions, deadline=deadline)
             return await self.pool.run(CHANGE, add, deadline)
         except (Busy, TookTooLong) as error:
             # The earliest deadline ended the group. The other additions use the time that they have left.
@@ -152,19 +147,48 @@ async def _version(db: AsyncConnection) -> str | None:
         return None
 
 
-async def _add(
-    db: AsyncConnection, group: Sequence[QueuedChange[Addition]], deadline: float
+async def _add_each(
+    db: AsyncConnection, additions: Sequence[Addition], deadline: float
 ) -> Sequence[Outcome]:
-    """Add the records in a new transaction. Of several with the same nim, only the first is added."""
-    additions = [queued.change for queued in group]
-    names = {queued.change.nim: queued.oleh for queued in reversed(group)}
-    records = as_json(addition[:3] for addition in additions)
-    statements = f"{begin(sql.BEGIN, deadline)}{sql.NAME}; {sql.ADD_ALL}"
-    parameters = {"oleh": json.dumps(names), "records": records}
+    """Add the records in a new transaction. If the table refuses some, isolate them in savepoints."""
+    start = begin(sql.BEGIN, deadline)
     try:
-        rows = await execute(db, statements, parameters)
+        return await _add(db, additions, first=start)
+    except errors.IntegrityError:
+        await db.rollback()
+    # A record that another program has locked is queued again, so that it does not delay its neighbours.
+    await execute(db, start + sql.SHORTEN_LOCK_TIMEOUT)
+    return await _add_part(db, additions)
+
+
+async def _add_part(db: AsyncConnection, additions: Sequence[Addition]) -> Sequence[Outcome]:
+    """Add the records, or both halves: a savepoint for each would take much longer (docs/decisions.md, Measured)."""
+    try:
+        async with db.transaction():  # a savepoint, because a transaction has begun
+            return await _add(db, additions)
+    except errors.LockNotAvailable as error:
+        return [Locked(first_line(error))] * len(additions)
     except errors.IntegrityError as error:
-        raise GroupRefused from error
+        if len(additions) == 1:
+            return [translate(error)]
+    half = len(additions) // 2
+    first = await _add_part(db, additions[:half])
+    second = await _add_part(db, additions[half:])
+    return [*first, *second]
+
+
+async def _add(
+    db: AsyncConnection, additions: Sequence[Addition], *, first: str = ""
+) -> Sequence[Outcome]:
+    """Add the records. Of several with the same nim, only the first is added.
+
+    `first` are statements for the same round trip.
+    """
+    names = {one.nim: one.oleh for one in reversed(additions) if one.nim is not None}
+    records = as_json(addition[:3] for addition in additions)
+    statements = f"{first}{sql.NAME}; {sql.ADD_ALL}"
+    parameters = {"oleh": json.dumps(names), "records": records}
+    rows = await execute(db, statements, parameters)
     added: dict[str | None, Outcome] = {nim: None for (nim,) in rows}
     named = [one.nim for one in additions if one.is_named and one.nim in added]
     entries = await execute(db, sql.NEWEST_ENTRIES, {"nims": named}) if named else ()
@@ -190,10 +214,10 @@ class PostgresReader(Reader):
     async def _rows(self, name: str, parameters: Parameters) -> Rows:
         deadline = new_deadline()
         read, parameters = sql.SHARED.step(name, parameters)
-        # The COMMIT goes in the same round trip. A read in steps needs another round trip for it.
-        alone = f"{begin(sql.BEGIN_READING, deadline)}{read}; {sql.COMMIT}"
 
         def work(db: AsyncConnection) -> Awaitable[Rows]:
+            # The COMMIT goes in the same round trip. A read in steps needs another round trip for it.
+            alone = f"{begin(sql.BEGIN_READING, deadline)}{read}; {sql.COMMIT}"
             return execute(db, alone, parameters)
 
         return await self._pool.run(self._kind, work, deadline, commits=False)

@@ -35,18 +35,28 @@ def keep_backups(path: Path, folder: Path, max_age_seconds: float) -> None:
 
     Each failure is logged, and noted for `mahasiswa doctor` and the metrics.
     """
+    last = _noted(path)
     now = time.time()
     problem = _problem_of(lambda: _make(path, folder, max_age_seconds))
-    last = Outcome()
-    with suppress(OSError):
-        last = read_outcome(
-            path
-        )  # only now, because an administrator may have accepted a loss meanwhile
     failures = last.failures + bool(problem)
     outcome = last._replace(moment=now, problem=problem, failures=failures)
     if not problem:
         outcome = _examined(path, folder, outcome._replace(succeeded=now))
+    now_noted = _noted(path)
+    if now_noted.accepted != last.accepted:  # an administrator has accepted a loss meanwhile
+        records = now_noted.accepted_records
+        outcome = outcome._replace(missing=0, accepted=now_noted.accepted, accepted_records=records)
     write_outcome(path, outcome)
+
+
+def _noted(path: Path) -> Outcome:
+    """The noted outcome.
+
+    If it cannot be read, it counts as empty, so that a back-up is still made.
+    """
+    with suppress(OSError):
+        return read_outcome(path)
+    return Outcome()
 
 
 def _make(path: Path, folder: Path, max_age_seconds: float) -> None:

@@ -7,12 +7,13 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext, suppress
 from pathlib import Path
-from typing import TypeVar, cast
+from typing import NamedTuple, TypeVar, cast
 
 import apsw
 
 from mahasiswa.store import Snapshot, Store, Version
 from mahasiswa.store.group_commit import GroupCommit, QueuedChange
+from mahasiswa.store.history_items import OLEH
 from mahasiswa.store.reader import Begin
 from mahasiswa.store.sqlite import sqlite_sql as sql
 from mahasiswa.store.sqlite.connection import (
@@ -37,6 +38,13 @@ FINAL_CHECKPOINT_TIMEOUT_SECONDS = 1.0
 T = TypeVar("T")
 
 log = logging.getLogger(__name__)
+
+
+class Change(NamedTuple):
+    """The steps of a change, and the name of the person who makes it."""
+
+    steps: Begin[object]
+    oleh: str | None
 
 
 class SQLiteStore(Store):
@@ -101,7 +109,7 @@ class SQLiteStore(Store):
 
     async def run(self, steps: Begin[T], kind: Kind = EDIT) -> T:
         async with self._slots.slot(kind) if kind is IMPORT else nullcontext():
-            return cast("T", await self._changes.write(steps))
+            return cast("T", await self._changes.write(Change(steps, OLEH.get())))
 
     async def close(self) -> None:
         for reader in self._readers.values():
@@ -150,7 +158,7 @@ class SQLiteStore(Store):
                 self._writer.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_FULL)
         self._writer.close()
 
-    async def _commit(self, group: Sequence[QueuedChange[Begin[object]]]) -> Sequence[object]:
+    async def _commit(self, group: Sequence[QueuedChange[Change]]) -> Sequence[object]:
         try:
             self._check_file()
             return await self._loop.run_in_executor(self._thread, self._transact, group)
@@ -159,26 +167,26 @@ class SQLiteStore(Store):
         except apsw.Error as error:
             raise Unavailable(str(error)) from error
 
-    def _transact(self, group: Sequence[QueuedChange[Begin[object]]]) -> Sequence[object]:
+    def _transact(self, group: Sequence[QueuedChange[Change]]) -> Sequence[object]:
         """Make the group's changes in one transaction. If it raises, nothing was stored."""
         db = self._writer
         left = min(queued.deadline for queued in group) - time.monotonic()
         db.set_busy_timeout(max(0, int(left * 1000)))
         with transaction(db):
             changes_before = db.total_changes()
-            outcomes = [self._attempt(queued) for queued in group]
+            outcomes = [self._attempt(queued.change) for queued in group]
             db.execute(sql.SET_OLEH, {"oleh": None})
             # Purge only together with a change, because each purge is a new version of the list.
             if db.total_changes() != changes_before and db.execute(sql.IS_PURGE_DUE).get:
                 db.execute(sql.PURGE_SOME)
         return outcomes
 
-    def _attempt(self, queued: QueuedChange[Begin[object]]) -> object:
+    def _attempt(self, change: Change) -> object:
         """Make one change; return its result. If it is refused, it is rolled back alone; return the error."""
-        self._writer.execute(sql.SET_OLEH, {"oleh": queued.oleh})
+        self._writer.execute(sql.SET_OLEH, {"oleh": change.oleh})
         try:
             with savepoint(self._writer):
-                return take(self._writer, queued.change())
+                return take(self._writer, change.steps())
         except apsw.ConstraintError as error:
             return refusal(error)
         except StoreError as error:
