@@ -73,9 +73,9 @@ LIMITS = [
     ),
     ("head of a request; its address", "{INPUT_MAX_BYTES}, {HEAD_MAX_HEADERS} headers; {INPUT_MAX_BYTES}", "431; 414"),
     ("part of the Content-Type of an upload that has its boundary", "the first {CONTENT_TYPE_MAX_BYTES}", "400"),
-    ("length of a page, except the list", "{PAGE_MAX_BYTES}", "503"),
+    ("length of a page, except the list and pages of more than {HELD_PAGE_MAX_ROWS} rows", "{PAGE_MAX_BYTES}", "503"),
     (
-        "room for temporary files of exports",
+        "room for temporary files: exports, pages of more than {HELD_PAGE_MAX_ROWS} rows",
         "the free space in the folder `TMPDIR`",
         "503, nothing is saved",
     ),

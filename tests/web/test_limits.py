@@ -45,7 +45,7 @@ from mahasiswa.web.forms import (
     MAX_FIELDS,
     PREVIEW_MAX_FIELDS,
 )
-from mahasiswa.web.list_query import MAX_ROWS_PER_PAGE, SEARCH_MAX_CHARACTERS, TICKED_PAGE_MAX_ROWS
+from mahasiswa.web.list_query import HELD_PAGE_MAX_ROWS, MAX_ROWS_PER_PAGE, SEARCH_MAX_CHARACTERS
 from mahasiswa.web.request_guard import QUERY_MAX_BYTES, QUERY_MAX_PARAMETERS
 from mahasiswa.work import (
     ANSWERS_MAX_BYTES,
@@ -197,9 +197,9 @@ def test_the_rest_of_a_long_search_does_not_count(site: Site, other: Database) -
 
 
 def test_a_page_up_to_a_limit_has_ticks(site: Site) -> None:
-    """With more rows the form would be too long."""
+    """A longer one is written to a file by a thread."""
     site.add("1", "Ani", "Solo")
-    for per, count in ((TICKED_PAGE_MAX_ROWS, 1), (TICKED_PAGE_MAX_ROWS + 1, 0)):
+    for per, count in ((HELD_PAGE_MAX_ROWS, 1), (HELD_PAGE_MAX_ROWS + 1, 0)):
         assert len(site.page(f"/?per={per}").tree.css("td [type=checkbox]")) == count
 
 

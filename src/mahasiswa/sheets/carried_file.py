@@ -34,9 +34,8 @@ class CarriedFile(NamedTuple):
     sheets: Sequence[Sheet] = ()
     other_sheets: Sequence[str] = ()  # the names of the sheets whose cells are not here
     tables: Sequence[Columns] = ()  # those that are read
-    places: Sequence[
-        str
-    ] = ()  # the names of the sheets, or parts of sheets, in which the rows stand
+    # The names of the sheets, or parts of sheets, in which the rows stand.
+    places: Sequence[str] = ()
     has_all_cells: bool = False
     typed: Mapping[int, Typed] = {}  # by the number of the row
     accepted: frozenset[int] = frozenset()  # rows whose doubtful NIM is right

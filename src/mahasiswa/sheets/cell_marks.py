@@ -139,7 +139,7 @@ def _formats(package: zipfile.ZipFile) -> dict[str, Sequence[str]]:
     styles = _parsed(package, "xl/styles.xml")
     places = {
         of.get("numFmtId"): _places_of(of.attrib["formatCode"])
-        for of in styles.iterfind(".//{*}numFmt")
+        for of in styles.iterfind("{*}numFmts/{*}numFmt")
     }
     found = [places.get(style.get("numFmtId")) for style in styles.iterfind("{*}cellXfs/*")]
     return {str(index): of_style for index, of_style in enumerate(found) if of_style}

@@ -1,4 +1,4 @@
-"""Hands the records of an asynchronous read to code that runs in a thread: exports."""
+"""Hands the records of an asynchronous read to code that runs in a thread: exports and long pages."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence

@@ -19,11 +19,9 @@ from mahasiswa.record import FIELDS, Field, Mahasiswa, near_key
 from mahasiswa.sheets import public as sheets
 from mahasiswa.sheets import selection as selections
 from mahasiswa.sheets.limits import KEY_CHARACTERS
-from mahasiswa.store import Query
 from mahasiswa.web.forms import parse_confirmation, parse_upload, utf8, utf8_bytes
 from mahasiswa.web.helpers import PIECE_BYTES, in_messages
-from mahasiswa.web.list_html import shown
-from mahasiswa.web.list_query import MAX_ROWS_PER_PAGE, ListQuery, Printout
+from mahasiswa.web.list_query import Printout
 from mahasiswa.web.pages import Pages
 from mahasiswa.web.preview_page import Alert, PreviewPage, shown_missing
 from mahasiswa.web.request import ProblemPage
@@ -191,11 +189,11 @@ def print_selected(task: Task) -> Led:
 
     def printed(nims: Sequence[str]) -> Led:
         stored = task.find(nims)
-        records = [shown(stored[nim]) for nim in nims if nim in stored]
-        page = ListQuery(Query(), per=MAX_ROWS_PER_PAGE, total=len(records))
+        records = [stored[nim] for nim in nims if nim in stored]
         texts = {name: values[-1] for name, values in sent.items() if values}
         data = "".join(sent["data"])
-        return task.shown(task.pages.printed(page, records, Printout.of(texts), data))
+        page = task.pages.printed(records, Printout.of(texts), data)
+        return task.shown(page)
 
     return _confirmed_selection(task, sent, printed)
 

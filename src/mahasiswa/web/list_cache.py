@@ -11,7 +11,7 @@ from mahasiswa.shared_task import SharedTask
 from mahasiswa.store import Store, Version
 from mahasiswa.store.history_items import Item
 from mahasiswa.web.list_html import (
-    LOOP_MAX_CHARACTERS,
+    LOOP_MAX_BYTES,
     LOOP_MAX_ROWS,
     PAGE_MAX_RECORDS,
     format_bodies,
@@ -64,8 +64,7 @@ class ListCache:
         page = None
         today = self._pages.today()
         if snapshot.packed is not None:
-            size = len(snapshot.packed)
-            is_short = size <= LOOP_MAX_CHARACTERS and snapshot.total <= LOOP_MAX_ROWS
+            is_short = len(snapshot.packed) <= LOOP_MAX_BYTES and snapshot.total <= LOOP_MAX_ROWS
             with suppress(ProblemPage):
                 render = partial(
                     self._rendered_page, snapshot.packed, snapshot.total, snapshot.last

@@ -47,8 +47,8 @@ ENTITIES = (
 LONG_CELL_BYTES = 100
 HUGE_CELL_BYTES = 4096
 
-LOOP_MAX_CHARACTERS = 64 * 1024
-"""Maximum length of texts that are formatted on the event loop without a pause. Longer ones are formatted in a thread.
+LOOP_MAX_BYTES = 64 * 1024
+"""Maximum bytes of texts that are formatted on the event loop without a pause. Longer ones are formatted in a thread.
 The texts of 1,000 usual records are about as long."""
 
 LOOP_MAX_ROWS = 1000
@@ -63,6 +63,8 @@ sends its first byte sooner than a page that is rendered as a whole."""
 long_word = re.compile(rb"[!-%'-:<-~]{20}(?=[!-%'-:<-~])")
 place = re.compile(r"\{(\w+)\}")
 UNRESERVED = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.~-"  # RFC 3986, 2.3
+# Each byte as it is written in a path segment. `%` is already encoded before.
+ENCODED = [bytes([byte]) if byte in UNRESERVED + b"%" else b"%%%02X" % byte for byte in range(256)]
 # The texts of the row numbers. A page of 10,000 rows would take a tenth longer if it made them
 # itself.
 NUMBERS = [b"%d" % number for number in range(PAGE_MAX_RECORDS + 1)]
@@ -118,6 +120,11 @@ def _row(html: str) -> RowFormat:
 def size_of(records: Sequence[Mahasiswa]) -> int:
     """The number of characters in these records."""
     return sum(map(len, chain.from_iterable(records)))
+
+
+def is_short(records: Sequence[Mahasiswa]) -> bool:
+    """Whether the event loop may format these records. A character has up to four bytes."""
+    return size_of(records) <= LOOP_MAX_BYTES and len(packed(records)) <= LOOP_MAX_BYTES
 
 
 def packed(records: Sequence[Sequence[str]]) -> bytes:
@@ -203,14 +210,21 @@ def _by_field(cells: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
 def _path_segments(nims: Sequence[bytes]) -> Sequence[bytes]:
     """Every escaped nim as `quote(nim, safe="")` writes the nim."""
     quoted = NUL.join(nims)
-    if not quoted.translate(None, UNRESERVED + NUL):
+    if _is_of(UNRESERVED, quoted):
         return nims
     for character, entity in reversed(ENTITIES):
         quoted = quoted.replace(entity, character)
-    reserved = set(quoted.translate(None, UNRESERVED + NUL + b"%"))
-    for byte in (*b"%", *reserved):  # `%` comes first
-        quoted = quoted.replace(bytes([byte]), b"%%%02X" % byte)
-    return quoted.split(NUL)
+    quoted = quoted.replace(b"%", b"%25").replace(b"/", b"%2F").replace(b" ", b"%20")
+    segments = quoted.split(NUL)
+    if _is_of(UNRESERVED + b"%", quoted):
+        return segments
+    # One call for each nim, because one call for all of them would hold the interpreter's lock.
+    return [b"".join(map(ENCODED.__getitem__, segment)) for segment in segments]
+
+
+def _is_of(characters: bytes, texts: bytes) -> bool:
+    """Whether texts with NUL between them have no other characters."""
+    return not texts.translate(None, characters + NUL)
 
 
 def verb(item: Item) -> str:

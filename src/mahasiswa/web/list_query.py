@@ -18,7 +18,8 @@ DEFAULT_ROWS_PER_PAGE = 50
 MIN_ROWS_PER_PAGE = 10
 MAX_ROWS_PER_PAGE = 10_000
 OFFERED_ROWS_PER_PAGE = (50, 100, 500)  # besides all records, if they are at most MAX_ROWS_PER_PAGE
-TICKED_PAGE_MAX_ROWS = OFFERED_ROWS_PER_PAGE[-1]
+# Maximum rows of a page that is rendered in memory. A thread writes a longer page to a file.
+HELD_PAGE_MAX_ROWS = OFFERED_ROWS_PER_PAGE[-1]
 SEARCH_MAX_CHARACTERS = 255
 TITLE_MAX_CHARACTERS = 200
 LETTERHEAD_MAX_LINES = 3  # of a printout
@@ -86,7 +87,7 @@ class ListQuery(NamedTuple):
     @property
     def has_ticks(self) -> bool:
         """Whether rows can be ticked. On a page with more rows the form would be too long."""
-        return self.total > 0 and self.per <= TICKED_PAGE_MAX_ROWS
+        return self.total > 0 and self.per <= HELD_PAGE_MAX_ROWS
 
     def at(self, halaman: int = 1, **changes: str) -> str:
         """The URL query of another page or search, rebuilt from parsed values.

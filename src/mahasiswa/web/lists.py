@@ -2,10 +2,12 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import suppress
 from functools import cache, partial
 from io import BytesIO
+from itertools import islice
+from typing import BinaryIO
 
 from starlette.responses import Response
 
@@ -13,11 +15,12 @@ from mahasiswa.record import Mahasiswa
 from mahasiswa.sheets import public as sheets
 from mahasiswa.store import Query, Reader, Store
 from mahasiswa.store.store_errors import Unavailable
+from mahasiswa.store.threads import in_thread
 from mahasiswa.web import list_html
 from mahasiswa.web.exports import export_records
 from mahasiswa.web.list_query import (
+    HELD_PAGE_MAX_ROWS,
     MAX_ROWS_PER_PAGE,
-    TICKED_PAGE_MAX_ROWS,
     ListQuery,
     Printout,
     is_list_query,
@@ -25,7 +28,7 @@ from mahasiswa.web.list_query import (
 )
 from mahasiswa.web.page_renderer import Frame
 from mahasiswa.web.pages import Pages
-from mahasiswa.web.responses import Stream, rendered_in_thread
+from mahasiswa.web.responses import Stream, chunks_of, close_file, rendered_in_thread, unsent_file
 from mahasiswa.web.service import Request
 from mahasiswa.work import EXPORT, LIST, PAGE, SEARCH, Busy
 
@@ -40,7 +43,8 @@ async def index(request: Request, store: Store, pages: Pages) -> Response:
     """GET / (specification 4.1): the kept page, one page of a search, or a list too long to keep as a stream."""
     if is_list_query(request.query_params):
         asked = ListQuery.of(request.query_params)
-        return await request.while_connected(_page(request, asked, store, pages))
+        show = _page if asked.per <= HELD_PAGE_MAX_ROWS else _long_page
+        return await request.while_connected(show(request, asked, store, pages))
     if page := await request.service.cache.respond(request.scope):
         return page
     reader = store.reader(LIST)
@@ -55,7 +59,7 @@ async def index(request: Request, store: Store, pages: Pages) -> Response:
 async def print_list(request: Request, store: Store, pages: Pages) -> Response:
     """GET /mahasiswa/cetak: the records of a search on one page, with the title and the columns that paper needs."""
     page = ListQuery(query_of(request.query_params), per=MAX_ROWS_PER_PAGE)
-    return await _page(request, page, store, pages, Printout.of(request.query_params))
+    return await _long_page(request, page, store, pages, Printout.of(request.query_params))
 
 
 async def template(_request: Request, _store: Store, pages: Pages) -> Response:
@@ -70,32 +74,24 @@ async def export(request: Request, store: Store, pages: Pages) -> Response:
     return await export_records(request, pages, records)
 
 
-async def _page(
-    request: Request, page: ListQuery, store: Store, pages: Pages, printout: Printout | None = None
-) -> Response:
-    """One page of the list or of a search, or with `printout` the page to print it."""
-    # A long page has the slots of searches, so that short pages do not wait for it.
-    kind = SEARCH if page.query.cari or page.per > TICKED_PAGE_MAX_ROWS else PAGE
+async def _page(request: Request, page: ListQuery, store: Store, pages: Pages) -> Response:
+    kind = SEARCH if page.query.cari else PAGE
     began = time.monotonic()
     found = await store.reader(kind).search(page.query, page.offset, page.per, page.change)
     at_end = page.with_total(found.total)
     if at_end.halaman != page.halaman:  # past the end: show the last page
-        return await _page(request, at_end, store, pages, printout)
-    size = list_html.size_of(found.records)
-    request.count_answer(size)
-    if printout:
-        render = partial(pages.printed, at_end, found.records, printout)
-    else:
-        # The count of other spellings takes as long as the search itself.
-        is_quick = time.monotonic() - began < SAME_SOUND_TIMEOUT_SECONDS
-        shown = await _with_spellings(at_end, store, is_quick=is_quick)
-        render = partial(pages.list_page, shown, found)
-    if size <= list_html.LOOP_MAX_CHARACTERS:
+        return await _page(request, at_end, store, pages)
+    request.count_answer(list_html.size_of(found.records))
+    # The count of other spellings takes as long as the search itself.
+    is_quick = time.monotonic() - began < SAME_SOUND_TIMEOUT_SECONDS
+    shown = await _with_spellings(at_end, store, is_quick=is_quick)
+    render = partial(pages.list_page, shown, found)
+    if list_html.is_short(found.records):
         return render()
     return await rendered_in_thread(request, kind, render)
 
 
-async def _with_spellings(page: ListQuery, store: Store, *, is_quick: bool) -> ListQuery:
+async def _with_spellings(page: ListQuery, store: Store, *, is_quick: bool = False) -> ListQuery:
     """A search, with other searches to offer if there is a slot and time to find them.
 
     A search without a hit gets similar searches. A quick search with hits gets searches for words
@@ -110,6 +106,50 @@ async def _with_spellings(page: ListQuery, store: Store, *, is_quick: bool) -> L
             async with asyncio.timeout(SAME_SOUND_TIMEOUT_SECONDS):
                 return page._replace(spellings=await reader.same_sound(query, SPELLINGS_OFFERED))
     return page
+
+
+async def _long_page(
+    request: Request, page: ListQuery, store: Store, pages: Pages, printout: Printout | None = None
+) -> Response:
+    """A page of up to MAX_ROWS_PER_PAGE rows, to print. Like an export, it is read at one moment, in bounded memory."""
+    row = list_html.row_format(pages.prefix, page.list_query)
+    end = b"</tbody>\n"
+    if printout:
+        row = list_html.printed_row(printout)
+        end = b""
+
+    async with unsent_file() as file:
+        write = partial(_write_rows, file, page, row, end)
+        at_end = await in_thread(store.reader(EXPORT).chunks(page.query), write)
+        file.flush()  # so a full disk is noticed before the answer
+        if at_end.halaman != page.halaman:  # past the end: show the last page
+            await close_file(file)
+            return await _long_page(request, at_end, store, pages, printout)
+        count = min(page.per, at_end.total - page.offset)
+        if printout:
+            around = pages.print_frame(at_end, count, printout)
+        else:
+            latest = await store.reader(LIST).last(page.change)
+            around = pages.list_frame(count, latest, await _with_spellings(at_end, store))
+        return Stream(request, chunks_of(file, *around), pages.headers, file=file)
+
+
+def _write_rows(
+    file: BinaryIO,
+    page: ListQuery,
+    row: list_html.RowFormat,
+    end: bytes,
+    records: Iterator[Mahasiswa],
+) -> ListQuery:
+    """Write the rows of a page; return the page with the number of all records."""
+    total = 0
+    while chunk := list(islice(records, list_html.BODY_ROWS)):
+        wanted = chunk[max(0, page.offset - total) : max(0, page.offset + page.per - total)]
+        shown = list_html.packed(list(map(list_html.shown, wanted)))
+        first = max(page.offset, total) + 1
+        file.writelines(list_html.format_bodies(row, shown, first, end))
+        total += len(chunk)
+    return page.with_total(total)
 
 
 async def _stream(

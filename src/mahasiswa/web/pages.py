@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from functools import cache, cached_property
+from types import MappingProxyType
 from typing import Literal, NamedTuple
 from urllib.parse import quote
 
@@ -12,7 +13,7 @@ from starlette.responses import Response
 
 from mahasiswa import wording
 from mahasiswa.record import Mahasiswa, digest
-from mahasiswa.store import Hits
+from mahasiswa.store import Hits, Query
 from mahasiswa.store.history_items import Entry, Item, ItemKey
 from mahasiswa.store.store_errors import EditConflict
 from mahasiswa.web.list_html import (
@@ -21,9 +22,11 @@ from mahasiswa.web.list_html import (
     packed,
     printed_row,
     row_format,
+    shown,
 )
 from mahasiswa.web.list_query import (
     HOME_QUERY,
+    MAX_ROWS_PER_PAGE,
     ListQuery,
     Printout,
     changed,
@@ -46,7 +49,7 @@ Values = Mapping[str, str | None]
 class Reply(NamedTuple):
     """The message of a form: the reason for each `wrong` field, a `problem` of the form, and who has the nim."""
 
-    wrong: Mapping[str, str] = {}
+    wrong: Mapping[str, str] = MappingProxyType({})
     problem: wording.ProblemName | None = None
     stored: Mahasiswa | None = None
 
@@ -74,20 +77,23 @@ class Pages(PageRenderer):
         """The date in the time zone of the pages."""
         return datetime.now(self.timezone).date()
 
-    def printed(
-        self,
-        page: ListQuery,
-        records: Sequence[Sequence[str]],
-        printout: Printout,
-        data: str = "",
-    ) -> Response:
-        """The page to print these records of a search, or of a selection, whose field is `data`."""
-        count = len(records)
+    def print_frame(self, page: ListQuery, count: int, printout: Printout, data: str = "") -> Frame:
+        """The page to print around its `count` rows.
+
+        `data` is the field of a selection, or blank.
+        """
         today = wording.date(self.today())
         context = {"count": count, "page": page, "printout": printout, "today": today}
-        frame = self._around_rows("print.html", data=data, **context)
-        rows = format_bodies(printed_row(printout), packed(records), 1, b"")
-        headers = {**self.headers, **(self.not_stored if data else {})}
+        return self._around_rows("print.html", data=data, **context)
+
+    def printed(self, records: Sequence[Mahasiswa], printout: Printout, data: str) -> Response:
+        """The page to print the records of a selection, whose field is `data`."""
+        count = len(records)
+        page = ListQuery(Query(), per=MAX_ROWS_PER_PAGE, total=count)
+        frame = self.print_frame(page, count, printout, data)
+        texts = packed(list(map(shown, records)))
+        rows = format_bodies(printed_row(printout), texts, 1, b"")
+        headers = {**self.headers, **self.not_stored}
         return Response(with_rows(frame, rows), 200, headers, "text/html")
 
     def list_page(self, page: ListQuery, found: Hits) -> Response:

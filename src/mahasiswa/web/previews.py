@@ -7,6 +7,7 @@ here send the body to the helper, answer the helper's questions, and make the ch
 import asyncio
 import json
 from collections.abc import AsyncGenerator, Iterable, Sequence
+from contextlib import aclosing
 from functools import partial
 from typing import Any
 
@@ -66,11 +67,14 @@ async def select(request: Request, store: Store, pages: Pages) -> Response:
     query = ListQuery(query_of(request.query_params))
     if not query.query.cari:
         return pages.empty_form("pilih").respond(request.scope)
-    found = await store.reader(IMPORT).search(query.query, 0, sheets.UPLOAD_MAX_ROWS)
-    if found.total > sheets.UPLOAD_MAX_ROWS:
-        limit = wording.number(sheets.UPLOAD_MAX_ROWS)
-        raise sheets.SheetError(wording.TOO_MANY_FOUND.format(limit=limit))
-    given = in_messages(record[:1] for record in found.records)
+    nims: list[tuple[str]] = []
+    async with aclosing(store.reader(IMPORT).chunks(query.query)) as chunks:
+        async for records in chunks:
+            nims += [(record.nim,) for record in records]
+            if len(nims) > sheets.UPLOAD_MAX_ROWS:
+                limit = wording.number(sheets.UPLOAD_MAX_ROWS)
+                raise sheets.SheetError(wording.TOO_MANY_FOUND.format(limit=limit))
+    given = in_messages(nims)
     return (await _converse(request, store, "preview_found", given, query=query.export)).page()
 
 

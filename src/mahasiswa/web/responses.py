@@ -103,11 +103,15 @@ class Stream(StreamingResponse):
                 await self._request.connection.drain()
 
 
-async def chunks_of(file: BinaryIO) -> AsyncIterator[bytes]:
-    """A file that was filled. A thread reads it, because a disk may be slow."""
+async def chunks_of(
+    file: BinaryIO, before: bytes = b"", after: bytes = b""
+) -> AsyncIterator[bytes]:
+    """A file that was filled, between two texts. A thread reads it, because a disk may be slow."""
     file.seek(0)
+    yield before
     while chunk := await asyncio.to_thread(file.read, STREAM_PIECE_BYTES):
         yield chunk
+    yield after
 
 
 class FixedResponse(Response):
