@@ -222,6 +222,17 @@ def test_nginx_asks_for_a_password_and_names_the_person_in_the_history(installed
     shown = installed.run(f"mahasiswa-run show {NIM}")
     assert "tu" in shown
     assert "palsu" not in shown
+    # A file that only root may read is imported by a command of the service's user, in the name of the administrator.
+    installed.run("printf 'NIM;Nama;Alamat\\n7;Ani;Solo\\n' > /root/a.csv && chmod 600 /root/a.csv")
+    assert "mahasiswa-run import - < /root/a.csv" in installed.run(
+        "mahasiswa-run import /root/a.csv 2>&1 || true"
+    )
+    installed.run("SUDO_USER=ani mahasiswa-run import - < /root/a.csv")
+    assert "1 new, 0 changed, by command: ani" in installed.run(
+        "journalctl --identifier=mahasiswa --lines=1"
+    )
+    assert "command: ani" in installed.run("mahasiswa-run show 7")
+    installed.run("mahasiswa-run forget 7")
 
 
 @pytest.fixture(scope="module")
@@ -431,12 +442,13 @@ INSTALLED = {
     "packaging/systemd/mahasiswa.service": "/etc/systemd/system/mahasiswa.service",
     "packaging/systemd/mahasiswa-run": "/usr/local/bin/mahasiswa-run",
 }
+NO_BUILD = {"requirements.txt": f"tidak-ada-di-sini==1 --hash=sha256:{'0' * 64}\n"}
 
 
 def test_a_failed_upgrade_leaves_the_old_version_and_rolling_back_restores_the_old_list(
     kept: Machine,
 ) -> None:
-    """The next version does not start after it changed the tables, and the one after it works, twice, without a loss.
+    """The next versions cannot be built, do not start after they changed the tables, and work. Twice, without a loss.
 
     test_mahasiswa_upgrade.py has a fault in each of its steps.
     """
@@ -455,7 +467,10 @@ def test_a_failed_upgrade_leaves_the_old_version_and_rolling_back_restores_the_o
             kept.run(command)
         assert (version(), records(kept.site)) == before
 
-    old = version()
+    old, main = version(), kept.property("MainPID")
+    release(kept.repository, NO_BUILD)
+    fails(upgrade, f"main could not be prepared. {old} stays in use, and nothing was changed")
+    assert kept.property("MainPID") == main
     release(kept.repository, {SCHEMA: OTHER_TABLES + NO_START})
     fails(upgrade, f"{old} is put back(.|\n)* {old} runs")
     assert "to schema version" in kept.run(f"journalctl --unit={UNIT} --lines=20")

@@ -184,6 +184,22 @@ def test_a_kill_while_the_first_folder_gets_its_name_is_healed(tmp_path: Path) -
     assert number > 10
 
 
+def test_a_folder_that_an_older_program_has_moved_without_a_link_is_in_use_again(
+    tmp_path: Path,
+) -> None:
+    """It was killed between two commands, with the next version prepared and the service stopped."""
+    world = Cloned(tmp_path)
+    srv = tmp_path / "srv/mahasiswa"
+    new = world.release("new")
+    run("git", "clone", "--quiet", world.origin, srv / new)
+    world.call("systemctl", "stop", "mahasiswa")
+    (srv / "app").rename(srv / world.first)
+    assert world.run(world.first).returncode == 1
+    assert (srv / "app").resolve().name == world.first
+    assert world.run().returncode == 0
+    assert (world.text(), world.running(), world.records()) == ("new", OLD, RECORDS)
+
+
 def test_the_last_two_old_versions_stay_and_changed_ones_too(tmp_path: Path) -> None:
     """A folder that this program has not made, with a changed file, or with a list, is never removed.
 

@@ -188,7 +188,7 @@ def test_one_line_says_that_the_settings_of_dumps_lack_the_address(
 def test_a_list_that_has_shrunk_is_an_alarm_by_its_dumps_until_its_number_is_accepted(
     owner: Operator,
 ) -> None:
-    """The next dump finds it, for doctor and the metric."""
+    """The next dump finds it, for doctor and the metric. Until then no copy of a forgotten person is removed."""
     url, folder = (owner.environment[name] for name in ("DATABASE_URL", "BACKUP_DIR"))
     with visited(url, owner.environment | {"METRICS": "1"}) as site:
         execute(url, "INSERT INTO mahasiswa SELECT n, 'A', 'B' FROM generate_series(1, 300) n")
@@ -199,7 +199,14 @@ def test_a_list_that_has_shrunk_is_an_alarm_by_its_dumps_until_its_number_is_acc
         fault = "list has 100 records fewer than within the last 30 days"
         assert f"WRONG  The {fault}." in owner.run("doctor").stdout
         assert re.search("records_missing.* 100\n", site.get("/metrics").text)
-        assert "200 records are accepted" in owner.run("doctor", "--accept").stdout
+        refused = owner.run("forget", "1", "--delete-copies")
+        assert f"no copy is removed, because the {fault}" in refused.stderr
+        assert refused.returncode == 1
+        elsewhere = {"BACKUP_DIR": "", "STATE_DIRECTORY": folder}
+        without_folder = owner.run("forget", "1", "--delete-copies", **elsewhere)
+        assert "still holds the texts" in without_folder.stdout
+        assert "the list is empty" not in without_folder.stderr
+        assert "199 records are accepted" in owner.run("doctor", "--accept").stdout
         assert "fewer than" not in owner.run("doctor").stdout
         assert re.search("records_missing.* 0\n", site.get("/metrics").text)
 

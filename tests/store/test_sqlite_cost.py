@@ -9,7 +9,7 @@ from pathlib import Path
 import apsw
 import pytest
 from spreadsheets import numbered
-from stores import ask, fill
+from stores import ask, fill, other_program
 
 from mahasiswa.settings import SQLiteURL
 from mahasiswa.store import Query, Store
@@ -146,6 +146,26 @@ async def test_cancelled_queries_stop_and_free_their_threads(store: Store) -> No
         await asyncio.gather(*(pool.query(count) for _ in range(SEARCH.running)))
         == [0] * SEARCH.running
     )
+
+
+async def test_a_cancelled_query_stops_waiting_for_the_lock_of_another_program(path: Path) -> None:
+    """The wait is interrupted like the query itself."""
+
+    async def version() -> None: ...
+
+    # Not a store, because its other connections would keep the program from locking the file.
+    pool = SQLiteReader(path, LIST, Slots(), version, lambda _: None)
+    with other_program(path) as other:
+        other("PRAGMA locking_mode = EXCLUSIVE")
+        other("BEGIN IMMEDIATE")
+        other("INSERT INTO mahasiswa VALUES ('1', '', '')")
+        other("COMMIT")
+        running = asyncio.create_task(pool.query(count))
+        done, _ = await asyncio.wait([running], timeout=0.5)
+        assert not done
+        await stop(running)
+    assert await pool.query(count) == 1
+    pool.close()
 
 
 async def test_an_import_says_how_long_other_programs_could_not_write(path: Path) -> None:

@@ -45,6 +45,22 @@ async def test_a_read_that_takes_too_long_is_interrupted_on_the_server(
         assert not awaited_locks(server.url())
 
 
+async def test_a_read_whose_client_has_gone_stops_on_the_server_within_a_second(
+    server: Server, dsn: str, store: Store
+) -> None:
+    """The cancelled task cancels its statement, and its connection and its slot are free again."""
+    with locked(dsn):
+        for read in [*READS.values()] * 3:  # more often than any kind of work has slots
+            reading = asyncio.ensure_future(read(store))
+            await until(lambda: awaited_locks(server.url()))
+            reading.cancel()
+            began = time.monotonic()
+            with pytest.raises(asyncio.CancelledError):
+                await reading
+            await until(lambda: not awaited_locks(server.url()))
+            assert time.monotonic() - began < 3
+
+
 async def test_slow_searches_keep_no_single_record_from_its_connection(
     server: Server, dsn: str, store: Store
 ) -> None:

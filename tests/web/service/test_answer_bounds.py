@@ -117,6 +117,17 @@ def test_an_upload_is_not_crowded_out_by_long_ones_that_stand_still(tmp_path: Pa
         assert moving.recv(12) == b"HTTP/1.1 200"
 
 
+def test_slow_uploads_do_not_keep_another_one_out(service: Service) -> None:
+    """As many as may arrive at the same time send a byte now and then. The slowest one of them is refused."""
+    request = upload(TABLE + b"1\tSiti\tSolo")
+    with ExitStack() as stack:
+        slow = [connected(service, stack, request[:-10]) for _ in range(MAX_LARGE_BODIES)]
+        assert service.raw(request).startswith(b"HTTP/1.1 200 ")
+        assert slow[0].recv(12) == b"HTTP/1.1 408"
+        slow[-1].sendall(request[-10:])
+        assert slow[-1].recv(12) == b"HTTP/1.1 200"
+
+
 def test_a_worker_without_a_free_file_descriptor_answers_with_pages(tmp_path: Path) -> None:
     """Nothing that a page needs is read when it is asked for. An export is refused, and a record is saved."""
     with Service(tmp_path / "a.db") as service, Line(service.port) as line:
