@@ -422,6 +422,17 @@ def test_doctor_finds_a_fault_and_its_command_mends_it(
     assert (said == FAULTS["other settings"][1]) == bool(remaining), remaining
 
 
+def test_doctor_finds_a_crash_loop_until_the_service_is_started_by_hand(kept: Machine) -> None:
+    for _ in range(3):
+        kept.run(f"systemctl kill --kill-whom=main --signal=KILL {UNIT}")
+        until(lambda: not is_well(kept.site))
+        until(lambda: is_well(kept.site), BACK_SECONDS)
+    (line,) = wrong_lines(kept)
+    assert "The service has ended 3 times" in line
+    kept.restart_with(DIRECT)
+    assert wrong_lines(kept) == []
+
+
 @pytest.mark.parametrize("heading", ["Back up", "Restore", "Check", "Forget a person"])
 def test_each_procedure_can_be_followed_twice_without_a_loss(kept: Machine, heading: str) -> None:
     """The records are the same afterwards, and the service answers."""
