@@ -89,6 +89,8 @@ def is_blank(cells: Cells) -> bool:
 
 def cell_text(cell: Cell) -> str:
     """A cell as text by which a person recognises it."""
+    if isinstance(cell, str):
+        return cell
     if cell is None:
         return ""
     if isinstance(cell, BadCell):

@@ -90,8 +90,10 @@ class Cleaner:
         """One result for each row. If an earlier row has the same NIM and other texts, the later row is invalid."""
         seen = self._seen
         for row in rows:
-            number, (nim, nama, alamat, *notes) = row
-            if is_ordinary(nim, nama, alamat) and nim not in seen and not (notes and notes[0]):
+            number, cells = row
+            nim, nama, alamat = cells[:3]
+            has_notice = len(cells) > 3
+            if not has_notice and nim not in seen and is_ordinary(nim, nama, alamat):
                 seen[nim] = number, hash((nama, alamat))  # type: ignore[index]  # all three are str
                 self._in_signatures = False
                 yield CleanedRow(number, nim, nama, alamat)  # type: ignore[arg-type]  # as above
@@ -340,7 +342,9 @@ def _typed_anew(cleaned: CleanedFile, typed: Mapping[int, Typed]) -> Mapping[int
     changes = dict(cleaned.file.typed)
 
     for number, cells in cleaned.rows:
-        texts = typed.get(number, ())
+        if number not in typed:
+            continue
+        texts = typed[number]
         before = changes.get(number, (None, None, None))
         new = tuple(
             old if text == in_input(cell) else text
@@ -361,8 +365,9 @@ def _with_typed(rows: SheetRows, typed: Mapping[int, Typed]) -> Iterator[SheetRo
                 cell if text is None else text
                 for text, cell in zip(typed[number], row, strict=False)
             ]
-        if not is_blank(cells):
-            yield number, cells
+            if is_blank(cells):
+                continue
+        yield number, cells
 
 
 def _are_titles(cells: Cells) -> bool:

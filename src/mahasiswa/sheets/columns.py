@@ -125,8 +125,7 @@ class TableReader:
             own_top = list(islice(own, HEADER_WITHIN_ROWS))
             table = [header, *map(itemgetter(1), own_top)]
             columns = self._add(table, offset + top[0][0], place)
-            for number, cells in _selected(chain(own_top, own), columns, table):
-                yield offset + number, cells
+            yield from _selected(chain(own_top, own), columns, table, offset)
             # The titles of the next table take at most its first two rows.
             top = following + list(islice(filled, len(following)))
 
@@ -442,16 +441,21 @@ def _counts(texts: Sequence[str]) -> bool:
     return bool(texts) and numbers == list(range(first, first + len(texts)))
 
 
-def _selected(rows: SheetRows, columns: Columns, table: Titled) -> Iterator[SheetRow]:
-    """NIM, Nama and Alamat of each row, and a notice if it has cells beyond those of its titles."""
+def _selected(rows: SheetRows, columns: Columns, table: Titled, offset: int) -> Iterator[SheetRow]:
+    """NIM, Nama and Alamat of each row, and a notice if it has cells beyond those of its titles.
+
+    `offset` is added to the numbers of the rows.
+    """
     width = _width(table)
     nims, nama_columns, alamat_columns = map(columns.of, FIELDS)
-    labels = {heading.column: heading.label for heading in headings(columns.titles)}
+    labels = {found.column: found.label for found in headings(columns.titles) if found.label}
     ends_with_alamat = alamat_columns[-1:] == [width - 1]
     for number, row in rows:
         if not columns.is_readable:
             continue  # The rows must be read, because another table may follow.
-        notice = _about_more_cells(row, width, len(table[0]), ends_with_alamat=ends_with_alamat)
+        notice = ""
+        if len(row) > width:
+            notice = _about_more_cells(row, width, len(table[0]), ends_with_alamat=ends_with_alamat)
         others = range(width, len(row)) if notice == wording.JOINED_CELLS else ()
         nim = _joined(row, nims, "", labels)
         nama = _joined(row, nama_columns, " ", labels)
@@ -460,7 +464,7 @@ def _selected(rows: SheetRows, columns: Columns, table: Titled) -> Iterator[Shee
             nim = _from_other_column(row, nim)
         cells = (nim, nama, alamat)
         if notice or not is_blank(cells):
-            yield number, (*cells, notice) if notice else cells
+            yield offset + number, (*cells, notice) if notice else cells
 
 
 def _from_other_column(row: Cells, nim: Cell) -> Cell:
@@ -489,12 +493,12 @@ def _about_more_cells(row: Cells, width: int, length: int, *, ends_with_alamat: 
 def _joined(row: Cells, columns: Sequence[int], separator: str, labels: Mapping[int, str]) -> Cell:
     """The cells of a row as one, with the labels of an address. A single cell stays as it is, as does a bad one."""
     # A CSV file may leave out the blank cells at the end of a row.
-    present = [column for column in columns if column < len(row)]
-    if len(columns) == 1 and not labels.get(columns[0]):
-        return row[columns[0]] if present else None
+    length = len(row)
+    if len(columns) == 1 and columns[0] not in labels:
+        return row[columns[0]] if columns[0] < length else None
     joined = before = ""
-    for column in present:
-        cell = row[column]
+    for column in columns:
+        cell = row[column] if column < length else None
         text = cell_text(cell).strip()
         if isinstance(cell, BadCell):
             return cell

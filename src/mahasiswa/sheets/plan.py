@@ -15,7 +15,7 @@ from mahasiswa.sheets.cells import row_name
 from mahasiswa.sheets.cleaning import CleanedFile, CleanedRow, RejectedRow
 from mahasiswa.sheets.questions import Question
 
-_is_untidy = re.compile("[\r\n\u00a0]|  |^ | \\Z")
+_is_untidy = re.compile("[\r\n\u00a0]|  |^ | \\Z").search
 
 
 class PlannedRow(NamedTuple):
@@ -86,7 +86,7 @@ def compare(
 def _are_rounded(rows: Iterable[CleanedRow | RejectedRow]) -> bool:
     """Whether a tenth of the long NIMs end in zeros. By chance, one in a hundred of 17 digits does."""
     nims = [row.nim for row in rows if isinstance(row, CleanedRow) and is_long(row.nim)]
-    return 10 * sum(map(ends_in_zeros, nims)) >= len(nims)
+    return 0 < len(nims) <= 10 * sum(map(ends_in_zeros, nims))
 
 
 def _planned(
@@ -105,9 +105,12 @@ def _planned(
             return RejectedRow(number, problem, (nim, nama or "", alamat or ""))
         notices += (similar,) if similar else row.warnings
 
-    after, text_notices = _replaced(before or Mahasiswa(nim, "", ""), nama, alamat)
+    _, old_nama, old_alamat = before or (nim, "", "")
+    nama, of_nama = _replacement(nama, old_nama, " ", wording.NAMA_LINE_BREAKS)
+    alamat, of_alamat = _replacement(alamat, old_alamat, ", ", wording.LINE_BREAKS)
+    after = Mahasiswa(nim, nama, alamat)
     if after != before:
-        notices += (*row.noted, *text_notices)
+        notices += (*row.noted, *of_nama, *of_alamat)
     if before and _are_of_others(before, after):
         notices += (wording.OTHER_NAME,)
     meant = None if before else meant
@@ -162,16 +165,6 @@ def _problem_of_new(number: int, nama: str | None, alamat: str | None, file: Car
     return wording.NEW_NEEDS_ALAMAT if alamat is None else ""
 
 
-def _replaced(
-    stored: Mahasiswa, nama: str | None, alamat: str | None
-) -> tuple[Mahasiswa, Sequence[str]]:
-    """The record with the texts of a row, and notices about them."""
-    new_nama, of_nama = _replacement(nama, stored.nama, " ", wording.NAMA_LINE_BREAKS)
-    new_alamat, of_alamat = _replacement(alamat, stored.alamat, ", ", wording.LINE_BREAKS)
-    record = Mahasiswa(stored.nim, new_nama, new_alamat)
-    return record, (*of_nama, *of_alamat)
-
-
 def _replacement(
     cell: str | None, stored: str, separator: str, line_breaks: str
 ) -> tuple[str, Sequence[str]]:
@@ -185,8 +178,10 @@ def _replacement(
     tidied = _tidied(cell, separator)
     if stored and tidy(tidied) == tidy(_tidied(stored, separator)):
         return stored, ()
-    notice = line_breaks if "\n" in cell or "\r" in cell else wording.SPACES_TIDIED
-    return tidied, (notice,) if tidied != cell else ()
+    if tidied == cell:
+        return cell, ()
+    has_line_break = "\n" in cell or "\r" in cell
+    return tidied, (line_breaks if has_line_break else wording.SPACES_TIDIED,)
 
 
 def _tidied(text: str, separator: str) -> str:
@@ -194,7 +189,8 @@ def _tidied(text: str, separator: str) -> str:
 
     Other spaces than those of ASCII and of web pages stay.
     """
-    if not _is_untidy.search(text):
+    # Most texts are equal, and this takes a third of the time of the pattern.
+    if text == " ".join(text.split()) or not _is_untidy(text):
         return text
     # "Jl. Mawar 5,\nSolo" must not become "Jl. Mawar 5,, Solo".
     lines = (
