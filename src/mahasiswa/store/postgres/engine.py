@@ -76,6 +76,8 @@ class PostgresEngine(Engine):
     def merge(self, rows: Iterable[Incoming], *, update: bool, dry_run: bool) -> Merged:
         """See Engine. A dry run refuses a text with NUL too, because it cannot be copied to the server."""
         with _transaction(self._conninfo) as db:
+            for (grant,) in db.execute(sql.GRANT_TO_IMPORT):
+                raise Unusable(f"a right is missing; the owner of the database must run: {grant}")
             db.execute(sql.CREATE_INCOMING)
             with db.cursor().copy(sql.COPY_INCOMING) as copy:
                 for row in rows:
