@@ -7,7 +7,7 @@
 # make install  as root under systemd: copy the units, their commands, the manual page and the completion
 # make image    build the container image into dist/, as root on Debian, with buildah and mmdebstrap
 # make bench    measure the speed of the service and of its peers
-# make mutants  change the source at 100 random places, and list the changes that no test finds; three hours
+# make mutants  change the source at 100 random places, and list the changes that no test finds; several hours
 # make conform  run the tests of the specification against the implementation at URL
 # make lock     update the lock files: what the service needs, what its build needs, and everything for developers
 # The environment is in .venv. It is updated if a lock file changes. GNU make 3.81 (macOS) is enough.

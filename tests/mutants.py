@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-MAX_SECONDS = 600
+MAX_SECONDS = 1800
 SURVIVES, TOO_LONG = "SURVIVES", "TAKES TOO LONG"
 SOURCE = ROOT / "src" / "mahasiswa"
 

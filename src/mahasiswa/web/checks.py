@@ -29,7 +29,11 @@ async def recap(request: Request, store: Store, pages: Pages) -> Response:
     groups = {}
     for length in (shortest, shortest + 1):
         prefixes = await reader.prefixes(length, PREFIXES_MAX + 1)
-        groups[length] = [(prefix.upper(), count, _of_nim(prefix)) for prefix, count in prefixes]
+        # A search for a shorter nim would find the longer ones that begin with it, too.
+        groups[length] = [
+            (prefix.upper(), count, _of_nim(prefix) if len(prefix) == length else None)
+            for prefix, count in prefixes
+        ]
     show = partial(pages.page, "recap.html", groups=groups, most=PREFIXES_MAX)
     return await rendered_in_thread(request, SEARCH, show)
 

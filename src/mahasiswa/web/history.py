@@ -136,8 +136,11 @@ async def _conflict(
     is_missing = conflict.total == 1 and not (current or conflict.unchanged)
     if is_missing and record and (new := await store.reader(RECORD).renamed(record.nim)):
         return pages.undo_renamed(new)
-    origin = query.origin if query else ""
-    back = query.address if query else HISTORY_PATH
+    origin, back = "", HISTORY_PATH
+    if query:
+        origin, back = query.origin, query.address
+    elif pages.list_query:
+        origin, back = f"{pages.list_query}&daftar=1", f"/{pages.list_query}"
     render = partial(
         pages.page,
         "undo_conflict.html",

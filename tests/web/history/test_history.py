@@ -195,7 +195,9 @@ def test_the_history_is_filtered_by_kind_and_day(site: Site) -> None:
     assert button.submit == "Kembalikan data yang dihapus"
     assert led_to(site.submit(button)) == forward
     nothing = site.page(f"{HISTORY}?tanggal=2001-02-03&jenis=add")
-    assert nothing.texts(".empty") == ["Tidak ada perubahan dengan jenis dan tanggal itu."]
+    assert nothing.texts(".empty") == ["Tidak ada perubahan yang sesuai dengan pilihan itu."]
+    filtered = site.page(f"{HISTORY}?tanggal=2001-02-03&cari=klaten")
+    assert filtered.texts(".empty")[0].endswith("“klaten”. Coba semua jenis dan tanggal.")
     for tanggal in ("2026-13-01", "9999-12-31", "0001-01-01", "x", "%00"):
         assert changes(site.page(f"{HISTORY}?tanggal={tanggal}&jenis=edit")), tanggal
     moment = site.list().tree.css("p.latest time")[0].attributes["datetime"] or ""
@@ -217,8 +219,10 @@ def test_the_settings_decide_about_the_history_and_its_moments(database: str) ->
         site.add(*SITI)
     with visited(database, {"HISTORY_DAYS": "0"}) as site:
         site.edit("2207", "Siti A.", "Klaten")
-        for target in ("/", "/?cari=siti", "/mahasiswa/add"):
+        for target in ("/", "/?cari=siti", "/mahasiswa/add", "/mahasiswa/nim/2207"):
             assert not re.search("Riwayat|Terakhir:|Batalkan", site.get(target).text), target
+        (warned,) = site.page("/mahasiswa/panduan").texts(".alert")
+        assert warned.startswith("Layanan ini tidak menyimpan riwayat")
         for answer in (
             site.get(HISTORY),
             site.get(f"{HISTORY}/kelompok/1"),

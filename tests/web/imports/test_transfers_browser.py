@@ -80,6 +80,26 @@ def test_a_tick_in_the_head_of_the_table_selects_the_page(
             expect(window.page.get_by_role("button", name="Hapus 10 mahasiswa")).to_be_visible()
 
 
+def test_a_browser_that_goes_back_moves_no_tick_to_another_row(
+    open_window: OpenWindow, site: Site
+) -> None:
+    """It keeps the ticks by the places of the boxes, and a student was added meanwhile."""
+    for number in range(1, 5):
+        site.add(f"{number:02}", f"Nama {number}", "Solo")
+    window = open_window()
+    # A browser that keeps no pages asks for the list again. Playwright keeps none if it has a route.
+    window.page.route("**/none", lambda route: route.abort())
+    window.open("/?halaman=1")
+    window.row("02").get_by_role("checkbox").check()
+    press(window, "Pilih yang dicentang")
+    expect(window.page.get_by_role("button", name="Hapus 1 mahasiswa")).to_be_visible()
+    site.add("00", "Nama 0", "Solo")
+    window.page.go_back()
+    expect(window.rows).to_have_count(5)
+    ticked = window.rows.filter(has=window.page.get_by_role("checkbox", checked=True))
+    expect(ticked.filter(has_not_text="Nama 2")).to_have_count(0)
+
+
 def test_a_preview_shows_the_first_question_at_once_and_its_button_after_every_question(
     open_window: OpenWindow,
 ) -> None:

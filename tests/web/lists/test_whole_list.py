@@ -103,12 +103,19 @@ def test_a_recap_counts_by_the_shortest_beginnings_that_differ(
     for nim in nims:
         site.add(nim, "Nama", "Solo")
     page = site.page("/mahasiswa/rekap")
-    assert page.headings[1:] == [f"{length} karakter pertama" for length in counts]
-    shown = [row.cells[0] for row in page.table]
+    assert page.headings[1:] == [f"{length} karakter pertama" for length in counts if nims]
+    assert page.texts(".empty") == ([] if nims else ["Belum ada data mahasiswa."])
     expected = [
-        group for groups in counts.values() for group in groups or sorted(map(digits, nims))
+        (group, length)
+        for length, groups in counts.items()
+        for group in groups or sorted(map(digits, nims))
     ]
-    assert shown == expected
+    for row, (group, length) in zip(page.table, expected, strict=True):
+        assert row.cells[0] == group
+        # A search for a shorter NIM would find those that begin with it, too.
+        assert bool(row.links) == (len(group) == length)
+        for link in row.links[:1]:
+            assert len(site.page(link.target).nims) == int(row.cells[1])
 
 
 def digits(nim: str) -> str:
@@ -199,7 +206,9 @@ def test_the_check_lists_records_that_may_be_wrong(site: Site) -> None:
         (f"25001800{n:02}", f"Nama {'abcdefgh'[n % 8]}", f"Jl. Mawar No. {n}") for n in range(60)
     ]
     import_all(site, *usual)
-    assert "Tidak ada yang janggal." in site.page("/mahasiswa/periksa").html
+    nothing = site.page("/mahasiswa/periksa")
+    assert "Tidak ada yang janggal." in nothing.html
+    assert "mungkin keliru" not in nothing.html
     for record in (
         *("2300190001|Ani|Solo", "230019000l|Budi|Solo", "2300190001 |Joko|Solo"),
         *("2400180003|Citra|Klaten", "2400180009|citra |KLATEN", "2400180006|Dewi  Sari|Solo"),

@@ -9,7 +9,7 @@ from harness import Page, Site, led_to
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from spreadsheets import Database, numbered
-from visitor import page_of
+from visitor import fields, page_of
 
 PLACE = "?cari=siti&urut=nama&arah=turun&halaman=2&per=10"
 NIM = "20/1%a&b"
@@ -89,6 +89,23 @@ def test_a_refused_form_keeps_the_place(people: Site) -> None:
     assert refused(people.post(edit, {"nama": "Siti"}), 400) == {"Batal": back, "Simpan": {edit}}
     page = page_of(people.post(edit, {**record, "versi": "x"}), 409)
     assert {page.forms[0].action, page.target("Gunakan data terbaru")} == {edit}
+
+
+def test_a_conflict_of_an_undo_above_the_list_keeps_the_place(people: Site) -> None:
+    """The button stands in the warning about an addition. Someone else has edited that record meanwhile."""
+    people.add("5500000001", "Siti Aminah", "Solo")
+    added = people.post(f"/mahasiswa/add{PLACE}", fields(("55OO000001", "Siti Aminah", "Solo")))
+    (undo,) = (
+        form
+        for form in people.page(added.headers["location"].partition("#")[0]).posts
+        if "riwayat" in form.action
+    )
+    people.edit("55OO000001", "Siti A.", "Solo")
+    page = page_of(people.submit(undo), 409)
+    assert page.target("Gunakan data terbaru") == "/" + PLACE
+    (versi,) = page.values("main form button[name=versi]")
+    answer = people.submit(page.posts[0], versi=versi)
+    assert led_to(answer) == "/" + PLACE
 
 
 def test_an_error_page_of_a_record_keeps_the_place(people: Site) -> None:
