@@ -362,6 +362,24 @@ def test_forget_names_the_other_nims_of_a_person(beside: tuple[Operator, Site]) 
     assert operator.ask("SELECT nim FROM mahasiswa_history WHERE nim IN ('1', '2')") == []
 
 
+def test_after_forget_the_history_offers_no_undo_of_half_a_change_of_nim(
+    beside: tuple[Operator, Site],
+) -> None:
+    """The old NIM belongs to another person by then, and to undo the rest would remove the record of the first one."""
+    operator, site = beside
+    site.add("100", "Ani", "Solo")
+    assert site.post("/mahasiswa/nim/100", {"nim": "101"}).status_code == 302
+    site.add("100", "Zaki", "Bantul")
+    offered = site.page("/mahasiswa/riwayat")
+    (change,) = [form for form in offered.posts if "/kelompok/" in form.action]
+    operator.done("forget", "100")
+    page = site.page("/mahasiswa/riwayat")
+    assert [form for form in page.posts if "/kelompok/" in form.action] == []
+    assert any("tidak dapat dikembalikan" in text for text in page.texts("tbody tr"))
+    assert site.submit(change).status_code == 404
+    assert site.nims == ["101"]
+
+
 def test_a_backup_while_the_service_writes_is_consistent(beside: tuple[Operator, Site]) -> None:
     """It is one file, it passes the integrity check, and it has every write acknowledged before the back-up began."""
     operator, site = beside

@@ -443,3 +443,25 @@ async def test_forgetting_removes_the_record_and_all_its_history(
     assert await read_all(store) == []
     assert engine_of(url).forget(BUDI.nim)  # its history is all that there is of it
     assert await items(store) == [forgotten]
+
+
+@pytest.mark.parametrize("forgotten", ["0008", "0009"])
+async def test_a_change_of_nim_cannot_be_undone_after_one_of_its_nims_was_forgotten(
+    store: Store, url: DatabaseURL, forgotten: str
+) -> None:
+    """Half of it would remove a record and restore none. Another person has the old nim by then."""
+    await store.add("0008", *SITI[1:])
+    await store.rename("0008", "0009")
+    change = await newest(store)
+    await store.add("0008", *BUDI[1:])
+    assert engine_of(url).forget(forgotten)
+    left = await read_all(store)
+    assert [nim for nim, *_ in left] == [{"0008": "0009", "0009": "0008"}[forgotten]]
+    with pytest.raises(NotInHistory):
+        await store.undo(change.id, is_batch=True, key=change.key)
+    with pytest.raises(NotInHistory):
+        engine_of(url).undo(change.id, only_unchanged=True)
+    assert await read_all(store) == left
+    (halved,) = [item for item in await items(store) if item.id == change.id]
+    assert isinstance(halved, Batch)
+    assert halved.is_silent

@@ -114,8 +114,8 @@ class Batch(NamedTuple):
 
     `rows` is the number of changed records. `only` is the one entry to show: that of a batch of one
     record, or that of the searched nim. For the kind "nim" it has the record before and after. A
-    silent batch keeps no entries, so it cannot be undone. `left` is the number of records that have
-    not changed since; if it is 0, there is nothing to undo.
+    silent batch keeps no entries, or one of two nims, so it cannot be undone. `left` is the number of
+    records that have not changed since; if it is 0, there is nothing to undo.
     """
 
     id: int
@@ -166,12 +166,13 @@ def item_of(row: Sequence[Any]) -> Item:
         return only
     if kind == "nim" and only and only.after:
         only = None if old_nim is None else only._replace(before=only.after._replace(nim=old_nim))
+    is_halved = kind == "nim" and rows < 2  # one of its two nims was forgotten
     return Batch(
         number,
         datetime.fromisoformat(moment),
         kind,
         rows,
-        bool(is_silent),
+        bool(is_silent) or is_halved,
         left,
         only,
         oleh,

@@ -3,8 +3,9 @@
 
 -- name: undoable
 -- The kind of a batch, '' for an entry, its rows and its moment. There is no row for a silent batch,
--- a batch that lacks an entry, an entry of a changed nim, because its two entries can only be undone
--- together, and an expired item, because the triggers of its own undo may purge it.
+-- a batch that lacks an entry, an entry of a changed nim, or a changed nim of which one entry was
+-- forgotten, because its two entries can only be undone together, and an expired item, because the
+-- triggers of its own undo may purge it.
 SELECT coalesce(i.kind, ''), i.rows, i.moment
 FROM mahasiswa_history AS i LEFT JOIN mahasiswa_history AS head ON head.id = i.batch
 WHERE i.id = :item AND NOT EXISTS (
@@ -12,6 +13,7 @@ WHERE i.id = :item AND NOT EXISTS (
   WHERE NOT has_leapt AND i.moment < strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-' || days || ' days')
 ) AND CASE WHEN i.kind IS NOT NULL
   THEN i.rows = (SELECT count(*) FROM mahasiswa_history AS e WHERE e.batch = i.id)
+    AND (i.kind <> 'nim' OR i.rows = 2)
   ELSE i.batch IS NULL OR head.kind <> 'nim'
 END
 
@@ -24,6 +26,7 @@ WHERE i.id = :item AND NOT EXISTS (
   WHERE NOT has_leapt AND i.moment < strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-' || days || ' days')
 ) AND CASE WHEN i.kind IS NOT NULL
   THEN i.rows = (SELECT count(*) FROM mahasiswa_history AS e WHERE e.batch = i.id)
+    AND (i.kind <> 'nim' OR i.rows = 2)
   ELSE i.batch IS NULL OR head.kind <> 'nim'
 END
 
