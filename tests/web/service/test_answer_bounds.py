@@ -3,6 +3,7 @@
 import os
 import resource
 import socket
+import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
@@ -27,6 +28,21 @@ from mahasiswa.work import MAX_LARGE_BODIES, SENT_FILES_MAX
 NUMBERS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {count}) INSERT INTO mahasiswa"
 MEGABYTE = 1 << 20
 TABLE = b"NIM\tNama\tAlamat\n"
+# The writer's first thread cannot start, and no thread can while the file `penuh` exists.
+FAILED_THREADS = """
+import os, threading
+start = threading.Thread.start
+def fails_at_times(thread):
+    failed = f"gagal-{thread.name}"
+    is_first = thread.name.startswith("writer") and not os.path.exists(failed)
+    if is_first or os.path.exists("penuh"):
+        open(failed, "w").close()
+        raise RuntimeError("can't start new thread")
+    start(thread)
+threading.Thread.start = fails_at_times
+from mahasiswa.commands.cli import main
+main()
+"""
 
 
 def add(database: Place, count: int, records: str) -> None:
@@ -143,6 +159,18 @@ def test_a_worker_without_a_free_file_descriptor_answers_with_pages(tmp_path: Pa
         line.stores("1", "Siti", "Solo")
         assert line.add("1", "Budi", "Solo").status == 409
         assert "Traceback" not in service.stderr()
+
+
+def test_a_worker_without_a_free_thread_makes_changes(tmp_path: Path) -> None:
+    """The thread that writes to an SQLite file has been there since the start. Without it no worker starts."""
+    command = (sys.executable, "-c", FAILED_THREADS)
+    with (
+        Service(tmp_path / "a.db", cwd=tmp_path, command=command) as service,
+        Line(service.port) as line,
+    ):
+        assert service.stderr().count("a worker ended with exit code 1; another one is") == 1
+        (tmp_path / "penuh").touch()
+        line.stores("1", "Siti", "Solo")
 
 
 def test_a_full_folder_for_temporary_files_is_a_page(tmp_path: Path, small_disk: Path) -> None:

@@ -61,6 +61,9 @@ class SQLiteStore(Store):
         self._slots = slots
         self._writer = connect(path)  # it is used on one thread
         self._thread = ThreadPoolExecutor(1, "writer")
+        # The thread starts now. A change that finds no thread would be refused, but it would stay
+        # in the queue of the executor, and a later change would carry it out.
+        self._thread.submit(int).result()
         self._changes = GroupCommit(slots, self._commit)
         # This connection never writes, because data_version shows only the commits of other
         # connections. It is used on the event loop: its queries take a few microseconds, and a
