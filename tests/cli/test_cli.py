@@ -21,7 +21,7 @@ from processes import needs_namespaces, run, started, working
 from spreadsheets import HEADER, Database, by_openpyxl, csv, numbered
 from stores import migrate, other_program
 
-from mahasiswa.commands.cli import main
+from mahasiswa.commands.cli import READABLE_COPY, main
 from mahasiswa.store.history_items import UNDOABLE_ROWS_MAX
 from mahasiswa.system.administrator import process_user
 
@@ -88,7 +88,10 @@ def test_the_help_of_each_command_shows_how_to_call_it() -> None:
 
 @pytest.mark.parametrize(
     ("command", "remedy"),
-    [("import", "- < 'milik/a b.csv'"), ("restore", "/var/lib/mahasiswa/'a b.csv'")],
+    [
+        ("import", "mahasiswa-run import - < 'milik/a b.csv'"),
+        ("restore", f"mahasiswa-run restore {READABLE_COPY}; rm {READABLE_COPY}"),
+    ],
 )
 @pytest.mark.parametrize("locked", ["a b.csv", "."])
 def test_a_file_that_may_not_be_read_is_no_missing_file(
@@ -100,7 +103,27 @@ def test_a_file_that_may_not_be_read_is_no_missing_file(
     (operator.folder / "milik" / locked).chmod(0)
     line = operator.failed(command, "milik/a b.csv", code=2, before=unprivileged)[-1]
     assert f"milik/a b.csv: the user {process_user()} may not read it." in line
-    assert line.endswith(f"mahasiswa-run {command} {remedy}")
+    assert line.endswith(remedy)
+
+
+def test_the_remedy_for_a_back_up_that_may_not_be_read_keeps_the_list_and_leaves_no_copy(
+    operator: Operator, unprivileged: list[str]
+) -> None:
+    """The back-up may have the name of the database, which `install` would replace."""
+    operator.fill(TWO)
+    (operator.folder / "milik").mkdir()
+    name = f"milik/{operator.database.name}"
+    operator.done("backup", name)
+    operator.imported_rows(("3", "Cici", "Sleman"))
+    (operator.folder / name).chmod(0)
+    line = operator.failed("restore", name, code=2, before=unprivileged)[-1]
+    (operator.folder / name).chmod(0o600)
+    for machine, here in (("/var/lib/mahasiswa", operator.folder), ("mahasiswa-run", "mahasiswa")):
+        line = line.replace(machine, str(here))
+    operator.type_remedy(line)
+    assert operator.records() == TWO
+    (before,) = operator.names() - {"a.csv", "milik"}
+    assert len(records_of(operator.folder / before)) == 3
 
 
 @pytest.mark.parametrize(

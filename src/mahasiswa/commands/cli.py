@@ -44,9 +44,14 @@ FIRST_MOMENT = datetime(1970, 1, 1, tzinfo=UTC)
 LAST_MOMENT = datetime(9999, 12, 30, tzinfo=UTC)
 STANDARD_STREAM = Path("-")
 READ_FILE = click.Path(dir_okay=False, readable=False, path_type=Path)
+# No database has this name, because `install` replaces a file.
+READABLE_COPY = "/var/lib/mahasiswa/.restore.db"
 REMEDIES = {
     "import": "mahasiswa-run import - < {file}",
-    "restore": "install -o {user} -m 600 {file} /var/lib/mahasiswa && mahasiswa-run restore /var/lib/mahasiswa/{name}",
+    "restore": (
+        f"install -o {{user}} -m 600 {{file}} {READABLE_COPY} && "
+        f"mahasiswa-run restore {READABLE_COPY}; rm {READABLE_COPY}"
+    ),
 }
 # The exit codes with which a shell reports a program that SIGINT or SIGPIPE has ended.
 INTERRUPTED = 130
@@ -131,7 +136,7 @@ def _readable(context: click.Context, _parameter: click.Parameter, file: Path) -
     except OSError as error:
         raise click.BadParameter(f"{file}: {error.strerror}") from None
     command = REMEDIES[str(context.info_name)].format(
-        user=process_user(), file=shlex.quote(str(file)), name=shlex.quote(file.name)
+        user=process_user(), file=shlex.quote(str(file))
     )
     raise click.BadParameter(
         f"{file}: the user {process_user()} may not read it. As a user who may, type: {command}"
