@@ -51,6 +51,12 @@ class CarriedFile(NamedTuple):
     # none.
     has_questions: bool = True
 
+    @property
+    def unread_sheets(self) -> list[str]:
+        """The names of the sheets that are not read."""
+        carried = self.sheets[len(self.read_sheets) :]
+        return [*(sheet.name for sheet in carried), *self.other_sheets]
+
     def has_column(self, field: Field, number: int) -> bool:
         """Whether the table of a row has a column of this field."""
         at = bisect_right(self.tables, number, key=attrgetter("first"))

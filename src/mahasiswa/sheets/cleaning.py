@@ -30,7 +30,7 @@ from mahasiswa.sheets.columns import problem_of, questions_about
 from mahasiswa.sheets.limits import Choice, Roles
 from mahasiswa.sheets.questions import Question
 from mahasiswa.sheets.reading import Table, table_of
-from mahasiswa.sheets.row_questions import asked_about, repaired_rows
+from mahasiswa.sheets.row_questions import WITHOUT_HIDDEN, asked_about, repaired_rows
 from mahasiswa.sheets.titles import HEADER_MAX_CHARACTERS, is_header, is_total
 
 _is_only_total = re.compile(
@@ -234,6 +234,13 @@ class CleanedFile(NamedTuple):
             for row in self.results
         ]
         return [nim for nims in found for nim in nims if 0 < len(nim) <= NIM_MAX_CHARACTERS]
+
+    def has_all_rows(self) -> bool:
+        """Whether all sheets and tables are read, and no student in them is left out by a person."""
+        file = self.file
+        is_read = not file.unread_sheets and all(table.is_readable for table in file.tables)
+        left_out = file.typed.keys() - dict(self.rows).keys()
+        return is_read and not left_out and WITHOUT_HIDDEN not in file.repairs
 
 
 def clean_table(table: Table, name: str, chosen: Mapping[str, Roles]) -> CleanedFile:

@@ -14,6 +14,7 @@ from mahasiswa.sheets.cell_rules import bare_nim, is_name, stands_for_nothing, u
 from mahasiswa.sheets.cells import Cell, Cells, SheetRow, SheetRows, cell_text, has_digit, is_blank
 from mahasiswa.sheets.questions import Question
 
+WITHOUT_HIDDEN = "tersembunyi"  # the name of the repair that leaves out the hidden rows
 TOWNS_MIN_NAMES = 4  # minimum names under Alamat, beside at most half as many towns
 EXAMPLE_MAX_CHARACTERS = 60  # of a text in a question
 
@@ -281,7 +282,9 @@ def _with_more_cells(cells: Cells) -> Cells | None:
 
 
 _CHECKS = (
-    _Check("tersembunyi", wording.HIDDEN_ROWS, wording.WITHOUT_HIDDEN_ROWS, _each(_without_hidden)),
+    _Check(
+        WITHOUT_HIDDEN, wording.HIDDEN_ROWS, wording.WITHOUT_HIDDEN_ROWS, _each(_without_hidden)
+    ),
     _Check("kutip", wording.SWALLOWED, "", _with(_swallowed)),
     _Check("sambung", wording.CONTINUED, wording.CONTINUE, _continued, sees_all=True),
     _Check("gelar", wording.DEGREE, wording.MOVE_DEGREE, _each(_with_degree)),

@@ -241,7 +241,9 @@ def _confirm_selection(task: Task) -> Led:
     """The NIMs to remove or to export, or a preview of repairs, of open questions, or of the records that a file lacks."""
     sent = _confirmation(task)
     if sent["periksa"][-1:] == ["sisa"]:
-        _, cleaned = _repaired(sent, task.key)
+        alert, cleaned = _repaired(sent, task.key)
+        if alert or not cleaned.has_all_rows():
+            return _import_preview(task, cleaned, sent, alert)
         nims = task.absentees(set(cleaned.nims()), sheets.UPLOAD_MAX_ROWS)
         return _selected(task, selections.nims_of(nims))
     return _confirmed_selection(task, sent, _nims)

@@ -101,12 +101,6 @@ class PreviewPage:
         )
 
     @property
-    def unread_sheets(self) -> int:
-        """The number of sheets that were not read. Without all cells, the page carries one sheet."""
-        carried_unread = len(self.file.sheets) - len(self.file.read_sheets)
-        return len(self.file.other_sheets) + max(carried_unread, 0)
-
-    @property
     def offers_all_sheets(self) -> bool:
         """Whether the page carries a sheet that was not read, and all of them together are not too long."""
         file = self.file
@@ -119,7 +113,8 @@ class PreviewPage:
         """Whether the file is so complete that a person may want to delete the records that it lacks."""
         has_doubt = self.plan.wrong or self.checked_rows
         is_nearly_complete = 0 < 2 * self.absent <= self.total
-        return bool(self.cleaned.results) and not has_doubt and is_nearly_complete
+        has_rows = self.cleaned.results and self.cleaned.has_all_rows()
+        return bool(has_rows) and not has_doubt and is_nearly_complete
 
     @cached_property
     def columns(self) -> list[ColumnsPart]:

@@ -2,7 +2,7 @@
 
 import datetime as dt
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from io import BytesIO
 from pathlib import Path
 
@@ -470,6 +470,49 @@ def test_records_that_a_file_lacks_are_counted_and_listed(
     assert cells == [list(KEPT[0])]
     for doubtful in (["2|Budi|Bantul"], ["2|Budi|Bantul", "3|Citra|Klaten", "4||"], []):
         assert not importer.upload(table(*doubtful)).tree.css("#sisa")
+
+
+STORED = as_records("30001|Ani|Solo", "30002|Budi|Wates", "30003|Citra|Solo", "30004|Dewi|Solo")
+# The sheets of a file with all of STORED. The titles of the second one are not known.
+HALVES = {"Kelas A": [HEADER, *STORED[:3]], "Pindahan": [("Nomor", "Teks"), STORED[3][:2]]}
+UNREADABLE = [*STORED[:3], (), ("Nama", "Alamat"), ("Dewi", "Solo")]
+
+
+@pytest.mark.parametrize(
+    ("several", "pressed"),
+    [
+        (HALVES, {}),
+        ({"A": [HEADER, *STORED[:3]], "B": [HEADER, STORED[3]]}, {"lembar": "A"}),
+        ({"A": [HEADER, *UNREADABLE]}, {}),
+        ({"A": [HEADER, *STORED]}, {"perbaiki": "tersembunyi"}),
+        ({"A": [HEADER, *STORED[:3], (STORED[3][0], "####", "Solo")]}, {"lewati": "5"}),
+        (
+            {"A": [HEADER, *STORED[:3], (STORED[3][0], "####", "Solo")]},
+            {"nim": "", "nama": "", "alamat": ""},
+        ),
+    ],
+    ids=["an unread sheet", "a sheet", "a table", "hidden rows", "a skipped row", "a cleared row"],
+)
+def test_no_deletion_is_offered_of_records_in_rows_that_were_not_read_or_left_out(
+    importer: Importer,
+    other: Database,
+    several: Mapping[str, Iterable[Iterable[object]]],
+    pressed: Mapping[str, str],
+) -> None:
+    """If the button of an older page is pressed together with the choice, it leads to the preview again."""
+    other.fill(STORED)
+    workbook = openpyxl.load_workbook(BytesIO(by_openpyxl(several=several)))
+    workbook.worksheets[0].row_dimensions[5].hidden = "perbaiki" in pressed
+    file = BytesIO()
+    workbook.save(file)
+    preview = importer.upload(file.getvalue(), "a.xlsx")
+    again = importer.check_again(preview, **pressed)
+    assert (again.counts["Tidak berubah"], again.texts("#sisa")) == (3, [])
+    for fields in (repaired(preview, **pressed), repaired(again)):
+        fields.append(("periksa", "sisa"))
+        asked = importer.shown(importer.site.post("/mahasiswa/pilih/simpan", fields))
+        assert (asked.counts, asked.texts("#sisa")) == (again.counts, [])
+    assert importer.records == STORED
 
 
 def test_a_stale_preview_without_names_does_not_ask_for_them(
