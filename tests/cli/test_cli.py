@@ -106,6 +106,31 @@ def test_a_file_that_may_not_be_read_is_no_missing_file(
     assert line.endswith(remedy)
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("a.csv", "--existing", "update", "--dry-run"),
+        ("--dry-run", "--existing", "update", "a.csv"),
+        ("--existing", "update", "a.csv"),
+        ("a.csv", "--dry-run"),
+    ],
+)
+def test_the_remedy_for_an_import_that_may_not_be_read_has_its_options(
+    operator: Operator, unprivileged: list[str], arguments: tuple[str, ...]
+) -> None:
+    """A dry run stays one."""
+    operator.fill(TWO)
+    rows = [("1", "Ani", "Sleman"), ("3", "Cici", "Sleman")]
+    operator.write_rows(*rows)
+    (operator.folder / "a.csv").chmod(0)
+    line = operator.failed("import", *arguments, code=2, before=unprivileged)[-1]
+    (operator.folder / "a.csv").chmod(0o600)
+    operator.type_remedy(line.replace("mahasiswa-run", "mahasiswa"))
+    written = [rows[0], TWO[1], rows[1]]
+    assert operator.records() == (TWO if "--dry-run" in arguments else written)
+    assert ("--existing update" in line) == ("update" in arguments)
+
+
 def test_the_remedy_for_a_back_up_that_may_not_be_read_keeps_the_list_and_leaves_no_copy(
     operator: Operator, unprivileged: list[str]
 ) -> None:

@@ -47,7 +47,7 @@ READ_FILE = click.Path(dir_okay=False, readable=False, path_type=Path)
 # No database has this name, because `install` replaces a file.
 READABLE_COPY = "/var/lib/mahasiswa/.restore.db"
 REMEDIES = {
-    "import": "mahasiswa-run import - < {file}",
+    "import": "mahasiswa-run import -{options} < {file}",
     "restore": (
         f"install -o {{user}} -m 600 {{file}} {READABLE_COPY} && "
         f"mahasiswa-run restore {READABLE_COPY}; rm {READABLE_COPY}"
@@ -135,8 +135,11 @@ def _readable(context: click.Context, _parameter: click.Parameter, file: Path) -
         pass
     except OSError as error:
         raise click.BadParameter(f"{file}: {error.strerror}") from None
+    given = context.params
+    options = " --existing update" if given.get("existing") == "update" else ""
+    options += " --dry-run" if given.get("dry_run") else ""
     command = REMEDIES[str(context.info_name)].format(
-        user=process_user(), file=shlex.quote(str(file))
+        user=process_user(), file=shlex.quote(str(file)), options=options
     )
     raise click.BadParameter(
         f"{file}: the user {process_user()} may not read it. As a user who may, type: {command}"
@@ -150,9 +153,12 @@ def _readable(context: click.Context, _parameter: click.Parameter, file: Path) -
     type=click.Choice(["skip", "update"]),
     default="skip",
     show_default=True,
+    is_eager=True,  # `_readable` repeats the options
     help="Skip or update a record whose NIM exists already.",
 )
-@click.option("--dry-run", is_flag=True, help="Report the changes, and write nothing.")
+@click.option(
+    "--dry-run", is_flag=True, is_eager=True, help="Report the changes, and write nothing."
+)
 @_ended_early()
 def import_(file: Path, existing: str, *, dry_run: bool) -> None:
     """Import the records of a spreadsheet: xlsx, xls, ods or csv. With - they are read from standard input.
