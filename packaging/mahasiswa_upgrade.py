@@ -380,7 +380,7 @@ class Machine(Place):
         print_errors(self.commands.run(*command))
 
     def clean(self, change: Change) -> None:
-        if change.file:
+        if change.file and not change.file.endswith(".dump"):
             # This version may not read the newest back-up, which the other version has made.
             self.commands.run("mahasiswa-run", "backup")
         for version in (change.old, change.new):

@@ -3,6 +3,7 @@
 test_machine.py and test_packages.py run the same program with systemd and podman.
 """
 
+import os
 import shutil
 from pathlib import Path
 
@@ -230,7 +231,13 @@ def test_postgresql_is_dumped_before_an_upgrade_and_rolled_back_with_the_dump(
     dump = said.split()[-1]
     assert dump.endswith(".dump")
     world.add("3 Ani")
-    assert world.run("v1", dump).returncode == 0
+    folder = tmp_path / "srv/mahasiswa/v1"
+    os.utime(folder, (0, 0))
+    done = world.run("v1", dump)
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("mahasiswa-upgrade: v1 runs.")
+    assert done.returncode == 0
+    assert folder.stat().st_mtime > 0  # the clean-up keeps the versions that were used last
     assert (world.running(), world.records()) == (OLD, RECORDS)
     world.put("postgresql", "/dev/null")
     assert world.run("v2").returncode == 1
