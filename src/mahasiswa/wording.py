@@ -91,6 +91,7 @@ TRANSPOSED = "Judul kolomnya ada di kolom pertama, jadi tabelnya diputar: setiap
 HIDDEN_ROWS = "Baris ini tersembunyi, tetapi ikut dibaca."
 WITHOUT_HIDDEN_ROWS = "Lewati baris tersembunyi"
 HIDDEN_COLUMNS = "Kolom {columns} tersembunyi, tetapi ikut dibaca."
+SHEETS_NOT_READ = "Lembar (sheet) yang tidak dibaca: {names}."
 RESPLIT = "Isi beberapa kolom tergabung dalam satu kolom, jadi sudah dipisahkan lagi."
 SWAPPED = "Kolom NIM tampaknya tertukar: isinya bukan angka, sedangkan NIM ada di kolom lain. Periksa pilihan kolomnya."
 ROW_NUMBERS = "Kolom {counting} tampaknya nomor urut, bukan NIM. NIM dibaca dari kolom {nim}."

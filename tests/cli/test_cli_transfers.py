@@ -15,6 +15,7 @@ from postgres import execute, own_schema
 from spreadsheets import HEADER, Database, Record, by_openpyxl, cells_of, csv, numbered
 from stores import ask
 
+from mahasiswa.sheets import public as sheets
 from mahasiswa.store.postgres.postgres_sql import LOCK_TIMEOUT_SECONDS
 
 
@@ -134,6 +135,28 @@ def test_an_import_reports_the_rows_that_it_sets_aside_or_doubts(operator: Opera
         "a.csv: Baris 7: NIM ini lebih pendek daripada NIM lain (4 digit).",
     ]
     assert_begin(sorted(answer.stderr.splitlines()), said)
+
+
+def test_an_import_reads_every_sheet_with_sure_titles_and_names_the_others(
+    operator: Operator,
+) -> None:
+    """A command has no limit of rows. A hidden list of students is not read, and a blank sheet is not named."""
+    count = sheets.UPLOAD_MAX_ROWS // 2
+    data = by_openpyxl(
+        several={
+            "Kelas A": [HEADER, *numbered(count, nim="1{:05}")],
+            "Kelas B": [HEADER, *numbered(count, nim="2{:05}")],
+            "Kelas C": [("Kode Induk", "Nama calon", "Alamat calon"), ("300001", "Ani", "Solo")],
+            "Sheet2": [],
+            "Keluar": [HEADER, ("400001", "Budi", "Solo")],
+        },
+        hidden="Keluar",
+    )
+    answer = operator.run("import", operator.write("a.xlsx", data))
+    assert answer.returncode == 0
+    assert answer.stdout.startswith(f"written: {2 * count} new, 0 changed; left as they are: 0\n")
+    said = "a.xlsx: Lembar (sheet) yang tidak dibaca: “Kelas C”, “Keluar”."
+    assert answer.stderr.splitlines() == [said]
 
 
 def assert_begin(lines: Sequence[str], beginnings: Sequence[str]) -> None:

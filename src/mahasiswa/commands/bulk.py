@@ -67,6 +67,9 @@ def import_file(
         problems = [(row, wording.NEW_NEEDS_ONE) for row in merged.incomplete]
         raise Failure("\n".join(_lines(file, problems)))
     remarks = [f"{file}: {question.sentence}" for question in table.file.asked]
+    if table.file.other_sheets:
+        names = ", ".join(f"“{name}”" for name in table.file.other_sheets)
+        remarks.append(f"{file}: {_printable([wording.SHEETS_NOT_READ.format(names=names)])}")
     remarks += _lines(file, skipped)
     remarks += _lines(file, cleaner.suspects().items())
     return merged, remarks

@@ -66,16 +66,20 @@ def _opened(file: BinaryIO, choice: Choice, *, all_sheets: bool) -> Iterator[Wor
     sheet_of = cache(workbook.get_sheet_by_name)
     tables = _tables_of(workbook)
     visible = [sheet.name for sheet in tables if sheet.visible == calamine.SheetVisibleEnum.Visible]
-    # A hidden list of students is read if there is a page that asks about it.
     hidden = [
         sheet.name
         for sheet in tables
-        if all_sheets and sheet.name not in visible and _is_of_students(sheet_of(sheet.name))
+        if sheet.name not in visible and _is_of_students(sheet_of(sheet.name))
     ]
-    listed = visible + hidden
+    # A hidden list of students is read if there is a page that asks about it.
+    listed = visible + hidden if all_sheets else visible
     names = [name for name in listed if name in choice.sheets]
-    names = names or _choose_sheets(listed, sheet_of, nim_only=choice.nim_only)
-    others = [name for name in listed if name not in names]
+    max_rows = UPLOAD_MAX_ROWS if all_sheets else None
+    names = names or _choose_sheets(listed, sheet_of, max_rows, nim_only=choice.nim_only)
+    others = [name for name in visible + hidden if name not in names]
+    if not all_sheets:
+        # A command names these sheets. A blank one has nothing to read.
+        others = [name for name in others if sheet_of(name).height]
     read = names + others if all_sheets else names
     sheets = (_open_sheet(file, sheet_of(name), is_hidden=name in hidden) for name in read)
     yield CarriedFile("", names, other_sheets=others), sheets
@@ -115,16 +119,21 @@ _is_example = re.compile(r"\W*(?:contoh|petunjuk|panduan|example)\b", re.IGNOREC
 
 
 def _choose_sheets(
-    names: Sequence[str], sheet_of: Callable[[str], calamine.CalamineSheet], *, nim_only: bool
+    names: Sequence[str],
+    sheet_of: Callable[[str], calamine.CalamineSheet],
+    max_rows: int | None,
+    *,
+    nim_only: bool,
 ) -> list[str]:
-    """All sheets with sure titles, if a preview takes their rows; otherwise the first one with titles, or a cell."""
+    """All sheets with sure titles, unless they have too many rows; otherwise the first one with titles, or a cell."""
     headers = {name: _titles(sheet_of(name), nim_only=nim_only) for name in names}
     sure = [
         name
         for name, header in headers.items()
         if sure_fields(header) > {"nim"} and not _is_example(name)
     ]
-    is_fitting = sum(sheet_of(name).height for name in sure) <= UPLOAD_MAX_ROWS
+    count = sum(sheet_of(name).height for name in sure)
+    is_fitting = max_rows is None or count <= max_rows
     titled = [name for name, header in headers.items() if is_header(header, nim_only=nim_only)]
     filled = [name for name in names if sheet_of(name).height]
     if sure and is_fitting and not nim_only:
