@@ -78,6 +78,15 @@ def test_a_command_that_fails_says_why_and_changes_no_file(
     assert (operator.folder / "a.csv").read_bytes() == before
 
 
+@pytest.mark.parametrize("command", ["show", "forget"])
+def test_a_text_that_is_not_utf_8_is_a_wrong_argument(operator: Operator, command: str) -> None:
+    """A terminal with another encoding passes on such a text."""
+    operator.fill(TWO)
+    line = operator.failed(command, os.fsdecode(b"Andr\xe9"), code=2)[-1]
+    assert line.endswith("the text is not UTF-8")
+    assert operator.records() == TWO
+
+
 def test_the_help_of_each_command_shows_how_to_call_it() -> None:
     """The examples are lines that can be copied. The help of the program names every command."""
     for name in main.commands.keys() - {"serve", "doctor"}:

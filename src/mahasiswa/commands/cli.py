@@ -298,8 +298,17 @@ def doctor(*, accept: bool) -> None:
     sys.exit(not is_good)
 
 
+def _utf8(_context: click.Context, _parameter: click.Parameter, text: str | None) -> str | None:
+    """Check that the bytes of an argument were UTF-8; raise BadParameter."""
+    try:
+        (text or "").encode()
+    except UnicodeEncodeError:
+        raise click.BadParameter("the text is not UTF-8") from None
+    return text
+
+
 @main.command()
-@click.argument("who", required=False)
+@click.argument("who", required=False, callback=_utf8)
 @click.option("--since", type=MOMENT, help="Show the newest changes from this time on (TIMEZONE).")
 @click.option("--until", type=MOMENT, help="Show no later changes.")
 @_ended_early("the output is incomplete")
@@ -371,7 +380,7 @@ def undo(number: int, *, unchanged: bool) -> None:
 
 
 @main.command()
-@click.argument("nim")
+@click.argument("nim", callback=_utf8)
 @click.option(
     "--delete-copies",
     is_flag=True,
