@@ -109,7 +109,6 @@ NO_ROW_TO_SAVE = (
 )
 
 # ---- one row of a file
-ROW = "Baris {row}: {problem}"
 NIM_BLANK = "NIM kosong. Isi NIM-nya."
 _TYPE_NIM = "Ubah format kolom NIM menjadi Teks, lalu ketik ulang NIM-nya."
 NIM_ROUNDED = "NIM {text} sudah dibulatkan oleh Excel, jadi angka aslinya hilang. " + _TYPE_NIM

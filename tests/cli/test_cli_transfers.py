@@ -137,6 +137,26 @@ def test_an_import_reports_the_rows_that_it_sets_aside_or_doubts(operator: Opera
     assert_begin(sorted(answer.stderr.splitlines()), said)
 
 
+def test_an_import_of_several_sheets_names_the_sheet_of_each_row(operator: Operator) -> None:
+    """It names the rows that it sets aside, those that it refuses, and new ones that lack a text."""
+    student = ("0011", "Ani", "Solo")
+
+    def file(*rows: Record) -> str:
+        several = {"Kelas A": [HEADER, student, student], "Kelas B": [HEADER, student, *rows]}
+        return operator.write("a.xlsx", by_openpyxl(several=several))
+
+    answer = operator.run("import", file(), "--dry-run")
+    assert answer.stderr.splitlines() == [
+        "a.xlsx: Kelas A, baris 3: Sama persis dengan baris 2, jadi dihitung sekali.",
+        "a.xlsx: Kelas B, baris 2: Sama persis dengan Kelas A, baris 2, jadi dihitung sekali.",
+    ]
+    twice = "NIM 0011 ada di Kelas A, baris 2 dan Kelas B, baris 3. Hapus salah satunya."
+    said = operator.failed("import", file(("0011", "Budi", "Wates")))
+    assert said == [f"a.xlsx: Kelas B, baris 3: {twice}"]
+    said = operator.failed("import", file(("0012", "", "Solo")))
+    assert_begin(said, ["a.xlsx: Kelas B, baris 3: Nama atau alamat kosong."])
+
+
 def test_an_import_reads_every_sheet_with_sure_titles_and_names_the_others(
     operator: Operator,
 ) -> None:

@@ -51,13 +51,14 @@ def import_file(
     url: DatabaseURL, backups: Path | None, file: Path, *, update: bool, dry_run: bool
 ) -> tuple[Merged, Sequence[str]]:
     """Import a spreadsheet, all rows or none; return the counts and the warnings. Raise Failure or Interrupted."""
-    cleaner = sheets.Cleaner()
     skipped: list[Problem] = []
     with (
         _failures(file),
         _source(file) as source,
         sheets.read(source, is_upload=False) as table,
     ):
+        places = table.file.places
+        cleaner = sheets.Cleaner(places)
         rows = _incoming(cleaner, file, table, skipped)
         # A million rows make no cycles. Searching them for cycles would take a tenth of the time.
         gc.disable()
@@ -65,13 +66,13 @@ def import_file(
         merged = engine_of(url).merge(rows, update=update, dry_run=dry_run)
     if merged.incomplete:
         problems = [(row, wording.NEW_NEEDS_ONE) for row in merged.incomplete]
-        raise Failure("\n".join(_lines(file, problems)))
+        raise Failure("\n".join(_lines(file, problems, places)))
     remarks = [f"{file}: {question.sentence}" for question in table.file.asked]
     if table.file.other_sheets:
         names = ", ".join(f"“{name}”" for name in table.file.other_sheets)
         remarks.append(f"{file}: {_printable([wording.SHEETS_NOT_READ.format(names=names)])}")
-    remarks += _lines(file, skipped)
-    remarks += _lines(file, cleaner.suspects().items())
+    remarks += _lines(file, skipped, places)
+    remarks += _lines(file, cleaner.suspects().items(), places)
     return merged, remarks
 
 
@@ -225,7 +226,7 @@ def _incoming(
             if not invalid:
                 yield row.number, row.nim, row.nama, row.alamat
     if invalid:
-        raise Failure("\n".join(_lines(file, invalid)))
+        raise Failure("\n".join(_lines(file, invalid, table.file.places)))
 
 
 def _interruptible(items: Iterable[T]) -> Iterator[T]:
@@ -234,12 +235,18 @@ def _interruptible(items: Iterable[T]) -> Iterator[T]:
         yield item
 
 
-def _lines(file: Path, problems: Iterable[Problem]) -> list[str]:
-    lines = [f"{file}: {wording.ROW.format(row=row, problem=problem)}" for row, problem in problems]
+def _lines(file: Path, problems: Iterable[Problem], places: Sequence[str]) -> list[str]:
+    lines = [f"{file}: {_name_of(row, places)}: {problem}" for row, problem in problems]
     if len(lines) > MAX_LISTED_ROWS:
         others = len(lines) - MAX_LISTED_ROWS
         lines[MAX_LISTED_ROWS:] = [f"{file}: and {others} more rows"]
     return lines
+
+
+def _name_of(row: int, places: Sequence[str]) -> str:
+    """The name of a row at the beginning of a sentence, with its sheet if several are read."""
+    name = sheets.row_name(row, places)
+    return _printable([name]) if len(places) > 1 else name.capitalize()
 
 
 def _read(url: DatabaseURL, work: Callable[[Reader], Awaitable[T]]) -> T:
