@@ -10,7 +10,7 @@ import logging
 import math
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, TypeVar, cast
@@ -96,6 +96,24 @@ class Busy(Exception):
     """There is no room for more work of a kind. Nothing was done. The text names the kind and its load."""
 
 
+class Threads(ThreadPoolExecutor):
+    """Threads that start when work needs them. If one cannot start, `submit` raises Busy, and the work is not done later."""
+
+    def submit(self, function: Callable[..., T], /, *arguments: Any, **named: Any) -> Future[T]:  # noqa: ANN401 - of any function
+        is_refused = False
+
+        def work() -> T:
+            if is_refused:
+                raise Busy
+            return function(*arguments, **named)
+
+        try:
+            return super().submit(work)
+        except RuntimeError as error:
+            is_refused = True  # the executor has queued the work before it started the thread
+            raise Busy(str(error)) from error
+
+
 class Slots:
     """The slots and the threads of every kind, for one event loop."""
 
@@ -103,7 +121,7 @@ class Slots:
         self._free = {kind: asyncio.Semaphore(kind.running) for kind in KINDS}
         self._running = dict.fromkeys(KINDS, 0)
         self._waiting = dict.fromkeys(KINDS, 0)
-        self._threads = {kind: ThreadPoolExecutor(kind.running, kind.name) for kind in KINDS}
+        self._threads = {kind: Threads(kind.running, kind.name) for kind in KINDS}
 
     @asynccontextmanager
     async def slot(

@@ -22,7 +22,7 @@ from mahasiswa.store.store_errors import StoreError
 from mahasiswa.system.parent import end_with
 from mahasiswa.web.app import create_app
 from mahasiswa.web.helpers import Helpers
-from mahasiswa.work import Busy, Limits
+from mahasiswa.work import Busy, Limits, Threads
 
 try:
     from uvloop import new_event_loop
@@ -90,6 +90,7 @@ def run(
 async def _serve(
     settings: Settings, listener: socket.socket, beats: "Connection[bytes, None]"
 ) -> None:
+    asyncio.get_running_loop().set_default_executor(Threads())
     limits = Limits()
     helpers = Helpers()
     store = await engine_of(settings.database_url).open_store(limits.slots)

@@ -2,11 +2,10 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
 from typing import TypeVar
 
-from mahasiswa.work import ended
+from mahasiswa.work import Threads, ended
 
 Item = TypeVar("Item")
 T = TypeVar("T")
@@ -17,8 +16,8 @@ async def in_thread(
 ) -> T:
     """Call `work` in a thread with the items of all chunks, one after the other.
 
-    The thread is started after the first read, so the store's slots also bound the number of threads. If the caller
-    is cancelled, `work` gets CancelledError instead of its next item, and its thread has ended on return.
+    The thread is started after the first read, so the store's slots also bound the number of threads. Raise Busy if it
+    cannot start. If the caller is cancelled, `work` gets CancelledError instead of its next item, and its thread has ended on return.
     """
     loop = asyncio.get_running_loop()
     reading: asyncio.Task[Sequence[Item]] | None = None
@@ -48,7 +47,7 @@ async def in_thread(
     # Close at once if `work` raises: the read transaction must not stay open until garbage collection.
     async with aclosing(chunks):
         first: Sequence[Item] = await anext(chunks, [])
-        thread = ThreadPoolExecutor(1, "records")
+        thread = Threads(1, "records")
         working = loop.run_in_executor(thread, lambda: work(items(first)))
         thread.shutdown(wait=False)
         return await ended(working, stop)

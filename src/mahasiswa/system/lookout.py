@@ -30,7 +30,10 @@ def looked(place: Path, read: Callable[[Path], T]) -> T:
         look = _looks.get(place)
         if look is None or look.done():
             look = Future()
-            Thread(target=_look, args=(place, read, look), daemon=True).start()
+            try:
+                Thread(target=_look, args=(place, read, look), daemon=True).start()
+            except RuntimeError as error:  # the system refuses a thread
+                raise OSError(errno.EAGAIN, str(error), str(place)) from None
             _looks[place] = look
     try:
         return cast("T", look.result(LOOK_SECONDS))

@@ -1,8 +1,8 @@
 """Handlers for monitors: the health check, and the metrics."""
 
+import asyncio
 from contextlib import suppress
 
-from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from mahasiswa import wording
@@ -28,7 +28,7 @@ async def show(request: Request, store: Store, pages: Pages) -> Response:
         list_id = id_of_list((await store.signing_key()).hex())
     metrics = request.service.metrics
     assert metrics  # noqa: S101 - without it there is no such route
-    last = await run_in_threadpool(metrics.last_backup, list_id)
+    last = await asyncio.to_thread(metrics.last_backup, list_id)
     return Response(
         metrics.text(request.limits, bool(list_id), last),
         headers=pages.headers,

@@ -15,7 +15,7 @@ from starlette.types import Receive, Scope, Send
 
 from mahasiswa.web.connection import connection_of
 from mahasiswa.web.request import BareRequest
-from mahasiswa.work import Kind, ended, slices
+from mahasiswa.work import Busy, Kind, ended, slices
 
 # ISA-L is the fastest, for 2 to 6% more bytes than zlib (docs/decisions.md, Measured).
 # A higher level of zlib takes twice the time for 5% fewer bytes.
@@ -50,7 +50,10 @@ async def unsent_file() -> AsyncIterator[BinaryIO]:
 
 async def close_file(file: BinaryIO) -> None:
     """Close a temporary file in a thread, because the kernel may take long to free its memory."""
-    await ended(asyncio.get_running_loop().run_in_executor(None, file.close), lambda: None)
+    try:
+        await ended(asyncio.get_running_loop().run_in_executor(None, file.close), lambda: None)
+    except Busy:  # no thread can start
+        file.close()
 
 
 class Stream(StreamingResponse):

@@ -14,7 +14,7 @@ from urllib.parse import quote
 import psycopg
 import pytest
 from attack import MEMORY_MAX_MB, assert_says_nothing_was_saved, attacked
-from engines import empty_database, run_elsewhere
+from engines import ENGINES, empty_database, run_elsewhere
 from harness import Service
 from postgres import locked
 from processes import memory, open_files, until
@@ -28,14 +28,14 @@ from mahasiswa.work import MAX_LARGE_BODIES, SENT_FILES_MAX
 NUMBERS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {count}) INSERT INTO mahasiswa"
 MEGABYTE = 1 << 20
 TABLE = b"NIM\tNama\tAlamat\n"
-# The writer's first thread cannot start, and no thread can while the file `penuh` exists.
+# The writer's first thread cannot start, and no thread can while the file `penuh` exists, except that of the tests' clock.
 FAILED_THREADS = """
 import os, threading
 start = threading.Thread.start
 def fails_at_times(thread):
     failed = f"gagal-{thread.name}"
     is_first = thread.name.startswith("writer") and not os.path.exists(failed)
-    if is_first or os.path.exists("penuh"):
+    if is_first or os.path.exists("penuh") and thread.name != "clock":
         open(failed, "w").close()
         raise RuntimeError("can't start new thread")
     start(thread)
@@ -161,16 +161,40 @@ def test_a_worker_without_a_free_file_descriptor_answers_with_pages(tmp_path: Pa
         assert "Traceback" not in service.stderr()
 
 
-def test_a_worker_without_a_free_thread_makes_changes(tmp_path: Path) -> None:
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_worker_without_a_free_thread_makes_changes_and_is_busy_for_long_work(
+    tmp_path: Path, request: pytest.FixtureRequest, engine: str
+) -> None:
     """The thread that writes to an SQLite file has been there since the start. Without it no worker starts."""
+    full = tmp_path / "penuh"
     command = (sys.executable, "-c", FAILED_THREADS)
+    settings = {"METRICS": "1", "BACKUP_DIR": str(tmp_path)}
+    paths = ("/sehat", "/metrics", "/mahasiswa/periksa", "/mahasiswa/ekspor.csv", "/?per=10000")
     with (
-        Service(tmp_path / "a.db", cwd=tmp_path, command=command) as service,
+        empty_database(engine, tmp_path, request) as database,
+        Service(database, settings, cwd=tmp_path, command=command) as service,
         Line(service.port) as line,
     ):
-        assert service.stderr().count("a worker ended with exit code 1; another one is") == 1
-        (tmp_path / "penuh").touch()
+        failed_starts = service.stderr().count("a worker ended with exit code 1; another one is")
+        assert failed_starts == (engine == "sqlite")
+        before = service.stderr().count("Traceback")
+
+        full.touch()
         line.stores("1", "Siti", "Solo")
+        assert line.add("2", "Siti" * 3000, "Solo").status == 503
+        answers = {path: line.get(path) for path in paths}
+        # PostgreSQL reads a single record without a thread.
+        assert answers["/sehat"].status == (503 if engine == "sqlite" else 200)
+        for path in paths[1:]:
+            assert answers[path].status == 503
+            assert answers[path].headers["retry-after"]
+
+        full.unlink()
+        assert {line.get(path).status for path in paths} == {200}
+        full.touch()
+        assert line.get("/metrics").status == 200  # but the folder of the back-ups is not read
+        line.stores("2", "Budi", "Solo")
+        assert service.stderr().count("Traceback") == before
 
 
 def test_a_full_folder_for_temporary_files_is_a_page(tmp_path: Path, small_disk: Path) -> None:
