@@ -336,8 +336,12 @@ def by_openpyxl(
     formats: Mapping[str, str] | None = None,
     several: Mapping[str, Iterable[Iterable[object]]] | None = None,
     hidden: str = "",
+    hidden_rows: Iterable[int] = (),
 ) -> bytes:
-    """Return a workbook of one sheet, or of `several` by their names. `formats` are number formats by cell."""
+    """Return a workbook of one sheet, or of `several` by their names. `formats` are number formats by cell.
+
+    `hidden` is the name of a sheet. The rows are those of the first sheet.
+    """
     workbook = openpyxl.Workbook()
     workbook.remove(workbook.active)
     for name, rows_of_sheet in (several or {"Sheet": rows}).items():
@@ -348,6 +352,8 @@ def by_openpyxl(
             sheet.sheet_state = "hidden"
     for cell, number_format in (formats or {}).items():
         workbook.worksheets[0][cell].number_format = number_format
+    for number in hidden_rows:
+        workbook.worksheets[0].row_dimensions[number].hidden = True
     file = io.BytesIO()
     workbook.save(file)
     return file.getvalue()

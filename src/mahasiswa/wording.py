@@ -312,6 +312,8 @@ UNDO_REST = "Kembalikan {rows} data yang belum berubah"
 OTHER_NAMES_SELECTED = (
     "Nama tidak cocok dengan daftar. Mungkin NIM-nya keliru. Periksa sebelum menghapus."
 )
+HIDDEN_ROWS_SELECTED = "Ada baris yang tersembunyi di Excel. Periksa sebelum menghapus."
+WITHOUT_HIDDEN_SELECTED = "Keluarkan baris tersembunyi"
 SEVERAL_NIMS = "Jika ini beberapa NIM, tulis satu NIM per baris."
 NO_ROWS_TICKED = (
     "Belum ada baris yang dicentang. Centang dulu barisnya di daftar, atau tempel NIM di sini."

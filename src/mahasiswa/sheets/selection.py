@@ -11,6 +11,7 @@ from mahasiswa.sheets.cell_rules import clean_nim
 from mahasiswa.sheets.cells import (
     Cell,
     Sheet,
+    SheetRow,
     SheetRows,
     cell_text,
     digits_in,
@@ -22,6 +23,7 @@ from mahasiswa.sheets.cells import (
 from mahasiswa.sheets.lines import NIM_MAX_DIFFERENCE, is_no_nim, without_stamp
 from mahasiswa.sheets.plan import Neighbours
 from mahasiswa.sheets.questions import Question
+from mahasiswa.sheets.row_questions import WITHOUT_HIDDEN
 from mahasiswa.sheets.sheet_errors import SheetError
 from mahasiswa.sheets.signed_field import pack, unpack
 from mahasiswa.sheets.titles import fields_in
@@ -48,6 +50,7 @@ class NimRow(NamedTuple):
     problem: str = ""
     nama: str = ""  # blank if the file has no names
     uncleaned: str = ""  # the text of the cell, if characters were removed
+    is_hidden: bool = False  # whether Excel does not show the row
 
     def parts(self) -> Iterator[tuple[str, str]]:
         """The parts of a line that may be the NIM, such as the number in `1. 2300018101 Siti`.
@@ -102,9 +105,16 @@ class Selection(NamedTuple):
 
 
 def questions_of(found: Iterable[NimRow]) -> list[Question]:
-    """The question that forbids a deletion: names in the file are not those of the list."""
-    renamed = [row.number for row in found if row.nama]
-    return [Question("nama", wording.OTHER_NAMES_SELECTED, renamed)] if renamed else []
+    """The questions that forbid a deletion: Excel hides rows, or names in the file are not those of the list."""
+    rows = list(found)
+    hidden = [row.number for row in rows if row.is_hidden]
+    renamed = [row.number for row in rows if row.nama]
+    repair = wording.WITHOUT_HIDDEN_SELECTED
+    questions = (
+        Question(WITHOUT_HIDDEN, wording.HIDDEN_ROWS_SELECTED, hidden, repair),
+        Question("nama", wording.OTHER_NAMES_SELECTED, renamed),
+    )
+    return [question for question in questions if question.rows]
 
 
 def nims_of(nims: Iterable[str]) -> list[NimRow]:
@@ -113,17 +123,24 @@ def nims_of(nims: Iterable[str]) -> list[NimRow]:
 
 
 def clean_nims(rows: SheetRows) -> list[NimRow]:
-    """Each NIM of a file once, at its first row. A row without a NIM is left out. Raises SheetError if that leaves none."""
+    """Each NIM of a file once, at its first visible row. A row without a NIM is left out. Raises SheetError if that leaves none."""
     filled = (row for row in rows if not is_blank(row[1][:1]))
     return _each_once(
-        _nim_row(number, cell, cell_text(nama)) for number, (cell, nama, *_) in filled
+        _nim_row(number, cell, cell_text(nama), is_hidden=wording.HIDDEN_ROWS in notes)
+        for number, (cell, nama, _, *notes) in filled
     )
 
 
 def lines_of(sheets: Iterable[Sheet]) -> list[NimRow]:
     """The rows of a file without a column of NIMs, each as one line. Raises SheetError as `clean_nims` does."""
-    rows = chain.from_iterable(sheet.rows for sheet in sheets)
-    return clean_nims((number, (" ".join(map(cell_text, cells)), None)) for number, cells in rows)
+    return clean_nims(chain.from_iterable(map(_lines_in, sheets)))
+
+
+def _lines_in(sheet: Sheet) -> Iterator[SheetRow]:
+    hidden = {*sheet.hidden_rows}
+    for number, cells in sheet.rows:
+        notes = [wording.HIDDEN_ROWS] if number in hidden else []
+        yield number, (" ".join(map(cell_text, cells)), None, None, *notes)
 
 
 def nims_in(rows: Iterable[NimRow]) -> list[str]:
@@ -162,12 +179,12 @@ def dump_selection(selection: Selection, key: bytes) -> str:
     """The field of a preview, with the NIMs that it shows. Raises SheetError if it is too large."""
     found = [row for row, _ in selection.found]
     missing = [row for row, _ in selection.missing]
-    return pack([found, missing], "selection 2", key)
+    return pack([found, missing], "selection 3", key)
 
 
 def load_selection(field: str, key: bytes) -> tuple[list[NimRow], list[NimRow]]:
     """The rows that a preview has shown as found, and the others. Raises SheetError as `load` does."""
-    found, missing = unpack(field, "selection 2", key)
+    found, missing = unpack(field, "selection 3", key)
     return [NimRow(*row) for row in found], [NimRow(*row) for row in missing]
 
 
@@ -183,20 +200,25 @@ def repaired_nims(
         if nim is None or nim == in_input(row.nim):  # a stored NIM may be blank
             repaired.append(row)
         elif nim.strip():
-            repaired.append(_nim_row(row.number, nim, row.nama))
+            repaired.append(_nim_row(row.number, nim, row.nama, is_hidden=row.is_hidden))
     return _each_once(repaired)
 
 
-def _nim_row(number: int, cell: Cell, nama: str) -> NimRow:
+def _nim_row(number: int, cell: Cell, nama: str, *, is_hidden: bool) -> NimRow:
     nim, problem, removed = clean_nim(cell)
     text = cell_text(cell)
-    return NimRow(number, text if problem else nim, problem, nama, text if removed else "")
+    shown, uncleaned = text if problem else nim, text if removed else ""
+    return NimRow(number, shown, problem, nama, uncleaned, is_hidden)
 
 
 def _each_once(rows: Iterable[NimRow]) -> list[NimRow]:
     first: dict[str, NimRow] = {}
     for row in rows:
-        first.setdefault(row.uncleaned or row.nim, row)
+        nim = row.uncleaned or row.nim
+        # A visible row stays in the selection if a hidden row with the same NIM is taken out.
+        if nim in first and first[nim].is_hidden and not row.is_hidden:
+            del first[nim]
+        first.setdefault(nim, row)
     if not first:
         raise SheetError(wording.NO_NIMS_READ)
     return list(first.values())

@@ -19,6 +19,7 @@ from mahasiswa.record import FIELDS, Field, Mahasiswa, near_key
 from mahasiswa.sheets import public as sheets
 from mahasiswa.sheets import selection as selections
 from mahasiswa.sheets.limits import KEY_CHARACTERS
+from mahasiswa.sheets.row_questions import WITHOUT_HIDDEN
 from mahasiswa.web.forms import parse_confirmation, parse_upload, utf8, utf8_bytes
 from mahasiswa.web.helpers import PIECE_BYTES, in_messages
 from mahasiswa.web.list_query import Printout
@@ -259,7 +260,9 @@ def _confirmed_selection(task: Task, sent: Sent, act: Callable[[Sequence[str]], 
     found, missing = selections.load_selection(data, task.key)
     shown = sorted(found + missing)
     typed = {number: nim for number, (nim,) in _inputs(sent, "nim[]").items()}
-    repaired = selections.repaired_nims(shown, typed, _numbers(sent["lewati[]"]))
+    leaves_hidden = WITHOUT_HIDDEN in sent["perbaiki[]"]
+    kept = [row for row in shown if not (leaves_hidden and row.is_hidden)]
+    repaired = selections.repaired_nims(kept, typed, _numbers(sent["lewati[]"]))
     ticks = sent["benar[]"]
     alert: Alert = "repaired" if repaired != shown else ""
     if alert or sent["periksa"]:

@@ -501,11 +501,8 @@ def test_no_deletion_is_offered_of_records_in_rows_that_were_not_read_or_left_ou
 ) -> None:
     """If the button of an older page is pressed together with the choice, it leads to the preview again."""
     other.fill(STORED)
-    workbook = openpyxl.load_workbook(BytesIO(by_openpyxl(several=several)))
-    workbook.worksheets[0].row_dimensions[5].hidden = "perbaiki" in pressed
-    file = BytesIO()
-    workbook.save(file)
-    preview = importer.upload(file.getvalue(), "a.xlsx")
+    hidden_rows = [5] if "perbaiki" in pressed else []
+    preview = importer.upload(by_openpyxl(several=several, hidden_rows=hidden_rows), "a.xlsx")
     again = importer.check_again(preview, **pressed)
     assert (again.counts["Tidak berubah"], again.texts("#sisa")) == (3, [])
     for fields in (repaired(preview, **pressed), repaired(again)):

@@ -1,5 +1,6 @@
 """A selection: NIMs are pasted or come from a file; their records are printed, downloaded, or removed at once."""
 
+from collections.abc import Sequence
 from itertools import cycle
 from urllib.parse import quote
 
@@ -338,6 +339,42 @@ def test_another_name_in_the_file_needs_a_tick_before_a_deletion(people: Site) -
     (fields["benar[]"],) = asked.values("#tanya-nama input")
     assert people.post(CONFIRM, fields).status_code == 302
     assert people.nims == ["20/4"]
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [("NIM", "Nama"), *(record[:2] for record in LIST)],
+        [("",), *((f"{nim} {nama}",) for nim, nama, _ in LIST)],
+    ],
+    ids=["a column of NIMs", "lines"],
+)
+def test_rows_that_excel_hides_need_a_tick_before_a_deletion_or_are_taken_out(
+    people: Site, rows: Sequence[Sequence[str]]
+) -> None:
+    """An office filters its lists, so it sees other students than the file has.
+
+    A student in a hidden and in a visible row is not hidden.
+    """
+    preview = preview_of(people, by_openpyxl(*rows, rows[1], hidden_rows=[2, 3, 5]))
+    assert counts(preview) == [4, 0, 2]
+    told = " ".join(preview.texts("#tersembunyi li")[0].split())
+    assert told == "Baris 3: 002 Di daftar: Budi Keluarkan"
+    fields = {"data": preview.forms[0].values["data"]}
+    asked = assert_page(people.post(CONFIRM, fields), people)
+    assert asked.texts("[role=alert]")[0].startswith("Belum ada yang dihapus.")
+    assert people.nims == NIMS
+
+    for pressed in ([("lewati[]", "3"), ("lewati[]", "5")], [("perbaiki[]", "tersembunyi")]):
+        rest = check_again(asked, people, *pressed)
+        assert (counts(rest), found(rest)) == ([2, 0], [LIST[2], LIST[0]])
+    one = check_again(asked, people, ("lewati[]", "3"))
+    (answer,) = one.values("#tanya-tersembunyi [name='benar[]']")
+    ticked = {"data": one.forms[0].values["data"], "benar[]": answer}
+    assert people.post(CONFIRM, fields | {"benar[]": answer}).status_code == 200
+    assert people.nims == NIMS
+    assert people.post(CONFIRM, ticked).status_code == 302
+    assert people.nims == ["002"]
 
 
 def test_tables_beside_one_another_have_the_row_numbers_of_their_sheet(people: Site) -> None:
