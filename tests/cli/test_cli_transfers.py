@@ -117,24 +117,35 @@ def test_a_command_waits_four_seconds_for_a_lock_and_says_that_nothing_was_chang
 
 
 def test_an_import_reports_the_rows_that_it_sets_aside_or_doubts(operator: Operator) -> None:
-    """Each is named with the file, its number and the reason, on standard error. The doubtful NIM is written."""
+    """Each is named with the file, its number and the reason, on standard error. The doubtful ones are written."""
     rows = [
         ("0011", "Ani", "Solo"),
         HEADER,
         ("0011", "Ani", "Solo"),
         ("0012", "Budi", "Bantul"),
         ("", "Total", "2"),
+        ("14", "Citra", "Solo"),
+        ("0015", "Fauzi; S.Pd", "Solo"),
     ]
-    answer = operator.run("import", operator.write_rows(*rows, ("14", "Citra", "Solo")))
+    answer = operator.run("import", operator.write_rows(*rows))
     assert answer.returncode == 0
-    assert answer.stdout.startswith("written: 3 new, 0 changed; left as they are: 0\n")
+    assert answer.stdout.startswith("written: 4 new, 0 changed; left as they are: 0\n")
     said = [
         "a.csv: Baris 3: Tampaknya judul kolom, bukan data. Baris ini dilewati.",
         "a.csv: Baris 4: Sama persis dengan baris 2, jadi dihitung sekali.",
         "a.csv: Baris 6: Tampaknya jumlah atau catatan, bukan data mahasiswa. Baris ini dilewati.",
         "a.csv: Baris 7: NIM ini lebih pendek daripada NIM lain (4 digit).",
+        "a.csv: Baris 8: Alamat ini terpisah di beberapa sel, jadi sudah digabung lagi.",
     ]
     assert_begin(sorted(answer.stderr.splitlines()), said)
+
+
+def test_an_import_names_the_rows_whose_cells_may_have_moved(operator: Operator) -> None:
+    name = operator.write("a.csv", b"NIM,Alamat,Nama\n11,Jl. A 5, Depok,Ani\n12,Solo,Budi\n")
+    answer = operator.run("import", name)
+    assert answer.stdout.startswith("written: 2 new")
+    said = "a.csv: Baris 2: Baris ini punya lebih banyak sel daripada judul kolom. Periksa apakah isinya bergeser."
+    assert answer.stderr.splitlines() == [said]
 
 
 def test_an_import_of_several_sheets_names_the_sheet_of_each_row(operator: Operator) -> None:

@@ -36,6 +36,8 @@ T = TypeVar("T")
 Problem = tuple[int, str]  # the number of a row, and its problem
 
 MAX_LISTED_ROWS = 100  # maximum rows with problems, changes, or persons of one name that are listed
+# Notices that name the row. One remark about the whole file is enough for its hidden rows.
+MOVED_CELLS = (wording.JOINED_CELLS, wording.MORE_CELLS)
 SHOWN_TIME = "%Y-%m-%d %H:%M:%S"
 TOO_LONG_TO_UNDO = (
     f"This import has more than {UNDOABLE_ROWS_MAX} rows, so it cannot be undone. To be able to go back, press Ctrl-C,"
@@ -52,6 +54,7 @@ def import_file(
 ) -> tuple[Merged, Sequence[str]]:
     """Import a spreadsheet, all rows or none; return the counts and the warnings. Raise Failure or Interrupted."""
     skipped: list[Problem] = []
+    doubted: list[Problem] = []
     with (
         _failures(file),
         _source(file) as source,
@@ -59,7 +62,7 @@ def import_file(
     ):
         places = table.file.places
         cleaner = sheets.Cleaner(places)
-        rows = _incoming(cleaner, file, table, skipped)
+        rows = _incoming(cleaner, file, table, skipped, doubted)
         # A million rows make no cycles. Searching them for cycles would take a tenth of the time.
         gc.disable()
         engine_of(url).migrate(backups=backups)
@@ -72,6 +75,7 @@ def import_file(
         names = ", ".join(f"“{name}”" for name in table.file.other_sheets)
         remarks.append(f"{file}: {_printable([wording.SHEETS_NOT_READ.format(names=names)])}")
     remarks += _lines(file, skipped, places)
+    remarks += _lines(file, doubted, places)
     remarks += _lines(file, cleaner.suspects().items(), places)
     return merged, remarks
 
@@ -211,9 +215,16 @@ def _printable(texts: Iterable[str]) -> str:
 
 
 def _incoming(
-    cleaner: sheets.Cleaner, file: Path, table: sheets.Table, skipped: list[Problem]
+    cleaner: sheets.Cleaner,
+    file: Path,
+    table: sheets.Table,
+    skipped: list[Problem],
+    doubted: list[Problem],
 ) -> Iterator[Incoming]:
-    """The clean rows; raise Failure after the last one if any is invalid. Skipped rows are appended to `skipped`."""
+    """The clean rows; raise Failure after the last one if any is invalid.
+
+    Skipped rows are appended to `skipped`, and clean rows whose cells may have moved to `doubted`.
+    """
     invalid: list[Problem] = []
     count = 0
     for row in _interruptible(cleaner.clean(table.rows)):
@@ -223,6 +234,8 @@ def _incoming(
             count += 1
             if count == UNDOABLE_ROWS_MAX + 1:
                 click.echo(TOO_LONG_TO_UNDO.format(backup=typed("backup FILE")), err=True)
+            if row.noted:
+                doubted += [(row.number, note) for note in row.noted if note in MOVED_CELLS]
             if not invalid:
                 yield row.number, row.nim, row.nama, row.alamat
     if invalid:
