@@ -53,6 +53,35 @@ def test_only_the_owner_can_read_what_a_command_creates(operator: Operator) -> N
     assert mode_of(operator.folder / "cadangan.db") == 0o600
 
 
+def test_a_database_behind_a_link_is_read_with_its_log(operator: Operator) -> None:
+    """SQLite keeps the log beside the file that the link leads to, and a restore leaves the records before there.
+
+    The back-ups have the name of the link.
+    """
+    real = operator.folder / "lain" / "daftar.db"
+    real.parent.mkdir()
+    operator.database.symlink_to(real)
+    operator.keep_backups()
+    other = Operator(operator.folder)
+    other.use(operator.folder / "sumber.db")
+    other.fill(TWO)
+    with visited(operator.database, {"METRICS": "1"}) as site:
+        site.add("1", "Rahasia", "Solo")
+        address = operator.environment["DATABASE_URL"]
+        said = "mahasiswa: the database to copy to holds records already"
+        assert other.failed("copy", "--to", address) == [said]
+        assert "1 records are accepted" in operator.doctor("--accept")
+        operator.done("backup")
+        wal = re.search("\nmahasiswa_database_wal_bytes.* ([1-9].*)\n", site.get("/metrics").text)
+        assert wal
+        assert float(wal[1]) == real.with_name("daftar.db-wal").stat().st_size
+        (backup,) = operator.backup_files()
+        assert backup.name.startswith("mahasiswa-")
+        operator.done("restore", str(other.database))
+        (before,) = real.parent.glob("daftar.db.before-*")
+        assert f"{before} still holds the texts." in operator.done("forget", "1")
+
+
 def test_the_service_warns_of_a_database_that_every_user_can_read() -> None:
     """The line names the command that changes the mode. The mode stays, because a person may have chosen it."""
     with (

@@ -19,19 +19,32 @@ GONE = "was replaced, moved or removed: stop the service, put the file right, st
 
 
 @pytest.mark.parametrize(
-    ("fate", "workers"),
-    [("replaced", 1), ("replaced", 2), ("moved", 2), ("removed", 2), ("-wal", 1), ("-shm", 2)],
+    ("fate", "workers", "real"),
+    [
+        ("replaced", 1, ""),
+        ("replaced", 2, ""),
+        ("replaced", 2, "lain/daftar.db"),
+        ("moved", 2, ""),
+        ("removed", 2, ""),
+        ("-wal", 1, ""),
+        ("-wal", 1, "lain/daftar.db"),
+        ("-shm", 2, ""),
+    ],
 )
 def test_a_file_that_is_gone_under_load_is_unavailable_until_the_next_start(
-    tmp_path: Path, fate: str, workers: int
+    tmp_path: Path, fate: str, workers: int, real: str
 ) -> None:
     """Each request gets 503, and the log says once what to do. The new file stays as it is, and the next start serves it.
 
     Changes that were only in the write-ahead log go with a file that is moved. A log that is removed is first written to
-    the file.
+    the file. DATABASE_URL may name a symbolic link to the `real` file.
     """
-    database, away, new = tmp_path / "mahasiswa.db", tmp_path / "away.db", tmp_path / "new.db"
-    with Service(database, {"WORKERS": f"{workers}"}) as service:
+    named, away, new = tmp_path / "mahasiswa.db", tmp_path / "away.db", tmp_path / "new.db"
+    database = tmp_path / (real or named)
+    database.parent.mkdir(exist_ok=True)
+    if real:
+        named.symlink_to(real)
+    with Service(named, {"WORKERS": f"{workers}"}) as service:
         with Line(service.port) as line:
             line.stores("0", *TEXTS)
         Operator(tmp_path).done("backup", "new.db")

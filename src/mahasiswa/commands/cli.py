@@ -443,7 +443,9 @@ def _copies(settings: Settings, nim: str) -> Sequence[Path]:
     own = url.address.absolute() if isinstance(url, SQLiteURL) else None
     # systemd's variable: a database that was used before may be in a folder of the unit.
     of_unit = [Path(name) for name in os.environ.get("STATE_DIRECTORY", "").split(":") if name]
-    places = [own and own.parent, settings.backup_dir, *of_unit]
+    # A restore leaves copies beside the file that a symbolic link leads to.
+    beside = [own.parent, Path(os.path.realpath(own)).parent] if own else []
+    places = [*beside, settings.backup_dir, *of_unit]
     try:
         return copies_that_hold(filter(None, places), own, nim)
     except OSError as error:

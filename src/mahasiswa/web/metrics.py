@@ -144,13 +144,14 @@ class Metrics:
         if not isinstance(url, SQLiteURL):
             return
         with suppress(OSError):  # a file that is missing has no size
-            yield "mahasiswa_database_bytes", "Size of the SQLite file.", url.address.stat().st_size
+            file = Path(os.path.realpath(url.address))  # its log is beside what a link leads to
+            yield "mahasiswa_database_bytes", "Size of the SQLite file.", file.stat().st_size
             yield (
                 "mahasiswa_disk_free_bytes",
                 "Free space beside the file.",
-                shutil.disk_usage(url.address.parent).free,
+                shutil.disk_usage(file.parent).free,
             )
-            wal = Path(f"{url.address}-wal")
+            wal = Path(f"{file}-wal")
             yield (
                 "mahasiswa_database_wal_bytes",
                 "Size of the write-ahead log of the SQLite file.",

@@ -27,7 +27,7 @@ from mahasiswa.store.backup_folder import (
     own_backups,
 )
 from mahasiswa.store.sqlite import sqlite_sql as sql
-from mahasiswa.store.sqlite.connection import CHECK_STEPS, connect, folder_lock
+from mahasiswa.store.sqlite.connection import CHECK_STEPS, connect, folder_lock, real_file
 from mahasiswa.store.sqlite.sqlite_errors import forbidden, reason, usable
 from mahasiswa.store.store_errors import NeedsRepair, Unavailable, Unusable
 from mahasiswa.system import interrupt
@@ -63,7 +63,8 @@ def backup_files(
 
 def files_beside(source: Path) -> Sequence[Backups]:
     """For each kind of REPLACED the files that restores have left beside the database, newest first; raise OSError."""
-    return [find_backups(source.parent, f"{source.name}.{kind}-") for kind in REPLACED]
+    file = real_file(source)
+    return [find_backups(file.parent, f"{file.name}.{kind}-") for kind in REPLACED]
 
 
 def id_in(file: Path) -> str | None:
@@ -134,7 +135,9 @@ def _has_no_tables(path: Path) -> bool:
     # SQLite removes the log of an empty file.
     if not path.exists() or path.stat().st_size == 0:
         return True
-    if Path(f"{path}-wal").exists():  # a killed instance has left it; the tables may be in it
+    if Path(
+        f"{real_file(path)}-wal"
+    ).exists():  # a killed instance has left it; the tables may be in it
         return False
     with suppress(apsw.Error), closing(open_to_read(path)) as db:
         return not db.execute(sql.STORED_TABLES).get
@@ -172,8 +175,9 @@ def open_to_read(file: Path) -> apsw.Connection:
     """Open a back-up without writing to it or to its folder; raise apsw.Error."""
     # To read a file in WAL mode, SQLite must create files in its folder, unless the file is opened as immutable. That is
     # safe if the file has no log, because then no other program has it open.
+    file = real_file(file)
     has_log = any(Path(f"{file}-{suffix}").exists() for suffix in ("wal", "journal"))
-    name = f"file:{quote(str(file.absolute()))}?mode=ro{'' if has_log else '&immutable=1'}"
+    name = f"file:{quote(str(file))}?mode=ro{'' if has_log else '&immutable=1'}"
     return apsw.Connection(name, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
 
 

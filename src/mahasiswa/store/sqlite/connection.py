@@ -28,6 +28,11 @@ SECURE_DELETE = "PRAGMA secure_delete = ON"
 """Overwrites removed texts with zeros. Without it `forget` could not remove texts that were edited or deleted earlier."""
 
 
+def real_file(path: Path) -> Path:
+    """The file that a symbolic link leads to: SQLite keeps the write-ahead log and its index beside that one."""
+    return Path(os.path.realpath(path))  # Path.resolve raises RuntimeError for links in a circle
+
+
 def connect(path: Path) -> apsw.Connection:
     """Open a file that exists; raise Unavailable. A removed file must not come back as an empty list."""
     try:

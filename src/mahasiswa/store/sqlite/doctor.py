@@ -14,7 +14,7 @@ from mahasiswa.store.commands import try_changes
 from mahasiswa.store.results import Finding, good, wrong
 from mahasiswa.store.sqlite import backup, sqlite_schema
 from mahasiswa.store.sqlite import sqlite_sql as sql
-from mahasiswa.store.sqlite.connection import CHECK_STEPS, WAL_MAX_BYTES, connect
+from mahasiswa.store.sqlite.connection import CHECK_STEPS, WAL_MAX_BYTES, connect, real_file
 from mahasiswa.store.sqlite.sqlite_errors import access_problem, forbidden, reason, usable
 from mahasiswa.store.sqlite.sqlite_reader import take
 from mahasiswa.store.sqlite.sqlite_schema import known_version
@@ -26,7 +26,7 @@ from mahasiswa.system.unfinished import leftovers
 
 def examine(path: Path, folder: Path | None, *, quick: bool) -> Iterator[Finding]:
     """Check the file, its folder and its disk; raise Unusable if the service cannot work with them."""
-    path = path.resolve()
+    path = real_file(path)
     if problem := access_problem(path):
         raise Unusable(problem)
     empty = f"To begin an empty list: {typed('begin')}"

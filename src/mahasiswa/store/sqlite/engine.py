@@ -18,7 +18,13 @@ from mahasiswa.store.engine import Engine
 from mahasiswa.store.results import Finding, Merged, Restored
 from mahasiswa.store.sqlite import backup, doctor, sqlite_schema
 from mahasiswa.store.sqlite import sqlite_sql as sql
-from mahasiswa.store.sqlite.connection import connect, interruptible, savepoint, transaction
+from mahasiswa.store.sqlite.connection import (
+    connect,
+    interruptible,
+    real_file,
+    savepoint,
+    transaction,
+)
 from mahasiswa.store.sqlite.restore import restore
 from mahasiswa.store.sqlite.sqlite_errors import refusal, usable
 from mahasiswa.store.sqlite.sqlite_reader import take, take_named
@@ -61,7 +67,7 @@ class SQLiteEngine(Engine):
             copy = Path(folder) / self._path.name
             for suffix in ("", "-wal"):
                 with suppress(FileNotFoundError):
-                    shutil.copyfile(f"{self._path}{suffix}", f"{copy}{suffix}")
+                    shutil.copyfile(f"{real_file(self._path)}{suffix}", f"{copy}{suffix}")
             yield SQLiteEngine(copy)
 
     async def open_store(self, slots: Slots) -> SQLiteStore:
@@ -98,7 +104,7 @@ class SQLiteEngine(Engine):
                     else "stop every program that has the file open, such as Litestream"
                 )
                 raise TextsRemain(
-                    f"{self._path} and {self._path}-wal",
+                    f"{self._path} and {real_file(self._path)}-wal",
                     f" ({error}); {remedy}, then run the command again",
                     was_known=was_known,
                 ) from error

@@ -23,6 +23,7 @@ from mahasiswa.store.sqlite.connection import (
     connect,
     folder_lock,
     interruptible,
+    real_file,
     transaction,
 )
 from mahasiswa.store.sqlite.sqlite_errors import access_problem, is_of_full_disk, reason
@@ -38,8 +39,7 @@ def restore(path: Path, file: Path) -> Restored:
     An empty database also gets the history of the back-up. The back-up itself is only read: a copy of it is verified and
     upgraded in a private folder beside the database.
     """
-    # SQLite keeps its write-ahead log beside the file that a symbolic link leads to.
-    path = path.resolve()
+    path = real_file(path)
     with _reported(path):
         if path.exists() and path.samefile(file):
             raise Unusable(f"{file} is the database itself")

@@ -17,7 +17,12 @@ import apsw
 from mahasiswa.settings import DEFAULT_HISTORY_DAYS
 from mahasiswa.store import shared_sql
 from mahasiswa.store.sqlite import sqlite_sql as sql
-from mahasiswa.store.sqlite.connection import LOCK_TIMEOUT_SECONDS, SECURE_DELETE, folder_lock
+from mahasiswa.store.sqlite.connection import (
+    LOCK_TIMEOUT_SECONDS,
+    SECURE_DELETE,
+    folder_lock,
+    real_file,
+)
 from mahasiswa.store.sqlite.sqlite_errors import access_problem, usable
 from mahasiswa.store.store_errors import NeedsRepair, Unusable
 from mahasiswa.system.administrator import typed
@@ -117,12 +122,13 @@ def _exclusive(path: Path, *, create: bool) -> Iterator[apsw.Connection]:
         if not create and not path.exists():
             raise Unusable(f"{path} does not exist")
         # Switching to a write-ahead log needs the file alone, and SQLite's busy timeout does not cover it.
-        with folder_lock(path.parent):
-            remove_leftovers(path.parent)
+        folder = real_file(path).parent  # a restore and the service lock that one
+        with folder_lock(folder):
+            remove_leftovers(folder)
             if create:  # SQLite gives the mode of the file to the write-ahead log
                 # The file exists; if it cannot be created, SQLite says so next.
                 with suppress(OSError):
-                    path.resolve().touch(mode=0o600, exist_ok=False)
+                    real_file(path).touch(mode=0o600, exist_ok=False)
             with closing(apsw.Connection(str(path.absolute()))) as db:
                 _check(db, path)
                 yield db

@@ -20,6 +20,7 @@ from mahasiswa.store.sqlite.connection import (
     connect,
     has_moved,
     log_inodes,
+    real_file,
     remove_wal,
     savepoint,
     transaction,
@@ -53,6 +54,7 @@ class SQLiteStore(Store):
     _readers: Mapping[Kind, SQLiteReader]
 
     def __init__(self, path: Path, slots: Slots) -> None:
+        path = real_file(path)
         self._readers = {
             kind: SQLiteReader(path, kind, slots, self.version, self._report_damage)
             for kind in KINDS
