@@ -39,8 +39,10 @@ _is_no_rest = re.compile(
 _before_name = re.compile(r"^\s*[0-9]{1,3}[.)]\s*(?=[^\W\d])").sub
 _is_marked = re.compile(r"\s*[*_]+(.+?)[*_]+\s*").fullmatch
 _has_date = re.compile(r"\b(?:[0-9]{1,2}-[A-Z][a-z]{2}|[A-Z][a-z]{2}-[0-9]{2})\b").search
-# Lines of other students, because a quote was not closed.
-_swallowed = re.compile(r"[\r\n]\W{0,3}[0-9]{5,}\W{0,2}[;,\t|]").search
+# Lines of other students, because a quote was not closed. The number of the row may stand before the NIM.
+_swallowed = re.compile(
+    r"[\r\n]\W{0,3}(?:[0-9]{1,4}\W{0,2}[;,\t|]\W{0,2})?[0-9]{5,}\W{0,2}[;,\t|]"
+).search
 _lost = re.compile("\ufffd").search  # a letter that another program could not write
 # UTF-8 that was read as Windows-1252: the first byte of a letter, and the others.
 _decoded_twice = re.compile(

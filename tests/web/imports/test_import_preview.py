@@ -665,6 +665,10 @@ TICKED = {
         ['1|"Ani\n2300018102|Budi|Solo\n"|Wates', "3|Citra|Solo"],
         "berisi baris lain",
     ),
+    "numbered rows in a cell": (
+        ['1|Ani|"Jl. Mawar 5\n2|2300018102|Budi|Solo\n3|2300018103|Citra|Asri"', "4|Dewi|Solo"],
+        "berisi baris lain",
+    ),
     "the suggested columns, which contradict the titles": (
         [f"{nama}|{nim}|{alamat}" for nim, nama, alamat in students(5)],
         wording.SWAPPED,
@@ -694,6 +698,13 @@ def test_a_repair_that_changes_no_digit_and_no_letter_is_no_question(importer: I
     importer.save(preview)
     stored = [nim for nim, _, _ in importer.records]
     assert stored == [shorter, *(f"230001810{n}" for n in range(1, 6))]
+
+
+def test_an_address_of_several_lines_is_no_question(importer: Importer) -> None:
+    """Its lines may begin with the number of a house or of an RT."""
+    addresses = ['"Jl. A\nRT 3, RW 7"', '"Jl. B\n5, RT 3, Solo"', '"Jl. C,\n12, Depok 55281"']
+    rows = [f"{nim}|Ani|{alamat}" for nim, alamat in zip(NIMS, addresses, strict=False)]
+    assert importer.upload(table(*rows)).questions == []
 
 
 ZEROS = ["230001800001345000", "230001800001346000"]
