@@ -32,7 +32,8 @@ from mahasiswa.system.parent import end_with
 
 # Maximum time for the workers after SIGTERM; the service promises to end within 5 seconds.
 SHUTDOWN_SECONDS = 4.5
-# Minimum time between two starts of a worker, so that a failing one keeps no processor busy.
+# Minimum time between two starts of a worker, so that a failing one keeps no processor busy, and
+# after a back-up that could not be started.
 RESTART_SECONDS = 0.5
 # Maximum of that time after failed forks. multiprocessing leaves four files open at each failed
 # fork.
@@ -213,6 +214,7 @@ class _Backups:
             else None
         )
         self._check_at = 0.0
+        self._pause = RESTART_SECONDS  # from the next fork that fails to the one after it
         self.process: BaseProcess | None = None
 
     def check(self) -> None:
@@ -223,7 +225,10 @@ class _Backups:
             try:
                 self.process = _started(_back_up, *self._arguments)
                 self._check_at = now + BACKUP_CHECK_SECONDS
+                self._pause = RESTART_SECONDS
             except OSError as error:
+                self._check_at = now + self._pause
+                self._pause = min(2 * self._pause, RESTART_MAX_SECONDS)
                 log.error("a back-up could not be started: %s", error.strerror)  # noqa: TRY400 - it is tried again
 
 
