@@ -49,6 +49,7 @@ FAULTS: Mapping[str, tuple[str, Mapping[str, str]]] = {
     "a standard output that nobody reads": (FULL_PIPE + EXEC, {}),
     "no standard error": ("os.close(2);" + EXEC, {}),
     "systemd does not listen": (EXEC, {"NOTIFY_SOCKET": "/tidak/ada"}),
+    "ends of processes are ignored": ("import signal; signal.signal(signal.SIGCHLD, signal.SIG_IGN);" + EXEC, {}),
     "forks that fail": (FAILED_FORKS, {}),
 }  # fmt: skip
 

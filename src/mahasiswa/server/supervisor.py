@@ -79,6 +79,8 @@ class CannotStart(Exception):
 
 def serve(settings: Settings) -> None:
     """Answer requests until SIGTERM or Ctrl-C; raise CannotStart."""
+    # If the starter has ignored it, the kernel would not tell that a worker or a helper has ended.
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     configure_logging(settings.log_level, settings.timezone)
     for notice in Settings.misspelt(os.environ):
         log.warning("%s", notice)
