@@ -15,7 +15,7 @@ from xml.etree import ElementTree as ET
 
 from xlsxwriter.utility import xl_cell_to_rowcol  # type: ignore[import-untyped]
 
-from mahasiswa.sheets.cells import EXACT_DIGITS, BadCell
+from mahasiswa.sheets.cells import EXACT_DIGITS, BadCell, digits_in
 
 T = TypeVar("T")
 
@@ -35,11 +35,19 @@ _OFFICE = "{urn:oasis:names:tc:opendocument:xmlns:office:1.0}"
 _CALCEXT = "{urn:org:documentfoundation:names:experimental:calc:xmlns:calcext:1.0}"
 # `re` finds these a hundred times as fast as a parser, because each begins with a fixed text.
 _XLSX_ERROR_OR_FORMULA = (rb"""t=["']e["']""", rb"<f[\s>/]", rb":f[\s>/]")
-_ODS_ERROR_OR_FORMULA_OR_ZERO = (rb"""value-type=["']error["']""", rb":formula=", rb":p>0[0-9]")
+_ODS_ERROR_OR_FORMULA_OR_ZERO = (
+    rb"""value-type=["']error["']""",
+    rb":formula=",
+    rb":p>0[0-9]",
+    rb":s/>0[0-9]",
+)
 
 
-# The places of a format: a digit, or a text in quotes, or an escaped character.
-_places = re.compile(r"""0|-|"[^"]*"|\\.""").findall
+# The parts of a format: digits, and texts in quotes or escaped characters. Others show nothing: a space as wide as a
+# character, a language, and the formats for negative numbers and texts.
+_parts = re.compile(r"""#*0|#+|General|-|"[^"]*"|\\.|_.|\[\$-[\w-]+\]|;.*""", re.DOTALL).findall
+# A # behind a 0, or before a text and a 0, may show nothing.
+_are_all_shown = re.compile("#*0(?: 0)*|#+|General").fullmatch
 _start_tags = re.compile(rb"<(?:\w+:)?(row|col)\b([^<>]{0,2000})").finditer
 _is_hidden = re.compile(rb"""\bhidden=["'](?:1|true)["']""").search
 _number_in = re.compile(rb"""\b(?:r|min|max)=["'](\d{1,7})["']""").findall
@@ -146,10 +154,14 @@ def _formats(package: zipfile.ZipFile) -> dict[str, Sequence[str]]:
 
 
 def _places_of(code: str) -> Sequence[str]:
-    """The places of a format that consists of them and has several digits; otherwise none."""
+    """The places of a format that shows several digits, each place 0 one of the number; none for any other format."""
     code = code[:FORMAT_MAX_CHARACTERS]
-    places = _places(code)
-    return places if "".join(places) == code and places.count("0") > 1 else ()
+    parts = _parts(code)
+    digits = [part for part in parts if part[0] in "#0G"]
+    if "".join(parts) != code or not _are_all_shown(" ".join(digits)):
+        return ()
+    places = ["0" if part in digits else part for part in parts if part[0] not in "_[;"]
+    return places if digits_in("".join(places)) > 1 else ()
 
 
 def _ods_marks(package: zipfile.ZipFile, sheet: str) -> Marks:
@@ -181,7 +193,7 @@ def _repeat(marks: dict[int, T], at: int, element: ET.Element, parts: str, mark:
 
 
 def _ods_mark(cell: ET.Element) -> Mark | None:
-    text = "".join(cell.itertext())
+    text = "".join(cell.itertext()).strip()
     if cell.get(_CALCEXT + "value-type") == "error":
         return BadCell("error", text[:ERROR_MAX_CHARACTERS])
     kind = cell.get(_OFFICE + "value-type")
