@@ -70,10 +70,9 @@ def test_a_file_comes_back_from_the_browser_unchanged(
 def test_a_field_that_the_service_has_not_made_for_this_purpose_is_refused() -> None:
     """Every byte and the purpose are signed. The last characters of base64 hold bits that mean nothing."""
     field = sheets.dump(FILE, KEY)
-    of_selection = selection.dump_selection(
-        selection.select([selection.NimRow(1, "1")], {}, []), KEY
-    )
-    assert selection.load_selection(of_selection, KEY) == ([], [selection.NimRow(1, "1")])
+    selected = selection.select([selection.NimRow(1, "1")], {}, [])._replace(unread_sheets=["B"])
+    of_selection = selection.dump_selection(selected, KEY)
+    assert selection.load_selection(of_selection, KEY) == ([], [selection.NimRow(1, "1")], ["B"])
     altered = [
         field[:at] + ("A" if field[at] != "A" else "B") + field[at + 1 :]
         for at in range(0, len(field) - 4, 7)

@@ -1,7 +1,7 @@
 """A selection: a list of NIMs in any form, compared with the stored records, which the browser carries like an import."""
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, filterfalse
 from typing import NamedTuple
 
@@ -102,6 +102,7 @@ class Selection(NamedTuple):
     # none.
     found: list[tuple[NimRow, Mahasiswa]]
     missing: list[tuple[NimRow, str]]
+    unread_sheets: Sequence[str] = ()  # their names
 
 
 def questions_of(found: Iterable[NimRow]) -> list[Question]:
@@ -179,13 +180,16 @@ def dump_selection(selection: Selection, key: bytes) -> str:
     """The field of a preview, with the NIMs that it shows. Raises SheetError if it is too large."""
     found = [row for row, _ in selection.found]
     missing = [row for row, _ in selection.missing]
-    return pack([found, missing], "selection 3", key)
+    return pack([found, missing, selection.unread_sheets], "selection 4", key)
 
 
-def load_selection(field: str, key: bytes) -> tuple[list[NimRow], list[NimRow]]:
-    """The rows that a preview has shown as found, and the others. Raises SheetError as `load` does."""
-    found, missing = unpack(field, "selection 3", key)
-    return [NimRow(*row) for row in found], [NimRow(*row) for row in missing]
+def load_selection(field: str, key: bytes) -> tuple[list[NimRow], list[NimRow], list[str]]:
+    """The rows that a preview has shown as found, the others, and the names of the unread sheets.
+
+    Raises SheetError as `load` does.
+    """
+    found, missing, unread_sheets = unpack(field, "selection 4", key)
+    return [NimRow(*row) for row in found], [NimRow(*row) for row in missing], unread_sheets
 
 
 def repaired_nims(

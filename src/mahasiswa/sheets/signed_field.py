@@ -22,7 +22,7 @@ BZ2_LEVEL = 3
 SIGNATURE_BYTES = 32
 
 # The number changes with the shape of the value, so the next version refuses the fields of this one.
-Purpose = Literal["import 9", "selection 3"]
+Purpose = Literal["import 9", "selection 4"]
 
 
 def pack(value: object, purpose: Purpose, key: bytes) -> str:

@@ -157,11 +157,12 @@ def _selection_of(task: Task, table: sheets.Table) -> Led:
     rows = list(table.rows)
     problem = sheets.problem_of(table.file.tables)
     if not problem:
-        return _selected(task, selections.clean_nims(rows))
+        nims = selections.clean_nims(rows)
+        return _selected(task, nims, unread_sheets=table.file.unread_sheets)
     lines = selections.lines_of(table.file.sheets)
     if not task.find(selections.nims_in(lines)):
         raise sheets.SheetError(problem)
-    return _selected(task, lines)
+    return _selected(task, lines, unread_sheets=table.file.other_sheets)
 
 
 def preview_ticked(task: Task) -> Led:
@@ -174,8 +175,7 @@ def preview_ticked(task: Task) -> Led:
 def preview_found(task: Task) -> Led:
     """The records of a search, whose NIMs are the input."""
     nims = [nim for message in task.given for (nim,) in json.loads(message)]
-    rows = selections.nims_of(nims)
-    return _selected(task, rows, query=task.head["query"])
+    return _selected(task, selections.nims_of(nims))
 
 
 def confirm(task: Task) -> Led:
@@ -257,7 +257,7 @@ def _nims(nims: Sequence[str]) -> Led:
 def _confirmed_selection(task: Task, sent: Sent, act: Callable[[Sequence[str]], Led]) -> Led:
     """Act on the NIMs that a selection has shown as found; or a preview of new repairs, or of an open question."""
     data = "".join(sent["data"])
-    found, missing = selections.load_selection(data, task.key)
+    found, missing, unread_sheets = selections.load_selection(data, task.key)
     shown = sorted(found + missing)
     typed = {number: nim for number, (nim,) in _inputs(sent, "nim[]").items()}
     leaves_hidden = WITHOUT_HIDDEN in sent["perbaiki[]"]
@@ -266,10 +266,10 @@ def _confirmed_selection(task: Task, sent: Sent, act: Callable[[Sequence[str]], 
     ticks = sent["benar[]"]
     alert: Alert = "repaired" if repaired != shown else ""
     if alert or sent["periksa"]:
-        return _selected(task, repaired, alert, ticks)
+        return _selected(task, repaired, alert, ticks, unread_sheets=unread_sheets)
     questions = selections.questions_of(found)
     if task.head["writes"] and sheets.unanswered(questions, [row.number for row in found], ticks):
-        return _selected(task, shown, "asked", ticks)
+        return _selected(task, shown, "asked", ticks, unread_sheets=unread_sheets)
     return act([row.nim for row in found])
 
 
@@ -357,18 +357,18 @@ def _selected(
     rows: Sequence[selections.NimRow],
     alert: Alert = "",
     ticks: Collection[str] = (),
-    query: str = "",
+    unread_sheets: Sequence[str] = (),
 ) -> Led:
-    """The page of a selection. `query` is that of a search whose hits are selected."""
+    """The page of a selection. The task has a query if the hits of a search are selected."""
     existing, near = _existing_and_near(task, selections.nims_in(rows))
-    found = selections.select(rows, existing, near)
+    found = selections.select(rows, existing, near)._replace(unread_sheets=unread_sheets)
     shown = {
         "selection": found,
         "questions": selections.questions_of(row for row, _ in found.found),
         "data": selections.dump_selection(found, task.key),
         "missing": shown_missing(found),
         "ticks": ticks,
-        "query": query,
+        "query": task.head.get("query", ""),
         "sheet_rows": sheets.SHEET_ROWS,
     }
     pages = task.pages

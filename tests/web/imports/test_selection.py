@@ -345,7 +345,7 @@ def test_another_name_in_the_file_needs_a_tick_before_a_deletion(people: Site) -
     "rows",
     [
         [("NIM", "Nama"), *(record[:2] for record in LIST)],
-        [("",), *((f"{nim} {nama}",) for nim, nama, _ in LIST)],
+        [("",), *(record[:2] for record in LIST)],
     ],
     ids=["a column of NIMs", "lines"],
 )
@@ -375,6 +375,25 @@ def test_rows_that_excel_hides_need_a_tick_before_a_deletion_or_are_taken_out(
     assert people.nims == NIMS
     assert people.post(CONFIRM, ticked).status_code == 302
     assert people.nims == ["002"]
+
+
+def test_a_selection_names_the_sheets_that_were_not_read(people: Site) -> None:
+    """Also after a repair. Of sheets of lines, all are read."""
+    several = {
+        "Kelas A": [("NIM", "Nama"), ("001", "Ani"), ("999", "Eko")],
+        "Kelas B": [("NIM", "Nama"), ("002", "Budi")],
+        "Kelas C": [("NIM", "Nama"), ("003", "Citra")],
+    }
+    preview = preview_of(people, by_openpyxl(several=several))
+    again = check_again(preview, people, ("baris[]", "3"), ("nim[]", "20/4"))
+    for page, nims in ((preview, ["001"]), (again, ["001", "20/4"])):
+        assert [nim for nim, *_ in found(page)] == nims
+        (told,) = page.texts("main .note")
+        assert told.startswith("Lembar (sheet) yang tidak dibaca: “Kelas B”, “Kelas C”.")
+
+    lines = by_openpyxl(several={"A": [("001", "Ani")], "B": [("",), ("002", "Budi")]})
+    of_lines = preview_of(people, lines)
+    assert (counts(of_lines), of_lines.texts("main .note")) == ([2, 0], [])
 
 
 def test_tables_beside_one_another_have_the_row_numbers_of_their_sheet(people: Site) -> None:
