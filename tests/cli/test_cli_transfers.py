@@ -148,8 +148,11 @@ def test_an_import_names_the_rows_whose_cells_may_have_moved(operator: Operator)
     assert answer.stderr.splitlines() == [said]
 
 
-def test_an_import_of_several_sheets_names_the_sheet_of_each_row(operator: Operator) -> None:
+def test_an_import_of_several_sheets_names_the_sheet_of_each_row(
+    operator: Operator, database: str
+) -> None:
     """It names the rows that it sets aside, those that it refuses, and new ones that lack a text."""
+    operator.use(database)
     student = ("0011", "Ani", "Solo")
 
     def file(*rows: Record) -> str:
