@@ -1,5 +1,6 @@
 """Back-ups that get their name from the time: by the command and by the service, and how long they are kept."""
 
+import asyncio
 import fcntl
 import os
 import re
@@ -27,8 +28,9 @@ from operators import (
 )
 from processes import children, needs_namespaces, started, until
 from spreadsheets import numbered
-from stores import ask
+from stores import ask, opened
 
+from mahasiswa.settings import SQLiteURL
 from mahasiswa.store.backup_folder import read_outcome, write_outcome
 from mahasiswa.store.sqlite.connection import LOCK_TIMEOUT_SECONDS, folder_lock
 from mahasiswa.system.administrator import process_user
@@ -67,6 +69,35 @@ def test_a_backup_without_a_name_goes_to_the_folder_or_beside_the_database(kept:
     kept.done("backup")
     (beside,) = kept.names() - {"cadangan"}
     assert NAME.fullmatch(beside)
+
+
+def test_a_list_that_nobody_changes_gets_no_new_backup_by_the_noted_clock(
+    kept: Operator,
+) -> None:
+    """The service notes the clock once a day. After a restore of an old back-up the clock has not leapt."""
+    ago = "strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '{}')"
+    noted = f"SELECT noted > {ago.format('-1 hour')}, has_leapt FROM mahasiswa_history_state"
+    age = f"UPDATE mahasiswa_history_state SET noted = {ago}"
+    url = SQLiteURL(kept.database)
+
+    async def purge() -> None:
+        async with opened(url) as store:
+            await store.purge()
+
+    kept.sql(age.format("-25 hours"))
+    kept.done("backup")
+    (file,) = kept.backup_files()
+    asyncio.run(purge())
+    assert kept.ask(noted) == [(1, 0)]
+    kept.done("backup")
+    assert kept.backup_files() == [file]
+    kept.database.unlink()
+    kept.done("restore", str(file))
+    asyncio.run(purge())
+    assert kept.ask(noted) == [(1, 0)]
+    kept.sql(age.format("-3 days"))
+    asyncio.run(purge())
+    assert kept.ask(noted) == [(1, 1)]
 
 
 def moment(days: float) -> str:

@@ -135,9 +135,7 @@ def _has_no_tables(path: Path) -> bool:
     # SQLite removes the log of an empty file.
     if not path.exists() or path.stat().st_size == 0:
         return True
-    if Path(
-        f"{real_file(path)}-wal"
-    ).exists():  # a killed instance has left it; the tables may be in it
+    if Path(f"{real_file(path)}-wal").exists():  # left by a kill; the tables may be in it
         return False
     with suppress(apsw.Error), closing(open_to_read(path)) as db:
         return not db.execute(sql.STORED_TABLES).get
@@ -211,6 +209,9 @@ def _write(origin: apsw.Connection, target: Path, newest: Path | None = None) ->
         copy = private / target.name
         copy.touch(mode=0o600)
         copy_database(origin, copy)
+        # A database that no release made, or a newer one, may have no noted clock.
+        with closing(apsw.Connection(str(copy.absolute()))) as db, suppress(apsw.SQLError):
+            db.execute(sql.REMOVE_NOTED_CLOCK)
         if newest and _is_renewed(newest, copy):
             return newest
         verify(copy)

@@ -39,6 +39,7 @@ _STATEMENTS = read_statements(Path(__file__).with_name("sql"))
 SET_OLEH = _STATEMENTS.pop("set_oleh")
 IS_PURGE_DUE = _STATEMENTS.pop("is_purge_due")
 PURGE_SOME = _STATEMENTS.pop("purge_some")
+REMOVE_NOTED_CLOCK = _STATEMENTS.pop("remove_noted_clock")
 # The triggers of the history, which a silent batch drops and creates again.
 HISTORY_TRIGGERS = [name for name in TRIGGERS if name.startswith("mahasiswa_history_")]
 _STATEMENTS["end_silent"] = "; ".join(
