@@ -513,6 +513,8 @@ def copied(machine: Machine, name: str) -> list[Record]:
 def test_litestream_copies_and_its_copy_is_restored_twice(kept: Machine) -> None:
     """Everything that the service had written is lost. The copy has all records, and Litestream goes on with it."""
     copy, restore = blocks("keep.md", "Copy each second with Litestream")
+    # A file of another user, under the name that the procedure once used.
+    kept.run("runuser -u nobody -- install -D /bin/true /tmp/litestream/bin/litestream")
     for _ in range(2):
         kept.run(copy)
     expected = records(kept.site)
