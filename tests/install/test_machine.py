@@ -179,7 +179,8 @@ def installed(machine: Machine) -> Machine:
     """
     (block,) = blocks("install.md", "With systemd")
     app = "/srv/mahasiswa/app"
-    clone = "umask 077; mkdir -p /srv/mahasiswa/.new/.git"
+    # A full disk has left an empty file of settings.
+    clone = "umask 077; mkdir -p /srv/mahasiswa/.new/.git; touch /etc/mahasiswa.env"
     environment = f"rm -r {app}/.venv/run.stamp {app}/.venv/lib/python3*/site-packages/pip"
     for cut in (clone, environment):
         machine.run(f"{cut}\numask 077\n{block.replace('ADDRESS', '/repository')}")
@@ -197,6 +198,8 @@ def test_nginx_asks_for_a_password_and_names_the_person_in_the_history(installed
         f"openssl req -x509 -newkey rsa:2048 -nodes -keyout {key} -out {certificate} {names} -days 2 2>&1"
     )
     (block,) = blocks("install.md", "TLS and a password with nginx")
+    # An editor has left the last line without its end.
+    installed.run("truncate --size=-1 /etc/mahasiswa.env")
     for _ in range(2):
         installed.run(f"{{ {block} }} 2>&1 <<< $'{PASSWORD}\\n{PASSWORD}'")
 
