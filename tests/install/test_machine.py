@@ -570,12 +570,16 @@ def test_the_list_and_its_history_move_to_another_machine(kept: Machine) -> None
 def test_a_copy_that_is_refused_leaves_the_service_running_with_the_old_database(
     kept: Machine, database: str
 ) -> None:
-    """The first copy is done, to SQLite or PostgreSQL, and the settings name the new database. The second one is refused."""
+    """The first copy is done, to SQLite or PostgreSQL, and the settings name the new database. The second one is refused.
+
+    The service gives up a folder for back-ups on another disk, because dumps are not there.
+    """
     (block,) = blocks("cluster.md", "Move from SQLite to PostgreSQL, and back")
     expected = records(kept.site)
     address = (
         database if database.startswith("postgresql:") else "sqlite:////var/lib/mahasiswa/new.db"
     )
+    kept.run("mahasiswa-backup-folder /srv/cadangan")
     for _ in range(2):
         kept.run(
             f"install -o mahasiswa -m 600 /dev/stdin /var/lib/mahasiswa/new.url <<< '{address}'"
@@ -585,6 +589,9 @@ def test_a_copy_that_is_refused_leaves_the_service_running_with_the_old_database
         )
         assert said.splitlines()[-2:] == ["active", "1"]
         assert records(kept.site) == expected
+    assert "/srv/cadangan" not in str(wrong_lines(kept))
+    assert "/srv/cadangan" not in kept.property("Environment")
+    kept.run("rm -r /srv/cadangan")
     kept.restart_with(DIRECT)
 
 
