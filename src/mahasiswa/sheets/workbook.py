@@ -76,10 +76,8 @@ def _opened(file: BinaryIO, choice: Choice, *, all_sheets: bool) -> Iterator[Wor
     names = [name for name in listed if name in choice.sheets]
     max_rows = UPLOAD_MAX_ROWS if all_sheets else None
     names = names or _choose_sheets(listed, sheet_of, max_rows, nim_only=choice.nim_only)
-    others = [name for name in visible + hidden if name not in names]
-    if not all_sheets:
-        # A command names these sheets. A blank one has nothing to read.
-        others = [name for name in others if sheet_of(name).height]
+    # A blank sheet has nothing to read.
+    others = [name for name in visible + hidden if name not in names and sheet_of(name).height]
     read = names + others if all_sheets else names
     sheets = (_open_sheet(file, sheet_of(name), is_hidden=name in hidden) for name in read)
     yield CarriedFile("", names, other_sheets=others), sheets

@@ -378,8 +378,9 @@ def test_rows_that_excel_hides_need_a_tick_before_a_deletion_or_are_taken_out(
 
 
 def test_a_selection_names_the_sheets_that_were_not_read(people: Site) -> None:
-    """Also after a repair. Of sheets of lines, all are read."""
+    """Also after a repair. Of sheets of lines, all are read. A blank sheet has nothing to read."""
     several = {
+        "Sheet1": [],
         "Kelas A": [("NIM", "Nama"), ("001", "Ani"), ("999", "Eko")],
         "Kelas B": [("NIM", "Nama"), ("002", "Budi")],
         "Kelas C": [("NIM", "Nama"), ("003", "Citra")],
