@@ -16,7 +16,11 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 import httptools
 from starlette.requests import ClientDisconnect
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import (
+    STATUS_LINE,
+    HttpToolsProtocol,
+    RequestResponseCycle,
+)
 
 from mahasiswa.server.pace import Pace
 from mahasiswa.web.connection import KEY
@@ -58,6 +62,16 @@ log = logging.getLogger(__name__)
 
 # Connections with bytes to parse, in their order. Each turn of the event loop lets the first parse.
 waiting: "OrderedDict[HttpProtocol, None]" = OrderedDict()
+
+
+class UnchunkedCycle(RequestResponseCycle):
+    """A request of HTTP/1.0, which has no chunks (RFC 9112, 6.1): the end of the connection ends the response."""
+
+    async def send(self, message: Any) -> None:  # noqa: ANN401 - uvicorn's type is private
+        self.chunked_encoding = False
+        # uvicorn compares the length of each part with it.
+        self.expected_content_length = len(message.get("body", b""))
+        await super().send(message)
 
 
 class HttpProtocol(HttpToolsProtocol):
@@ -122,7 +136,7 @@ class HttpProtocol(HttpToolsProtocol):
     def shutdown(self) -> None:
         super().shutdown()
         self.persists = False
-        if self.cycle:
+        if self.cycle and not isinstance(self.cycle, UnchunkedCycle):
             # The process ends, so ignore no input before the close.
             self.cycle.transport = self.transport
 
@@ -310,7 +324,12 @@ class HttpProtocol(HttpToolsProtocol):
         self.framing_bytes = 0
         self.list_page = self.list_page_now()
         if self.list_page is None:
+            is_old = self.parser.get_http_version() == "1.0"
+            if is_old:
+                self.expect_100_continue = False  # RFC 9110, 10.1.1
             super().on_headers_complete()
+            if is_old:
+                self.cycle.__class__ = UnchunkedCycle  # uvicorn has made it, and has not begun it
             # Weak, so that no connection waits for the garbage collector. While the application runs, the cycle's
             # on_response keeps this connection.
             connection: Any = weakref.proxy(self)  # a web.connection.Connection
@@ -340,6 +359,9 @@ class HttpProtocol(HttpToolsProtocol):
 
     def close(self) -> None:
         """Send the rest of the response, then close our side of the connection. Further input is ignored."""
+        if self.would_seem_complete():
+            self.cut_off()
+            return
         self.state = "drain"
         self.deadline = self.loop.time() + DRAIN_TIMEOUT_SECONDS
         self.kept.clear()
@@ -347,6 +369,14 @@ class HttpProtocol(HttpToolsProtocol):
         if not self.is_closing():
             self.transport.write_eof()
         self.close_if_over()
+
+    def would_seem_complete(self) -> bool:
+        """Whether an incomplete response would seem complete if the connection was closed without a reset."""
+        return (
+            isinstance(self.cycle, UnchunkedCycle)
+            and self.cycle.response_started
+            and not self.cycle.response_complete
+        )
 
     def cut_off(self) -> None:
         """Reset the connection. If it were closed, the kernel would keep up to 64 KB for a slow client, for minutes."""
@@ -404,6 +434,8 @@ class HttpProtocol(HttpToolsProtocol):
     async def leave(self) -> None:
         await self.input_ended.wait()
         self.cycle.disconnected = True
+        if self.would_seem_complete():
+            self.cut_off()
         self.transport.close()
 
     def write_now(self, status: int, head: bytes, body: bytes) -> bool:

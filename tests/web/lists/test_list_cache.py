@@ -7,7 +7,7 @@ import socket
 import sys
 from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager, closing
+from contextlib import ExitStack, asynccontextmanager, closing
 from datetime import datetime, timedelta, tzinfo
 from functools import partial
 from itertools import product
@@ -23,7 +23,7 @@ from attack import fill
 from engines import ENGINES, empty_database, run_elsewhere
 from harness import Page, Service, Site, visited
 from processes import children, run, until
-from sockets import get
+from sockets import CLOSE, Line, connected, get
 from spreadsheets import Database, numbered
 from stores import migrate, opened
 from uvicorn.server import ServerState
@@ -174,6 +174,30 @@ def test_a_list_too_long_for_the_cache_is_streamed(database: str) -> None:
     assert Page(page.text, "").texts("p.latest")
     numbers = [row[:2] for row in Page(page.text, "").rows]
     assert numbers == [(str(n), f"{n:08}") for n in range(1, count + 1)]
+
+
+def test_a_client_of_http_1_0_gets_a_streamed_page_without_chunks(
+    service: Service, other: Database
+) -> None:
+    """The end of the connection ends the page (RFC 9112, 6.3). If the client leaves before that, it is reset."""
+    other.fill(numbered(PAGE_MAX_RECORDS + 1, "Nama", "Alamat"))
+    for target in ("/", "/?per=10000", "/mahasiswa/cetak"):
+        with Line(service.port) as line:
+            chunked = line.get(target)
+        assert chunked.headers["transfer-encoding"] == "chunked"
+        old = get(target).replace(b"HTTP/1.1", b"HTTP/1.0", 1).replace(CLOSE, b"")
+        head, _, body = service.raw(old).partition(b"\r\n\r\n")
+        assert b"transfer-encoding" not in head
+        assert head.count(b"connection: close") == 1
+        assert body == chunked.body
+        head, _, body = service.raw(old.replace(b"GET", b"HEAD")).partition(b"\r\n\r\n")
+        assert (head[:12], body) == (b"HTTP/1.1 200", b"")
+        with ExitStack() as stack:
+            client = connected(service, stack, old)
+            assert client.recv(12) == b"HTTP/1.1 200"
+            client.shutdown(socket.SHUT_WR)
+            with pytest.raises(ConnectionResetError):
+                list(iter(partial(client.recv, 1 << 20), b""))
 
 
 @asynccontextmanager
