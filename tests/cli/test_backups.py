@@ -31,7 +31,7 @@ from spreadsheets import numbered
 from stores import ask, opened
 
 from mahasiswa.settings import SQLiteURL
-from mahasiswa.store.backup_folder import read_outcome, write_outcome
+from mahasiswa.store.backup_folder import Outcome, read_outcome, write_outcome
 from mahasiswa.store.sqlite.connection import LOCK_TIMEOUT_SECONDS, folder_lock
 from mahasiswa.system.administrator import process_user
 
@@ -272,6 +272,22 @@ def test_a_number_that_cannot_be_noted_is_not_accepted(
     kept.folder.joinpath(noted).touch(0)
     said = f"mahasiswa: nothing was accepted: {kept.folder / noted}: Permission denied"
     assert kept.failed("doctor", "--accept", before=unprivileged) == [said]
+
+
+def test_a_clock_that_was_ahead_hides_no_loss_and_delays_no_test(kept: Operator) -> None:
+    """The noted times of an acceptance and of a test are years in the future, and do not count."""
+    kept.fill(numbered(100))
+    ahead = time.time() + 3650 * DAY
+    noted = Outcome(tested=ahead, accepted=ahead, accepted_records=5)
+    write_outcome(kept.database, noted)
+    with kept.serving():
+        until(lambda: abs(read_outcome(kept.database).tested - time.time()) < 60)
+    kept.sql("DELETE FROM mahasiswa WHERE nim > '00005'")
+    missing = 100 - len(kept.records())
+    assert missing > 90
+    assert SHRUNK.format(missing) in kept.doctor()
+    kept.doctor("--accept")
+    assert SHRUNK.format(missing) not in kept.doctor()
 
 
 def test_a_list_that_was_unchanged_for_months_is_compared_with_its_old_backup(

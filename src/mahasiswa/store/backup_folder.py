@@ -165,12 +165,14 @@ def missing_records(now: int, own: Backups, records: Count, last: Outcome) -> in
     """How many records a list lacks, compared with its back-ups of the last 30 days.
 
     The result is 0 if they are too few for an alarm. If an administrator has accepted a number of
-    records, an earlier back-up counts as if it held no more than that number.
+    records, an earlier back-up counts as if it held no more than that number. An acceptance in the
+    future, by a wrong clock, does not count: it would hide each loss until then.
     """
+    is_accepted = last.accepted <= time.time() + CLOCK_TOLERANCE_SECONDS
     most = 0
     for one in _recent(own):
         held = records(one.file) or 0
-        if one.moment <= moment_of(last.accepted):
+        if is_accepted and one.moment <= moment_of(last.accepted):
             held = min(held, last.accepted_records)
         most = max(most, held)
     lost = most - now

@@ -7,6 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from mahasiswa.store.backup_folder import (
+    CLOCK_TOLERANCE_SECONDS,
     PROBLEM_MAX_CHARACTERS,
     Outcome,
     lack_of_room,
@@ -70,7 +71,9 @@ def _examined(path: Path, folder: Path, last: Outcome) -> Outcome:
     outcome = last._replace(newest=newest.found_at())
     if outcome.newest != last.newest:
         outcome = outcome._replace(missing=lacking(path, folder, last))
-    if last.moment - last.tested > (RETRY_SECONDS if last.test_problem else TEST_SECONDS):
+    wait = RETRY_SECONDS if last.test_problem else TEST_SECONDS
+    # After a test in the future, by a wrong clock, the next one would not come until then.
+    if not -CLOCK_TOLERANCE_SECONDS <= last.moment - last.tested <= wait:
         test_problem = _problem_of(lambda: _test(path, newest.file))
         outcome = outcome._replace(tested=last.moment, test_problem=test_problem)
     return outcome
