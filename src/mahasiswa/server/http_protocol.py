@@ -306,7 +306,8 @@ class HttpProtocol(HttpToolsProtocol):
         if self.state == "head":  # trailers are dropped
             if len(self.headers) >= HEAD_MAX_HEADERS:
                 raise ValueError
-            super().on_header(name, value)
+            # The parser leaves spaces after a value, which are no part of it (RFC 9110, 5.5).
+            super().on_header(name, value.rstrip(b" \t"))
 
     def on_body(self, body: bytes) -> None:
         self.body_bytes += len(body)

@@ -106,6 +106,7 @@ TEXTS: Mapping[str, Row] = {
     "absolute form": ("GET http://localhost/mahasiswa/add HTTP/1.1|HOST|CLOSE||", [200]),
     "asterisk form": ("OPTIONS * HTTP/1.1|HOST|CLOSE||", [404]),
     "an expectation": ("POST /mahasiswa/add HTTP/1.1|HOST|FORM|Content-Length: 5|Expect: 100-continue|CLOSE||nim=r", [100, 400]),
+    "an expectation with spaces after it": ("POST /mahasiswa/add HTTP/1.1|HOST|FORM|Content-Length: 5|Expect: 100-continue \t|CLOSE||nim=r", [100, 400]),
     "an expectation in HTTP/1.0": ("POST /mahasiswa/add HTTP/1.0|HOST|FORM|Content-Length: 5|Expect: 100-continue||nim=r", [400]),
     "dots": ("GET /../../etc/passwd HTTP/1.1|HOST|CLOSE||", [404]),
     "an unknown method": ("FOO / HTTP/1.1|HOST|CLOSE||", [405]),
