@@ -407,7 +407,7 @@ class Container(Place):
     """The container `mahasiswa` of podman. During a change the one before is `mahasiswa-before`."""
 
     name = "mahasiswa_upgrade.py --container"
-    command = "podman exec mahasiswa mahasiswa"
+    command = "podman exec -i mahasiswa mahasiswa"
     look_at = "podman logs mahasiswa"
 
     def __init__(self) -> None:

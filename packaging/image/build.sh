@@ -16,7 +16,7 @@ container=$(buildah from scratch)
 "$here/root.sh" "$(buildah mount "$container")" "$wheel" # `buildah copy` would make everything root's
 buildah config --user 10001:10001 --workingdir /data --volume /data --volume /backup --port 3000 \
   --env HOST=0.0.0.0 --env PORT=3000 --env DATABASE_URL=sqlite:////data/mahasiswa.db --env BACKUP_DIR=/backup --env PYTHONUTF8=1 \
-  --env "MAHASISWA_COMMAND=podman exec mahasiswa mahasiswa" \
+  --env "MAHASISWA_COMMAND=podman exec -i mahasiswa mahasiswa" \
   --entrypoint '["/usr/bin/mahasiswa"]' --cmd '' \
   --label org.opencontainers.image.title=mahasiswa --label "org.opencontainers.image.version=$version" \
   --label org.opencontainers.image.licenses=MIT "$container"

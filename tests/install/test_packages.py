@@ -214,6 +214,16 @@ def commands(port: int) -> tuple[list[str], list[str]]:
     return start, check
 
 
+def typed(podman: Callable[..., str], arguments: str, text: str = "") -> str:
+    """Run a command as the messages of the container and docs/keep.md say, with this text as its standard input."""
+    settings = json.loads(podman("inspect", "--format", "{{json .Config.Env}}", "mahasiswa"))
+    command = dict(line.split("=", 1) for line in settings)["MAHASISWA_COMMAND"]
+    assert f"`{command}`" in (ROOT / "docs" / "keep.md").read_text("utf-8")
+    program: Path = podman.args[0]  # type: ignore[attr-defined]
+    shell = ("sh", "-c", f"printf '{text}' | PATH={program.parent}:$PATH {command} {arguments}")
+    return run(*shell)
+
+
 def test_a_container_keeps_its_records_with_a_read_only_root_and_no_capability(
     podman: Callable[..., str],
 ) -> None:
@@ -241,6 +251,9 @@ def test_a_container_keeps_its_records_with_a_read_only_root_and_no_capability(
             podman("exec", "mahasiswa", "/usr/bin/python3", "-c", "open('/usr/x', 'w')")
         assert podman("exec", "mahasiswa", "mahasiswa", "backup").startswith("/backup/mahasiswa-")
         assert "WRONG" not in podman(*check)
+        assert "1 new" in typed(podman, "import -", "NIM;Nama;Alamat\\n7;Ani;Solo\\n")
+        typed(podman, "backup")
+        assert "db is removed" in typed(podman, "forget 7 --delete-copies", "y\\n")
 
         podman("stop", "mahasiswa")
         assert podman("inspect", "--format", "{{.State.ExitCode}}", "mahasiswa") == "0\n"
