@@ -70,14 +70,18 @@ def import_file(
     if merged.incomplete:
         problems = [(row, wording.NEW_NEEDS_ONE) for row in merged.incomplete]
         raise Failure("\n".join(_lines(file, problems, places)))
-    remarks = [f"{file}: {question.sentence}" for question in table.file.asked]
-    if table.file.other_sheets:
-        names = ", ".join(f"“{name}”" for name in table.file.other_sheets)
-        remarks.append(f"{file}: {_printable([wording.SHEETS_NOT_READ.format(names=names)])}")
-    remarks += _lines(file, skipped, places)
-    remarks += _lines(file, doubted, places)
-    remarks += _lines(file, cleaner.suspects().items(), places)
-    return merged, remarks
+    doubts = (skipped, doubted, cleaner.suspects().items())
+    lines = [line for problems in doubts for line in _lines(file, problems, places)]
+    return merged, [*_remarks(file, table.file), *lines]
+
+
+def _remarks(file: Path, read: sheets.CarriedFile) -> Iterator[str]:
+    """The remarks about the whole file."""
+    for question in read.asked:
+        yield f"{file}: {question.sentence}"
+    if read.other_sheets:
+        names = ", ".join(f"“{name}”" for name in read.other_sheets)
+        yield f"{file}: {_printable([wording.SHEETS_NOT_READ.format(names=names)])}"
 
 
 def export_file(url: DatabaseURL, file: Path) -> int:

@@ -448,7 +448,7 @@ def _selected(rows: SheetRows, columns: Columns, table: Titled, offset: int) -> 
     """
     width = _width(table)
     nims, nama_columns, alamat_columns = map(columns.of, FIELDS)
-    labels = {found.column: found.label for found in headings(columns.titles) if found.label}
+    labels = _labels_of(columns)
     ends_with_alamat = alamat_columns[-1:] == [width - 1]
     for number, row in rows:
         if not columns.is_readable:
@@ -465,6 +465,11 @@ def _selected(rows: SheetRows, columns: Columns, table: Titled, offset: int) -> 
         cells = (nim, nama, alamat)
         if notice or not is_blank(cells):
             yield offset + number, (*cells, notice) if notice else cells
+
+
+def _labels_of(columns: Columns) -> Mapping[int, str]:
+    """The labels of the parts of an address, by their columns."""
+    return {found.column: found.label for found in headings(columns.titles) if found.label}
 
 
 def _from_other_column(row: Cells, nim: Cell) -> Cell:

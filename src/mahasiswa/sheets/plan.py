@@ -105,12 +105,9 @@ def _planned(
             return RejectedRow(number, problem, (nim, nama or "", alamat or ""))
         notices += (similar,) if similar else row.warnings
 
-    _, old_nama, old_alamat = before or (nim, "", "")
-    nama, of_nama = _replacement(nama, old_nama, " ", wording.NAMA_LINE_BREAKS)
-    alamat, of_alamat = _replacement(alamat, old_alamat, ", ", wording.LINE_BREAKS)
-    after = Mahasiswa(nim, nama, alamat)
+    after, of_texts = _replaced(before, nim, nama, alamat)
     if after != before:
-        notices += (*row.noted, *of_nama, *of_alamat)
+        notices += (*row.noted, *of_texts)
     if before and _are_of_others(before, after):
         notices += (wording.OTHER_NAME,)
     meant = None if before else meant
@@ -163,6 +160,16 @@ def _problem_of_new(number: int, nama: str | None, alamat: str | None, file: Car
     if nama is None:
         return wording.NEW_NEEDS_BOTH if alamat is None else wording.NEW_NEEDS_NAMA
     return wording.NEW_NEEDS_ALAMAT if alamat is None else ""
+
+
+def _replaced(
+    before: Mahasiswa | None, nim: str, nama: str | None, alamat: str | None
+) -> tuple[Mahasiswa, Sequence[str]]:
+    """The record with the texts of a row, and notices about them."""
+    _, old_nama, old_alamat = before or (nim, "", "")
+    new_nama, of_nama = _replacement(nama, old_nama, " ", wording.NAMA_LINE_BREAKS)
+    new_alamat, of_alamat = _replacement(alamat, old_alamat, ", ", wording.LINE_BREAKS)
+    return Mahasiswa(nim, new_nama, new_alamat), (*of_nama, *of_alamat)
 
 
 def _replacement(

@@ -74,8 +74,9 @@ def _opened(file: BinaryIO, choice: Choice, *, all_sheets: bool) -> Iterator[Wor
     # A hidden list of students is read if there is a page that asks about it.
     listed = visible + hidden if all_sheets else visible
     names = [name for name in listed if name in choice.sheets]
-    max_rows = UPLOAD_MAX_ROWS if all_sheets else None
-    names = names or _choose_sheets(listed, sheet_of, max_rows, nim_only=choice.nim_only)
+    names = names or _choose_sheets(
+        listed, sheet_of, UPLOAD_MAX_ROWS if all_sheets else None, nim_only=choice.nim_only
+    )
     # A blank sheet has nothing to read.
     others = [name for name in visible + hidden if name not in names and sheet_of(name).height]
     read = names + others if all_sheets else names
