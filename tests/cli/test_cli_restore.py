@@ -32,7 +32,7 @@ CREATE TRIGGER samping_delete AFTER DELETE ON mahasiswa BEGIN DELETE FROM sampin
 """
 
 
-# What stands in the file beside the tables of the list.
+# The other contents of the file, beside the tables of the list.
 KEPT = "SELECT a, user_version, page_size FROM lain, pragma_user_version, pragma_page_size"
 
 

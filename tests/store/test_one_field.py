@@ -105,7 +105,7 @@ async def undo_of_a_batch(case: Case) -> None:
 
 
 async def conflict_of_an_entry(case: Case) -> None:
-    """The record differs in one field from what the change left."""
+    """One field of the record has another text than after the change."""
     await case.store.update(*FIRST)
     await case.store.update(*SITI)
     entry = await case.newest()

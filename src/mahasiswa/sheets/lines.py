@@ -88,7 +88,7 @@ def rows_in_lines(text: str) -> list[SheetRow]:
 
 
 def _with_nims(lines: Lines) -> list[Line]:
-    """The lines, with the NIM of each one that has a number like most other lines.
+    """The lines. Each line with a number like the numbers of most other lines gets it as its NIM.
 
     Numbers are alike if they have about as many digits.
     """

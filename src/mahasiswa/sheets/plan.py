@@ -196,7 +196,7 @@ def _tidied(text: str, separator: str) -> str:
 
     Other spaces than those of ASCII and of web pages stay.
     """
-    # Most texts are equal, and this takes a third of the time of the pattern.
+    # Most texts have only single spaces. This test finds them in a third of the time of the pattern.
     if text == " ".join(text.split()) or not _is_untidy(text):
         return text
     # "Jl. Mawar 5,\nSolo" must not become "Jl. Mawar 5,, Solo".

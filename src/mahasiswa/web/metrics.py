@@ -144,7 +144,7 @@ class Metrics:
         if not isinstance(url, SQLiteURL):
             return
         with suppress(OSError):  # a file that is missing has no size
-            file = Path(os.path.realpath(url.address))  # its log is beside what a link leads to
+            file = Path(os.path.realpath(url.address))  # SQLite keeps its log beside it
             yield "mahasiswa_database_bytes", "Size of the SQLite file.", file.stat().st_size
             yield (
                 "mahasiswa_disk_free_bytes",

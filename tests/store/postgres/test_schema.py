@@ -69,7 +69,7 @@ def test_a_user_who_may_not_upgrade_gets_the_script_for_the_owner(
 def test_a_service_that_may_not_create_the_triggers_prints_the_whole_script_for_the_owner(
     clerk: str, url: PostgresURL
 ) -> None:
-    """It does not start until the owner has run what stands on standard error."""
+    """It does not start until the owner has run the SQL on standard error."""
     before = describe(url.address)
     execute(url.address, "DROP TRIGGER mahasiswa_history_insert ON mahasiswa")
     with pytest.raises(StartError) as refused:

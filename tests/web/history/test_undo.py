@@ -342,7 +342,7 @@ def test_an_older_change_of_a_nim_makes_no_second_record_and_removes_none(
     assert site.records == records
 
 
-# A stored NIM, and one that is added.
+# A stored NIM, and a new NIM.
 NEAR = [
     *("23000186002|23000186002 ", "23000186002| 23000186002", " 23000186002|23000186002"),
     *("23000186002 |23000186002", " 23000703|23000703 ", "23000703 | 23000703"),

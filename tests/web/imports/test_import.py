@@ -195,7 +195,7 @@ def test_an_import_writes_all_rows_or_none(importer: Importer, other: Database) 
     assert importer.records == KEPT
 
 
-# ---- what a confirmation writes is what its preview has shown
+# ---- a confirmation writes exactly the changes that its preview has shown
 ANI, BUDI_A = ("5000000001", "Ani", "Solo"), ("5000000002", "Budi", "Jl. Wates 2")
 OTHER_TITLES = {
     "a running number and the name first": ("No|Nama|NIM|Alamat", ["1", "Budi", *BUDI_A[::2]]),

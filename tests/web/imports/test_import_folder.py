@@ -41,7 +41,7 @@ NOT_COMPARED = re.compile(
 
 
 class Tried(NamedTuple):
-    """What a person gets who presses the first button, and then answers each question."""
+    """The records after a person has pressed the first button and answered each question."""
 
     by_one: str  # the outcome of the first press: right, wrong, part, asked
     at_last: str
@@ -73,7 +73,7 @@ def try_file(importer: Importer, answer: httpx.Response, want: Sequence[Sequence
 
 
 def outcome(stored: Sequence[Sequence[str]], want: Sequence[Sequence[Any]]) -> str:
-    """Compare what is stored with what a careful person would store. A row without an address may get `-`."""
+    """Compare the stored records with those that a careful person would store. A row without an address may get `-`."""
     wanted = sorted(comparable(row) for row in want if row[2] is not None)
     open_rows = [(row[0], row[1]) for row in want if row[2] is None]
     found = sorted(

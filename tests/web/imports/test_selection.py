@@ -132,7 +132,7 @@ def both(pattern: str) -> str:
 
 
 ASKED_ONCE = "1. {0} Siti\n2. {1} Budi\n3. {1} Budi"
-# What is given, the NIMs of the records that are found, and the counts of the preview.
+# The input, the NIMs of the found records, and the counts of the preview.
 GIVEN: dict[str, tuple[str | bytes, list[str], list[int]]] = {
     **{name: (given, ["001", "20/4"], [2, 1]) for name, given in TWO_OF_THREE.items()},
     **{line: (both(line), [nim for nim, *_ in LONG_NIMS], [2, 0]) for line in BESIDE_LONG_NIMS},

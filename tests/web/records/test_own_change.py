@@ -61,7 +61,7 @@ def remove_ticked(site: Site) -> str:
     return named(site.submit(preview.form("/mahasiswa/pilih/simpan")))
 
 
-# A change, what the page says then, and what somebody else does to reverse it, if there is such a change.
+# A change, the text of the page after it, and the change by which somebody else reverses it, if there is one.
 CHANGES: dict[str, tuple[Callable[[Site], str], str, Callable[[Site], object] | None]] = {
     "an addition": (
         lambda site: save(site, f"/mahasiswa/add{PLACE}", **fields(NEAR)),

@@ -166,7 +166,7 @@ ADD_PAGE = b"GET /mahasiswa/add HTTP/1.1\r\n" + HOST + b"\r\n"
 IN_CHUNKS = post("/mahasiswa/add", b"").replace(
     b"Content-Length: 0\r\n", b"Transfer-Encoding: chunked\r\n"
 )
-# What a client sends before the end of its input, the answers, and the number of records.
+# The bytes that a client sends before it ends its input, the answers, and the number of records.
 ENDED: Mapping[str, tuple[bytes, list[int], int]] = {
     "nothing": (b"", [], 0),
     "half a head": (ADD_PAGE[:-2], [], 0),

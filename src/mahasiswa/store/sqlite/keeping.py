@@ -90,7 +90,7 @@ def _problem_of(work: Callable[[], object]) -> str:
 
 def _test(path: Path, file: Path) -> None:
     """Restore a back-up into a temporary file, and compare the numbers; raise Unusable."""
-    folder = real_file(path).parent  # where the start removes what a killed test leaves
+    folder = real_file(path).parent  # the start of the service removes leftovers there
     if problem := lack_of_room(folder, file.stat().st_size):
         raise Unusable(f"{file} was not restored as a test: {problem}")
     with unfinished(folder) as private:
