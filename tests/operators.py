@@ -42,7 +42,6 @@ class Operator:
         self.database = folder / "mahasiswa.db"
         self.backups = folder / "cadangan"
         self.environment = without_settings() | {"DATABASE_URL": f"sqlite:///{self.database}"}
-        self.command = COMMAND
         self.databases: list[str] = []
         """The databases that the last command said it used. They are left out of its standard error."""
 
@@ -133,7 +132,7 @@ class Operator:
     def interrupted(self, *arguments: str, at: Callable[[], bool]) -> tuple[int, str, list[str]]:
         """Run a command and press Ctrl-C when `at` says so; return its exit code, its output and its errors."""
         with started(
-            *self.command, *arguments, cwd=self.folder, env=self.environment, encoding="utf-8"
+            *COMMAND, *arguments, cwd=self.folder, env=self.environment, encoding="utf-8"
         ) as process:
             until(lambda: process.poll() is not None or at(), COMMAND_SECONDS)
             os.killpg(process.pid, signal.SIGINT)  # a terminal signals each process of the command

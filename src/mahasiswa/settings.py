@@ -17,6 +17,8 @@ from mahasiswa.digits import whole_number
 BOOTSTRAP = "https://cdn.jsdelivr.net/npm/bootstrap@5.3.8/dist/css/bootstrap.min.css"
 BOOTSTRAP_INTEGRITY = "sha384-sRIl4kxILFvY47J16cr9ZwB07vP4J8+LH7qKQnuqkuIAvNWLzeN8tE5YBujZqJLB"
 
+SQLITE = "sqlite:///"
+DEFAULT_DATABASE_URL = "sqlite:///mahasiswa.db"
 DATABASE_FORMS = "sqlite:///file.db, sqlite:////absolute/path.db or postgresql://…"
 DEFAULT_HISTORY_DAYS = 30
 
@@ -57,9 +59,9 @@ DatabaseURL = SQLiteURL | PostgresURL
 
 def parse_database_url(text: str) -> DatabaseURL:
     """Read a database's address; raise ValueError with the forms that are allowed."""
-    if text.startswith("sqlite:///"):
-        path = text.removeprefix("sqlite:///")
-        if path and path != ":memory:" and "\0" not in path:
+    if text.startswith(SQLITE):
+        path = text.removeprefix(SQLITE)
+        if path and Path(path).name != ":memory:" and "\0" not in path:
             return SQLiteURL(Path(path))
     elif text.startswith(("postgresql://", "postgres://")):
         _check_postgres(text)
@@ -196,7 +198,7 @@ class Settings:
     )
     port: int = _number(1, 65535, "3000", "TCP port to listen on")
     database_url: DatabaseURL = _setting(
-        parse_database_url, "sqlite:///mahasiswa.db", f"where the records are: {DATABASE_FORMS}"
+        parse_database_url, DEFAULT_DATABASE_URL, f"where the records are: {DATABASE_FORMS}"
     )
     base_url: str = _setting(
         _base_url,

@@ -18,10 +18,9 @@ import psutil  # type: ignore[import-untyped]
 import pytest
 from operators import COMMAND, MANY, TWO, Operator, records_of
 from postgres import QUICK, Server, awaited_locks, execute, locked, own_schema
-from processes import children, is_running, started, until
+from processes import started, until
 from spreadsheets import HEADER, by_openpyxl, csv, numbered
-from stores import migrate, other_program
-from units import RUN, pretend_unit
+from stores import migrate
 
 from mahasiswa.store.postgres.postgres_sql import LOCK_TIMEOUT_SECONDS
 
@@ -61,23 +60,10 @@ COMMANDS: dict[str, Callable[[Path], bool]] = {
 
 NOTHING_WRITTEN = (130, "", ["mahasiswa: interrupted; nothing was written"])
 
-UNDER_SYSTEMD = [name for name in COMMANDS if name.startswith(("import a.csv", "copy", "restore"))]
 
-
-@pytest.mark.parametrize(
-    ("door", "command"),
-    [*(((), name) for name in COMMANDS), *((RUN, name) for name in UNDER_SYSTEMD)],
-)
-def test_an_interrupted_command_changes_nothing(
-    filled: Operator, door: tuple[str, ...], command: str
-) -> None:
-    """No unfinished file is left. The target of a copy has no records, so the same command can be run again.
-
-    The same by `mahasiswa-run`, which gets the signal alone, passes it on and waits for the end.
-    """
-    if door:
-        filled.command = [*door]
-        filled.environment |= pretend_unit(filled.folder, filled.environment)
+@pytest.mark.parametrize("command", COMMANDS)
+def test_an_interrupted_command_changes_nothing(filled: Operator, command: str) -> None:
+    """No unfinished file is left. The target of a copy has no records, so the same command can be run again."""
     if command.startswith("import") and command.endswith(".csv"):
         filled.write(command.split()[1], long_file(MANY if "a.csv" in command else 50_000))
     elif "a.xlsx" in command:
@@ -98,15 +84,11 @@ def test_an_interrupted_command_changes_nothing(
         assert filled.names() == names
 
 
-@pytest.mark.parametrize("door", [COMMAND, [*RUN]], ids=["mahasiswa", "mahasiswa-run"])
-def test_the_first_ctrl_c_ends_an_import_that_waits_for_its_input(
-    operator: Operator, door: list[str]
-) -> None:
+def test_the_first_ctrl_c_ends_an_import_that_waits_for_its_input(operator: Operator) -> None:
     """A person has typed `import -` at a terminal."""
     operator.fill(TWO)
-    operator.environment |= pretend_unit(operator.folder, operator.environment)
     pipe = subprocess.PIPE
-    with started(*door, "import", "-", stdin=pipe, env=operator.environment) as process:
+    with started(*COMMAND, "import", "-", stdin=pipe, env=operator.environment) as process:
         assert process.stdin
         assert process.stderr
         assert process.stderr.readline().startswith(b"database: ")
@@ -140,38 +122,6 @@ def test_the_first_ctrl_c_ends_an_export_that_waits_for_the_reader_of_a_pipe(
 
     ended = operator.interrupted("export", "keluar.csv", at=is_waiting)
     assert ended == NOTHING_WRITTEN
-
-
-def test_mahasiswa_run_waits_for_a_command_that_goes_on_after_ctrl_c(operator: Operator) -> None:
-    """Such as `forget`, whose change is committed: the prompt comes back when the files hold no text of the record."""
-    operator.fill(TWO)
-    operator.command = [*RUN]
-    operator.environment |= pretend_unit(operator.folder, operator.environment)
-    with other_program(operator.database) as other:
-        other("BEGIN")
-        other("SELECT * FROM mahasiswa")
-
-        def is_committed() -> bool:
-            return operator.records() == [TWO[1]]
-
-        with started(*RUN, "forget", "1", env=operator.environment, encoding="utf-8") as process:
-            until(is_committed)
-            process.send_signal(signal.SIGINT)
-            (command,) = children(process.pid)
-            assert process.poll() is None
-            other("ROLLBACK")
-            output, _ = process.communicate()
-    assert (process.returncode, is_running(command)) == (0, False)
-    assert "1: the record and its history are removed" in output
-    assert b"Ani" not in operator.database.read_bytes()
-
-
-def test_an_interrupted_check_is_incomplete(filled: Operator) -> None:
-    """The number that it has accepted before stays accepted."""
-    noted = filled.folder / "mahasiswa.db.last-backup.json"
-    code, output, errors = filled.interrupted("doctor", "--accept", at=noted.exists)
-    assert (code, errors) == (130, ["mahasiswa: interrupted; the check is incomplete"])
-    assert output.startswith(f"{MANY} records are accepted\n")
 
 
 def test_an_interrupted_export_to_standard_output_says_that_it_is_incomplete(

@@ -1,4 +1,4 @@
-"""The commands of `mahasiswa`. Their settings come from the environment."""
+"""The commands of `mahasiswa`. Their settings come from the environment, or from the file of --settings."""
 
 import logging
 import os
@@ -14,6 +14,7 @@ import click
 
 from mahasiswa.commands import bulk
 from mahasiswa.commands.doctor import diagnose
+from mahasiswa.commands.settings_file import use_settings
 from mahasiswa.logs import configure_logging, priority
 from mahasiswa.server import supervisor
 from mahasiswa.settings import (
@@ -98,12 +99,23 @@ def _settings_help() -> str:
     context_settings={"max_content_width": 120},
 )
 @click.version_option(package_name="mahasiswa")
+@click.option(
+    "--settings",
+    "file",
+    type=click.Path(path_type=Path),
+    help="Read settings from a file, one NAME=value in a line. Those of the environment win.",
+)
 @click.pass_context
-def main(context: click.Context) -> None:
+def main(context: click.Context, file: Path | None) -> None:
     """Keep a list of student records that people edit in a browser.
 
     Without a command, start the service.
     """
+    if file:
+        try:
+            use_settings(file)
+        except SettingError as error:
+            _fail(f"mahasiswa: {error}", 2)
     # A path may hold bytes that are not UTF-8.
     if sys.stdout:
         cast("Any", sys.stdout).reconfigure(errors="surrogateescape")

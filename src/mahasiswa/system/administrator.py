@@ -4,6 +4,9 @@ import os
 import pwd
 import syslog
 
+# How to type a command on this machine. `--settings` and the container image set it.
+COMMAND_VARIABLE = "MAHASISWA_COMMAND"
+
 
 def process_user() -> str:
     """The name of the user whose rights this process has."""
@@ -18,15 +21,12 @@ def user_name(uid: int) -> str:
 
 
 def typed(arguments: str) -> str:
-    """A command as the administrator types it on this machine.
-
-    The systemd unit and the container image set the variable for it.
-    """
-    return f"{os.environ.get('MAHASISWA_COMMAND', 'mahasiswa')} {arguments}"
+    """A command as the administrator types it on this machine."""
+    return f"{os.environ.get(COMMAND_VARIABLE, 'mahasiswa')} {arguments}"
 
 
 def command_name() -> str:
-    """The name of the person for the history, such as "command: ani". `mahasiswa-run` passes it in SUDO_USER."""
+    """The name of the person for the history, such as "command: ani"."""
     try:
         return f"command: {os.environ.get('SUDO_USER') or os.getlogin()}"
     except OSError:  # the process has no login, as in a timer

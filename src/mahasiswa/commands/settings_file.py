@@ -1,0 +1,62 @@
+"""Reads the file of `mahasiswa --settings FILE`: lines NAME=value, as EnvironmentFile= of systemd has them."""
+
+import os
+import re
+import shlex
+from pathlib import Path
+
+from mahasiswa.settings import DEFAULT_DATABASE_URL, SQLITE, SettingError, Settings
+from mahasiswa.system.administrator import COMMAND_VARIABLE, process_user
+
+# systemd would take a backslash for the beginning of an escape.
+LINE = re.compile(
+    r"""(?P<name>[A-Za-z_]\w*)[ \t]*=[ \t]*(?:'(?P<single>[^']*)'|"(?P<double>[^"\\]*)"|(?P<bare>(?!['"])[^\\]*))""",
+    re.ASCII,
+)
+COMMENT = re.compile("[#;]|$")
+
+
+def use_settings(file: Path) -> None:
+    """Put the settings of a file into the environment; raise SettingError.
+
+    A variable that the environment has already wins. A path that is relative in the file begins at
+    the folder of the file, so that each command opens the same list.
+    """
+    file = file.resolve()
+    given = _read(file)
+    url = given.get("DATABASE_URL") or DEFAULT_DATABASE_URL
+    if url.startswith(SQLITE):
+        given["DATABASE_URL"] = f"{SQLITE}{file.parent / url.removeprefix(SQLITE)}"
+    if backups := given.get("BACKUP_DIR"):
+        given["BACKUP_DIR"] = str(file.parent / backups)
+    given[COMMAND_VARIABLE] = f"mahasiswa --settings {shlex.quote(str(file))}"
+    if file.stat().st_uid != os.geteuid():
+        # The user of the service reads /etc/mahasiswa.env, which belongs to root.
+        given[COMMAND_VARIABLE] = f"sudo -u {process_user()} {given[COMMAND_VARIABLE]}"
+    for name, value in given.items():
+        os.environ.setdefault(name, value)
+
+
+def _read(file: Path) -> dict[str, str]:
+    try:
+        text = file.read_text("utf-8-sig")
+    except OSError as error:
+        raise SettingError(f"{file}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise SettingError(f"{file} is not UTF-8") from None
+    # tempfile reads TMPDIR, and libpq reads PGPASSFILE and others.
+    names = {"TMPDIR"} | {variable for variable, _ in Settings.declared()}
+    given = {}
+    for number, line in enumerate(text.split("\n"), 1):
+        if COMMENT.match(line.strip(" \t")):
+            continue
+        found = LINE.fullmatch(line.strip(" \t"))
+        if not found or "\0" in line:
+            raise SettingError(
+                f"{file}, line {number} must be NAME=value, '…' around a value with a backslash"
+            )
+        name = found["name"]
+        if name not in names and not name.startswith("PG"):
+            raise SettingError(f"{file}, line {number}: {name} is no setting")
+        given[name] = found["single"] or found["double"] or found["bare"] or ""
+    return given

@@ -1,0 +1,104 @@
+"""`mahasiswa --settings FILE`: a command by hand gets the settings of the service."""
+
+import os
+
+import pytest
+from harness import visited
+from operators import COMMAND, TWO, Operator
+from processes import cannot
+
+from mahasiswa.system.administrator import process_user
+
+# As Windows writes it: a byte order mark and CRLF.
+KAMPUS = """\ufeff# The list of the campus\r
+; with back-ups\r
+\r
+DATABASE_URL=sqlite:///kampus.db\r
+  BACKUP_DIR = "cadangan kampus" \r
+TIMEZONE='Asia/Makassar'\r
+HISTORY_DAYS=\r
+PGAPPNAME=a\\b'c\r
+TMPDIR=/tmp
+"""
+
+
+@pytest.fixture(name="elsewhere")
+def other_folder(operator: Operator) -> Operator:
+    """Return an operator without settings in an empty folder. The list and kampus.env are in the folder above."""
+    operator.database = operator.folder / "kampus.db"
+    operator.fill(TWO)
+    operator.write("kampus.env", KAMPUS.replace("a\\b'c", "ab'c").encode())
+    operator.folder /= "lain"
+    operator.folder.mkdir()
+    del operator.environment["DATABASE_URL"]
+    return operator
+
+
+def test_a_command_uses_the_list_of_the_file_from_any_folder(elsewhere: Operator) -> None:
+    """A relative path begins at the folder of the file. Quotes, comments, blank lines, CRLF and empty values are read."""
+    made = elsewhere.done("--settings", "../kampus.env", "backup")
+    assert elsewhere.databases == [str(elsewhere.database)]
+    folder = elsewhere.database.parent / "cadangan kampus"
+    assert made.startswith(f"{folder}/kampus-")
+    assert not list(elsewhere.folder.iterdir())
+
+
+def test_a_variable_of_the_environment_wins(elsewhere: Operator) -> None:
+    other = elsewhere.folder / "b.db"
+    elsewhere.run("--settings", "../kampus.env", "backup", DATABASE_URL=f"sqlite:///{other}")
+    assert elsewhere.databases == [str(other)]
+
+
+def test_without_an_address_the_list_is_beside_the_file(elsewhere: Operator) -> None:
+    elsewhere.write("a.env", b"")
+    elsewhere.run("--settings", "a.env", "export", "-")
+    assert elsewhere.databases == [str(elsewhere.folder / "mahasiswa.db")]
+
+
+def test_the_service_reads_the_file(elsewhere: Operator) -> None:
+    """Without a command, as with `serve`."""
+    file = elsewhere.folder / elsewhere.write(
+        "a.env", b"HOST=localhost\nDATABASE_URL=sqlite:///../kampus.db"
+    )
+    command = [*COMMAND, "--settings", str(file)]
+    with visited("", {"HOST": None, "DATABASE_URL": None}, command=command) as site:
+        assert site.list().records == TWO
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (None, "a.env: No such file or directory"),
+        (b"\xff", "a.env is not UTF-8"),
+        (b"PORT=1\nexport HOST=::", "a.env, line 2 must be NAME=value"),
+        (b"PORT", "a.env, line 1 must be NAME=value"),
+        (b"PORT='1", "a.env, line 1 must be NAME=value"),
+        (b"PORT='1' 2", "a.env, line 1 must be NAME=value"),
+        (b"BACKUP_DIR=a\\b", "a.env, line 1 must be NAME=value"),
+        (b"BACKUP_DIR=a\0b", "a.env, line 1 must be NAME=value"),
+        (b"POTR=1", "a.env, line 1: POTR is no setting"),
+        (b"PORT=x", "PORT must be a whole number"),
+    ],
+)
+def test_a_wrong_file_is_refused_in_one_line(
+    elsewhere: Operator, data: bytes | None, said: str
+) -> None:
+    """Exit code 2, before a database is opened."""
+    if data is not None:
+        elsewhere.write("a.env", data)
+    (line,) = elsewhere.failed("--settings", "a.env", "export", "-", code=2)
+    assert said in line
+    assert elsewhere.databases == []
+
+
+@pytest.mark.parametrize("owner", [os.geteuid(), 65534])
+def test_a_remedy_names_the_file(elsewhere: Operator, owner: int) -> None:
+    """So that it can be pasted in any folder. If the file belongs to another user, such as root, it begins with sudo."""
+    file = elsewhere.database.parent / "kampus.env"
+    if owner != os.geteuid() != 0:
+        cannot("give a file to another user")
+    os.chown(file, owner, -1)
+    elsewhere.database.write_bytes(b"no database")
+    (line,) = elsewhere.failed("--settings", "../kampus.env", "export", "-")
+    sudo = "" if owner == os.geteuid() else f"sudo -u {process_user()} "
+    assert f": {sudo}mahasiswa --settings {file} restore FILE" in line
