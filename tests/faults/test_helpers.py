@@ -13,11 +13,11 @@ from pathlib import Path
 import psutil  # type: ignore[import-untyped]
 import pytest
 import xlsxwriter  # type: ignore[import-untyped]
-from attack import attacked, fill
+from attack import attacked
 from clocks import CLOCK
 from harness import Service, visited
 from processes import children, helpers, is_running, memory, until
-from sockets import Line, get, upload
+from sockets import Line, upload
 from spreadsheets import (
     HEADER,
     HEADER_XML,
@@ -33,9 +33,8 @@ from visitor import page_of
 
 from mahasiswa import wording
 from mahasiswa.server.helper import PREVIEW_MEMORY_BYTES, PREVIEW_PROCESSOR_SECONDS
-from mahasiswa.system.unfinished import LEFT_SECONDS
+from mahasiswa.sheets.export import FILE_MAX_BYTES
 from mahasiswa.web.helpers import PREVIEW_SILENT_SECONDS
-from mahasiswa.work import SENT_FILES_MAX_BYTES
 
 TOO_HEAVY = wording.TOO_HEAVY[:40].encode()
 WORKER_GROWS_MAX_MB = 40.0
@@ -237,30 +236,13 @@ def test_no_helper_outlives_its_worker(tmp_path: Path, how: str) -> None:
 
 
 def exporting(worker: int) -> list[int]:
-    """Return the helpers of a worker that write a workbook: only they may write to files."""
+    """Return the children of a worker that write a workbook: only they may write long files."""
     found = []
-    for helper in helpers(worker):
+    for child in children(worker):
         with suppress(psutil.NoSuchProcess):
-            if psutil.Process(helper).rlimit(psutil.RLIMIT_FSIZE)[0] == SENT_FILES_MAX_BYTES:
-                found.append(helper)
+            if psutil.Process(child).rlimit(psutil.RLIMIT_FSIZE)[0] == FILE_MAX_BYTES:
+                found.append(child)
     return found
-
-
-def test_what_a_killed_worker_leaves_of_a_workbook_is_removed_later(tmp_path: Path) -> None:
-    """Names and addresses stay in the folder of temporary files until an export an hour later."""
-    with Service(tmp_path / "a.db", {"TMPDIR": str(tmp_path)}) as service:
-        fill(tmp_path / "a.db", 3_000, LONG_ADDRESS)
-        before = {*tmp_path.iterdir()}
-        worker = service.worker
-        with Line(service.port) as line:
-            line.socket.sendall(get("/mahasiswa/ekspor.xlsx"))
-            until(lambda: exporting(worker))
-            (left,) = until(lambda: {*tmp_path.iterdir()} - before)
-            service.lose_worker()
-        an_hour_ago = time.time() - LEFT_SECONDS
-        os.utime(left, (an_hour_ago, an_hour_ago))
-        assert service.raw(get("/mahasiswa/ekspor.xlsx"), 60).startswith(b"HTTP/1.1 200 ")
-        assert not left.exists()
 
 
 def test_little_memory_is_a_page(tmp_path: Path) -> None:

@@ -31,8 +31,8 @@ from spreadsheets import HEADER, Database, by_openpyxl, csv, numbered, reading
 from stores import merge, migrate
 
 from mahasiswa.record import NIM_MAX_CHARACTERS
-from mahasiswa.server.helper import EXPORT_MEMORY_BYTES, EXPORT_PROCESSOR_SECONDS
 from mahasiswa.server.http_protocol import HEAD_MAX_HEADERS, INPUT_MAX_BYTES, PATH_MAX_BYTES
+from mahasiswa.sheets.export import MEMORY_MAX_BYTES, PROCESSOR_MAX_SECONDS
 from mahasiswa.sheets.limits import MAX_SHEETS, UPLOAD_MAX_BYTES, UPLOAD_MAX_ROWS
 from mahasiswa.sheets.reading import KEPT_MAX_CELLS, KEPT_MAX_CHARACTERS
 from mahasiswa.sheets.signed_field import MAX_CONFIRMED_BYTES
@@ -241,19 +241,17 @@ def test_a_worker_refuses_further_connections(tmp_path: Path) -> None:
         assert answers == [200] * maximum + [503]
 
 
-def test_a_helper_of_a_workbook_has_limits(tmp_path: Path) -> None:
-    """Of memory, of the processor, and of the time in which it stands still."""
-    constant = "mahasiswa.web.helpers.EXPORT_SILENT_SECONDS"
+def test_a_child_that_packs_a_workbook_has_limits(tmp_path: Path) -> None:
+    """Of memory, of the processor, and of its time in all."""
+    constant = "mahasiswa.web.exports.WORKBOOK_TIMEOUT_SECONDS"
     with service_with(tmp_path, constant, 5.0) as service, ThreadPoolExecutor(1) as thread:
         fill(tmp_path / "a.db", 3_000, LONG_ADDRESS)
-        worker = service.worker
-        service.raw(file_of_sheets(1), 60)  # starts the parent of helpers
         answer = thread.submit(service.raw, get("/mahasiswa/ekspor.xlsx"), 60)
-        (helper,) = until(lambda: exporting(worker))
-        os.kill(helper, signal.SIGSTOP)
-        process = psutil.Process(helper)
-        assert process.rlimit(psutil.RLIMIT_AS)[0] == EXPORT_MEMORY_BYTES
-        assert process.rlimit(psutil.RLIMIT_CPU)[0] == EXPORT_PROCESSOR_SECONDS
+        (child,) = until(lambda: exporting(service.worker))
+        os.kill(child, signal.SIGSTOP)
+        process = psutil.Process(child)
+        assert process.rlimit(psutil.RLIMIT_AS)[0] == MEMORY_MAX_BYTES
+        assert process.rlimit(psutil.RLIMIT_CPU)[0] == PROCESSOR_MAX_SECONDS
         assert statuses(answer.result()) == [503]
 
 

@@ -23,7 +23,6 @@ from mahasiswa.system.parent import end_with
 from mahasiswa.web.helper_tasks import Task, do
 from mahasiswa.web.helpers import (
     END,
-    EXPORT,
     KILL,
     LENGTH,
     ORDER,
@@ -32,13 +31,10 @@ from mahasiswa.web.helpers import (
 )
 from mahasiswa.web.pages import Pages
 from mahasiswa.web.request import ProblemPage
-from mahasiswa.work import SENT_FILES_MAX_BYTES
 
-# Limits of one helper. Two helpers of each kind and a worker fit into MemoryMax= of the unit.
+# Limits of one helper. Two helpers, two exports and a worker fit into MemoryMax= of the unit.
 PREVIEW_MEMORY_BYTES = 512 << 20
-EXPORT_MEMORY_BYTES = 256 << 20
 PREVIEW_PROCESSOR_SECONDS = 20
-EXPORT_PROCESSOR_SECONDS = 300
 # The processor serves other requests first. If memory is short, the kernel ends a helper first.
 NICENESS = 10
 OOM_SCORE = "1000"
@@ -66,7 +62,7 @@ def main() -> None:
         kind, number = ORDER.unpack(order)
         if kind != KILL:
             try:
-                helpers[number] = os.fork() or _help(kind, descriptors, pages, control, parent)
+                helpers[number] = os.fork() or _help(descriptors, pages, control, parent)
             except OSError as error:  # too many processes, or too little memory
                 control.send(bytes([error.errno or 0]))
         elif number in helpers:
@@ -87,33 +83,26 @@ def _kill(pid: int) -> None:
 
 
 def _help(
-    kind: bytes, descriptors: Sequence[int], pages: Pages, control: socket.socket, parent: int
+    descriptors: Sequence[int], pages: Pages, control: socket.socket, parent: int
 ) -> NoReturn:
     """Do one task in the new process, then end the process. It also ends when `parent` ends."""
     try:
         end_with(parent)
         control.close()
-        _limit(kind)
+        _limit()
         gc.disable()  # the process ends soon
-        connection, *files = descriptors
-        _converse(WorkerConnection(connection), pages, *files)
+        _converse(WorkerConnection(descriptors[0]), pages)
     finally:
         os._exit(0)
 
 
-def _limit(kind: bytes) -> None:
+def _limit() -> None:
     limits = {
         resource.RLIMIT_AS: PREVIEW_MEMORY_BYTES,
         resource.RLIMIT_CPU: PREVIEW_PROCESSOR_SECONDS,
         resource.RLIMIT_FSIZE: 0,
         resource.RLIMIT_CORE: 0,
     }
-    if kind == EXPORT:
-        limits |= {
-            resource.RLIMIT_AS: EXPORT_MEMORY_BYTES,
-            resource.RLIMIT_CPU: EXPORT_PROCESSOR_SECONDS,
-            resource.RLIMIT_FSIZE: SENT_FILES_MAX_BYTES,
-        }
     for limited, limit in limits.items():
         with contextlib.suppress(OSError, ValueError):  # macOS refuses some of them
             resource.setrlimit(limited, (limit, limit))
@@ -144,13 +133,13 @@ class WorkerConnection:
         self._stream.flush()
 
 
-def _converse(worker: WorkerConnection, pages: Pages, file: int = -1) -> None:
+def _converse(worker: WorkerConnection, pages: Pages) -> None:
     first, *given = worker.messages()
     head = json.loads(first)
     outcome: Mapping[str, object]
     parts: Iterable[bytes] = ()
     try:
-        outcome, parts = do(Task(head, given, worker.ask, pages, file))
+        outcome, parts = do(Task(head, given, worker.ask, pages))
     except ProblemPage as problem:
         outcome = vars(problem)
     except MemoryError:

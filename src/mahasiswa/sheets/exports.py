@@ -9,18 +9,18 @@ from mahasiswa.sheets.xlsx_export import write_xlsx
 
 
 class Export(NamedTuple):
-    """A kind of file. A workbook `needs_helper`, because packing it holds the interpreter's lock."""
+    """A kind of file. A workbook `needs_child`, because packing it holds the interpreter's lock."""
 
     media_type: str
     write: Callable[[Iterable[Mahasiswa], BinaryIO], int]
-    needs_helper: bool
+    needs_child: bool
 
 
 EXPORTS: Mapping[str, Export] = {
     ".xlsx": Export(
         "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
         write_xlsx,
-        needs_helper=True,
+        needs_child=True,
     ),
-    ".csv": Export("text/csv", write_csv, needs_helper=False),
+    ".csv": Export("text/csv", write_csv, needs_child=False),
 }

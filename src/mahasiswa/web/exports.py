@@ -1,24 +1,28 @@
-"""Answers with a file of records: writes it completely, a workbook in a helper, before its first byte is sent."""
+"""Answers with a file of records: writes it completely, a workbook in a child process, before its first byte is sent."""
 
-import asyncio
+import json
 import os
 import tempfile
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing
-from pathlib import Path
 from typing import BinaryIO
 
 from starlette.responses import Response
 
 from mahasiswa.record import Mahasiswa
+from mahasiswa.sheets import export
 from mahasiswa.sheets import public as sheets
+from mahasiswa.store import characters
 from mahasiswa.store.threads import in_thread
-from mahasiswa.system.unfinished import unfinished
-from mahasiswa.web.helpers import helper_task, in_messages
+from mahasiswa.web.child import Late, run_child
 from mahasiswa.web.pages import Pages
 from mahasiswa.web.request import ProblemPage
 from mahasiswa.web.responses import Stream, chunks_of, unsent_file
 from mahasiswa.web.service import Request
+from mahasiswa.work import groups
+
+WORKBOOK_TIMEOUT_SECONDS = 300.0
+PIECE_CHARACTERS = 16 * 1024  # a line with several records ends after so many characters
 
 
 async def export_records(
@@ -31,9 +35,9 @@ async def export_records(
     suffix = request.path[request.path.rindex(".") :]
     kind = sheets.EXPORTS[suffix]
     async with unsent_file() as file:
-        if kind.needs_helper:
+        if kind.needs_child:
             async with aclosing(records):
-                await _workbook(request, file, records)
+                await _write_workbook(file, records)
         else:
             await in_thread(records, lambda found: kind.write(found, file))
         # It is complete before its first byte is sent, so no transaction waits for a slow client.
@@ -42,27 +46,34 @@ async def export_records(
         return Stream(request, chunks_of(file), headers, kind.media_type, file)
 
 
-async def _workbook(
-    request: Request, file: BinaryIO, chunks: AsyncGenerator[Sequence[Mahasiswa]]
-) -> None:
-    """Let a helper write a workbook to the file; raise ProblemPage if it cannot."""
-    # This read waits for a slot, so the helper is started only when there is a slot.
-    first: Sequence[Mahasiswa] = await anext(chunks, [])
+async def _write_workbook(file: BinaryIO, records: AsyncGenerator[Sequence[Mahasiswa]]) -> None:
+    """Let a child write a workbook to the file; raise ProblemPage if it cannot."""
+    # This read waits for a slot, so the child is started only when there is a slot.
+    first: Sequence[Mahasiswa] = await anext(records, [])
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            code = await run_child(
+                export.__name__,
+                folder,
+                pieces=_lines(first, records),
+                output=file,
+                timeout_seconds=WORKBOOK_TIMEOUT_SECONDS,
+            )
+        except Late:
+            code = -1
+    if code == export.NOT_CARRIED:
+        file.seek(0)
+        raise ProblemPage("not carried", text=file.read().decode())
+    if code:
+        raise ProblemPage("not read")
 
-    async def next_records(*_: object) -> Iterator[bytes]:
-        nonlocal first
-        found, first = first, []
-        return in_messages(found or await anext(chunks, []))
 
-    # If the helper is killed, XlsxWriter's files stay. They are removed with this folder. If this
-    # worker is killed too, a later export removes them.
-    private = unfinished(Path(tempfile.gettempdir()))
-    folder = await asyncio.to_thread(private.__enter__)
-    try:
-        file.fileno()  # makes it a file on disk
-        task = helper_task(request, "export_xlsx", folder=str(folder))
-        await request.service.helpers.converse(task, (), next_records, file.fileno())
-    except sheets.TooBig:  # the helper has died, or was too late
-        raise ProblemPage("not read") from None
-    finally:
-        await asyncio.to_thread(private.__exit__, None, None, None)
+async def _lines(
+    first: Sequence[Mahasiswa], records: AsyncGenerator[Sequence[Mahasiswa]]
+) -> AsyncIterator[bytes]:
+    """The records as lines, each a JSON array of some of them."""
+    found = first
+    while found:
+        for group in groups(found, characters, PIECE_CHARACTERS):
+            yield json.dumps(group, ensure_ascii=False).encode() + b"\n"
+        found = await anext(records, [])

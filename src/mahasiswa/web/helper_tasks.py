@@ -1,9 +1,7 @@
 """The tasks of a helper process: previews of imports and selections, the changes that their buttons make, and workbooks."""
 
 import json
-import os
 import re
-import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -25,7 +23,6 @@ from mahasiswa.web.helpers import PIECE_BYTES, in_messages
 from mahasiswa.web.list_query import Printout
 from mahasiswa.web.pages import Pages
 from mahasiswa.web.preview_page import Alert, PreviewPage, shown_missing
-from mahasiswa.web.request import ProblemPage
 from mahasiswa.web.responses import compressed
 from mahasiswa.work import groups, slices
 
@@ -66,7 +63,6 @@ class Task:
     given: Sequence[bytes]
     ask: Callable[..., Iterator[Any]]
     pages: Pages
-    file: int = -1  # the descriptor of the file of an export
     pasted: str = ""  # one character for each byte
 
     def find(self, nims: Sequence[str]) -> dict[str, Mahasiswa]:
@@ -76,11 +72,6 @@ class Task:
             for row in self.ask("find", asked):
                 found[row[0]] = Mahasiswa._make(row)
         return found
-
-    def records(self) -> Iterator[Mahasiswa]:
-        """The records of an export, which the worker reads at one moment."""
-        while rows := list(self.ask("records")):
-            yield from map(Mahasiswa._make, rows)
 
     def near(self, nims: Iterable[str]) -> list[Mahasiswa]:
         """Stored records with nearly these NIMs."""
@@ -273,17 +264,6 @@ def _confirmed_selection(task: Task, sent: Sent, act: Callable[[Sequence[str]], 
     return act([row.nim for row in found])
 
 
-def export_xlsx(task: Task) -> Led:
-    """All records that the worker has read, as a workbook in the file."""
-    tempfile.tempdir = task.head["folder"]
-    try:
-        with os.fdopen(task.file, "wb") as file:
-            sheets.write_xlsx(task.records(), file)
-    except sheets.NotCarried as error:
-        raise ProblemPage("not carried", text=str(error)) from None
-    return {}, ()
-
-
 TASKS: Mapping[str, Callable[[Task], Led]] = {
     function.__name__: function
     for function in (
@@ -292,7 +272,6 @@ TASKS: Mapping[str, Callable[[Task], Led]] = {
         preview_found,
         confirm,
         print_selected,
-        export_xlsx,
     )
 }
 

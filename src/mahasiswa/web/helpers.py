@@ -54,12 +54,9 @@ END = b""
 # An order to the parent of helpers: to start or to kill, and the number of the helper.
 ORDER = struct.Struct("!cQ")
 PREVIEW = b"p"
-EXPORT = b"x"
 KILL = b"-"
-# Maximum time without a message of the helper. An export has more, because a workbook is packed at
-# its end.
+# Maximum time without a message of the helper.
 PREVIEW_SILENT_SECONDS = 20.0
-EXPORT_SILENT_SECONDS = 300.0
 
 # A helper reads files of strangers, so it gets only what Python and the pages need: no password, and no database.
 VARIABLES = (
@@ -120,15 +117,10 @@ class Helpers:
         task: Mapping[str, object],
         given: Iterable[bytes],
         answer: Answer,
-        file: int | None = None,
     ) -> Outcome:
-        """Let a helper do a task; raise ProblemPage, or TooBig if the helper dies, is too late or too big.
-
-        `file` is the descriptor of the file of an export.
-        """
+        """Let a helper do a task; raise ProblemPage, or TooBig if the helper dies, is too late or too big."""
         number = next(self._numbers)
-        kind = PREVIEW if file is None else EXPORT
-        ours = self._start(kind, number, file)
+        ours = self._start(number)
         try:
             reader, writer = await asyncio.open_unix_connection(sock=ours)
         except BaseException:  # the request was abandoned
@@ -136,8 +128,7 @@ class Helpers:
             self._kill(number)
             raise
         try:
-            silent = PREVIEW_SILENT_SECONDS if file is None else EXPORT_SILENT_SECONDS
-            talk = _Conversation(reader, writer, silent)
+            talk = _Conversation(reader, writer, PREVIEW_SILENT_SECONDS)
             return await talk.outcome(task, given, answer)
         except (asyncio.IncompleteReadError, ConnectionError, TimeoutError) as error:
             self._raise_failed_fork()
@@ -174,16 +165,12 @@ class Helpers:
             self._control.close()
             self._parent.wait()
 
-    def _start(self, kind: bytes, number: int, file: int | None) -> socket.socket:
+    def _start(self, number: int) -> socket.socket:
         """Start a helper; return the socket on which it talks."""
         self.start()
         ours, theirs = socket.socketpair()
         with theirs:
-            order = ORDER.pack(kind, number)
-            descriptors = [theirs.fileno()]
-            if file is not None:
-                descriptors.append(file)
-            socket.send_fds(self._control, [order], descriptors)
+            socket.send_fds(self._control, [ORDER.pack(PREVIEW, number)], [theirs.fileno()])
         ours.setblocking(False)  # noqa: FBT003 - its only parameter
         return ours
 

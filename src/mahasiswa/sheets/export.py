@@ -1,0 +1,40 @@
+"""The child process that packs a workbook: `python -P -m mahasiswa.sheets.export FOLDER`.
+
+Packing would hold the interpreter's lock of the worker. Each line of standard input is a JSON array of
+records, and the workbook is written to standard output. FOLDER is for temporary files.
+"""
+
+import json
+import sys
+import tempfile
+from collections.abc import Iterator
+
+from mahasiswa.record import Mahasiswa
+from mahasiswa.sheets.sheet_errors import NotCarried
+from mahasiswa.sheets.xlsx_export import write_xlsx
+from mahasiswa.system.child import bound
+
+MEMORY_MAX_BYTES = 256 << 20
+PROCESSOR_MAX_SECONDS = 300
+FILE_MAX_BYTES = 1 << 30
+NOT_CARRIED = 3  # exit code; standard output has the sentence for the person instead of a workbook
+
+
+def main() -> None:
+    bound(MEMORY_MAX_BYTES, PROCESSOR_MAX_SECONDS, FILE_MAX_BYTES)
+    tempfile.tempdir = sys.argv[1]
+    try:
+        write_xlsx(_records(), sys.stdout.buffer)
+    except NotCarried as error:
+        sys.stdout.buffer.write(str(error).encode())
+        sys.stdout.flush()
+        sys.exit(NOT_CARRIED)
+
+
+def _records() -> Iterator[Mahasiswa]:
+    for line in sys.stdin.buffer:
+        yield from map(Mahasiswa._make, json.loads(line))
+
+
+if __name__ == "__main__":
+    main()
