@@ -240,7 +240,7 @@ class Settings:
     timezone: ZoneInfo = _setting(
         ZoneInfo,
         "Asia/Jakarta",
-        "time zone of the pages, of the log and of `mahasiswa show`",
+        "time zone of the pages and of the log",
         "the name of a time zone, such as Asia/Jakarta, Asia/Makassar or Asia/Jayapura",
     )
     metrics: bool = _setting(_switch, "0", "1 shows counters for Prometheus at /metrics", "1 or 0")

@@ -301,7 +301,7 @@ RESTORED = "Dikembalikan"  # the label of an undo that restored a deleted record
 LATEST_LINES = {"nim": "NIM {who} diganti", "undo": "perubahan {who} dibatalkan"}
 LATEST_NIM_LINE = "NIM {nama} diganti dari {old} menjadi {nim}"
 LATEST_UNDO_LINES = {"add": "{who} dikembalikan", "delete": "penambahan {who} dibatalkan"}
-UNDO_TOO_LONG = "Lebih dari {limit} data. Minta pengelola menjalankan: mahasiswa undo {id}"
+UNDO_TOO_LONG = "Lebih dari {limit} data, jadi tidak dapat dikembalikan sekaligus."
 UNDO_REFUSED = (
     "{field} data itu melanggar aturan daftar, jadi tidak ada yang dikembalikan. Hubungi pengelola."
 )

@@ -11,7 +11,7 @@ import psycopg
 import pytest
 from harness import visited
 from operators import TWO, Operator, records_of
-from postgres import execute, own_schema
+from postgres import own_schema
 from spreadsheets import HEADER, Database, Record, by_openpyxl, cells_of, csv, numbered
 from stores import ask
 
@@ -68,32 +68,6 @@ def test_import_skips_existing_records_unless_told_to_update(
     assert (operator.database.read_bytes() == before) == ("--dry-run" in options)
 
 
-def test_a_long_import_is_undone_by_a_command(operator: Operator, database: str) -> None:
-    """The page of the history names the command, because people undo at most 10,000 records there, and import as many."""
-    operator.use(database)
-    rows = numbered(10_001)
-    operator.imported(operator.write("a.xlsx", by_openpyxl(HEADER, *rows)))
-    with visited(database) as site:
-        page = site.page("/mahasiswa/riwayat")
-        (number,) = re.findall(
-            r"Lebih dari 10\.000 data\. Minta pengelola menjalankan: mahasiswa undo (\d+)",
-            page.texts("main")[0],
-        )
-        assert not page.posts
-        refused = site.post(page.target("Lihat rinciannya"))
-        assert (refused.status_code, f"mahasiswa undo {number}" in refused.text) == (413, True)
-        site.edit("00007", "Ina", "Solo")
-        said = "mahasiswa: 1 records have changed since; nothing was changed. To restore the 10000 others, add --unchanged"
-        assert operator.failed("undo", number) == [said]
-        undone = f"10000 records are as before change {number}\n"
-        assert operator.done("undo", number, "--unchanged") == undone
-        assert site.list().records == [("00007", "Ina", "Solo")]
-        (line,) = operator.failed("undo", str(int(number) + 100_000))
-        assert "the history does not hold it" in line
-        undo = site.page("/mahasiswa/riwayat").texts("tbody td[id]")[0]
-        assert re.search(r"Dibatalkan.*\bperintah\b", undo)
-
-
 def test_a_command_waits_four_seconds_for_a_lock_and_says_that_nothing_was_changed(
     operator: Operator, postgres: str
 ) -> None:
@@ -101,19 +75,18 @@ def test_a_command_waits_four_seconds_for_a_lock_and_says_that_nothing_was_chang
     with own_schema(postgres) as url:
         operator.use(url)
         operator.imported_rows(*TWO)
-        ((batch,),) = execute(url, "SELECT id FROM mahasiswa_history WHERE kind = 'import'")
 
         def refused(*command: str) -> tuple[list[str], bool]:
             began = time.monotonic()
             lines = operator.failed(*command)
             return lines, time.monotonic() - began > LOCK_TIMEOUT_SECONDS
 
-        with psycopg.connect(url) as other, ThreadPoolExecutor(3) as threads:
+        with psycopg.connect(url) as other, ThreadPoolExecutor(2) as threads:
             other.execute("UPDATE mahasiswa SET nama = 'Ina' WHERE nim = '1'")
-            commands = ("undo", str(batch)), ("forget", "1"), ("import", "a.csv")
+            commands = ("forget", "1"), ("import", "a.csv")
             ended = [threads.submit(refused, *command) for command in commands]
             said = "mahasiswa: another program has locked the table; nothing was changed; try again when it has ended"
-            assert [one.result() for one in ended] == [([said], True)] * 3
+            assert [one.result() for one in ended] == [([said], True)] * 2
 
 
 def test_an_import_reports_the_rows_that_it_sets_aside_or_doubts(operator: Operator) -> None:

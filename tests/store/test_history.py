@@ -210,8 +210,6 @@ async def test_a_very_long_import_is_one_item_without_entries(
     (item,) = await items(store)
     assert item[2:5] == ("import", UNDOABLE_ROWS_MAX + 1, True)
     assert await items(store, batch=item.id) == []
-    about = await store.reader(SEARCH).biography("1")
-    assert [(batch.id, batch.moment) for batch in about.silent] == [item[:2]]
     with pytest.raises(NotInHistory):
         await store.undo(item.id, is_batch=True)
     merge(url, ("1", "Ani", "Solo"))
@@ -459,8 +457,6 @@ async def test_a_change_of_nim_cannot_be_undone_after_one_of_its_nims_was_forgot
     assert [nim for nim, *_ in left] == [{"0008": "0009", "0009": "0008"}[forgotten]]
     with pytest.raises(NotInHistory):
         await store.undo(change.id, is_batch=True, key=change.key)
-    with pytest.raises(NotInHistory):
-        engine_of(url).undo(change.id, only_unchanged=True)
     assert await read_all(store) == left
     (halved,) = [item for item in await items(store) if item.id == change.id]
     assert isinstance(halved, Batch)

@@ -78,6 +78,6 @@ async def test_batches_have_a_name(store: Store, url: DatabaseURL) -> None:
     await by(wati, store.add("7", "Ani", "Solo"))
     later = [("nim", "Rini"), ("import", command_name()), ("delete", siti), ("7", wati)]
     assert await names(store) == [*changes, *later]
-    makers = [entry.oleh for entry in (await store.reader(RECORD).biography("1")).entries]
+    makers = [entry.oleh for entry in await store.reader(RECORD).entries("1")]
     assert makers == [siti, budi, "Eko", "Eko", "Rini", "Rini"]  # a change of a nim has two entries
-    assert not (await store.reader(RECORD).biography("9")).entries
+    assert not await store.reader(RECORD).entries("9")

@@ -10,7 +10,7 @@ import pytest
 from engines import run_elsewhere
 from stores import BUDI, SITI, age_history, fill, items, merge, opened, read_all
 
-from mahasiswa.commands.bulk import copy_records
+from mahasiswa.commands.transfers import copy_records
 from mahasiswa.record import Mahasiswa, Write, digest
 from mahasiswa.settings import DatabaseURL, SQLiteURL
 from mahasiswa.store import Store

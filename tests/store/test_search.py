@@ -10,7 +10,7 @@ from difflib import get_close_matches
 from pathlib import Path
 
 import pytest
-from engines import ENGINES, run_elsewhere
+from engines import ENGINES
 from stores import fill, items, opened, run_script
 
 from mahasiswa.record import Mahasiswa
@@ -108,17 +108,6 @@ async def test_the_history_is_searched_in_the_same_way(people: Store) -> None:
             return [record.nim for entry in page.items if (record := entry.after or entry.before)]  # type: ignore[union-attr]
 
         await assert_each_finds(nims_of_entries)
-
-
-@pytest.mark.parametrize("emptied", ["mahasiswa", "mahasiswa_history"])
-async def test_the_nims_of_a_person_are_found_in_the_list_and_in_the_history(
-    people: Store, url: DatabaseURL, emptied: str
-) -> None:
-    """The command `show` asks for them."""
-    run_elsewhere(url, f"DELETE FROM {emptied}")
-    await assert_each_finds(lambda cari: people.reader(SEARCH).nims(cari, 100))
-    # The name of the administrator stands in the import itself, which has no nim.
-    assert None not in await people.reader(SEARCH).nims("command", 100)
 
 
 CUT = re.compile(

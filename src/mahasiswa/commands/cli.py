@@ -2,17 +2,15 @@
 
 import logging
 import os
-import shlex
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, NoReturn, cast
 
 import click
 
-from mahasiswa.commands import bulk
+from mahasiswa.commands import transfers
 from mahasiswa.commands.doctor import diagnose
 from mahasiswa.commands.settings_file import use_settings
 from mahasiswa.logs import configure_logging, priority
@@ -28,32 +26,15 @@ from mahasiswa.sheets import public as sheets
 from mahasiswa.store.copies import copies_that_hold, is_of_another, remove_copy
 from mahasiswa.store.engines import engine_of
 from mahasiswa.store.store_errors import (
-    NotInHistory,
     StoreError,
     TextsRemain,
     Uncertain,
-    UndoConflict,
 )
 from mahasiswa.system import interrupt
 from mahasiswa.system.administrator import note, process_user, typed
 
-# An id of the history is a BIGINT.
-CHANGE = click.IntRange(1, 2**63 - 1)
-MOMENT = click.DateTime(["%Y-%m-%d %H:%M", "%Y-%m-%d %H:%M:%S", "%Y-%m-%d"])
-# The moment of a change is between them. In UTC, one at the edge of the calendar may have no year.
-FIRST_MOMENT = datetime(1970, 1, 1, tzinfo=UTC)
-LAST_MOMENT = datetime(9999, 12, 30, tzinfo=UTC)
 STANDARD_STREAM = Path("-")
 READ_FILE = click.Path(dir_okay=False, readable=False, path_type=Path)
-# No database has this name, because `install` replaces a file.
-READABLE_COPY = "/var/lib/mahasiswa/.restore.db"
-REMEDIES = {
-    "import": "mahasiswa-run import -{options} < {file}",
-    "restore": (
-        f"install -o {{user}} -m 600 {{file}} {READABLE_COPY} && "
-        f"mahasiswa-run restore {READABLE_COPY}; rm {READABLE_COPY}"
-    ),
-}
 # The exit codes with which a shell reports a program that SIGINT or SIGPIPE has ended.
 INTERRUPTED = 130
 PIPE_CLOSED = 141
@@ -74,7 +55,7 @@ def _ended_early(interrupted: str = "nothing was written") -> Iterator[None]:
         # At exit Python writes the rest of its buffer, which must not fail again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(PIPE_CLOSED)
-    except bulk.Failure as failure:
+    except transfers.Failure as failure:
         _fail(str(failure))
     except Uncertain as error:
         doubt = "The change may have been made. Look before you repeat the command"
@@ -134,28 +115,17 @@ def serve() -> None:
         _fail(f"mahasiswa: {error}", error.exit_code)
 
 
-def _readable(context: click.Context, _parameter: click.Parameter, file: Path) -> Path:
-    """Check that this user may read the file of an argument; raise BadParameter.
-
-    The error gives the command for a user who may read it.
-    """
+def _readable(_context: click.Context, _parameter: click.Parameter, file: Path) -> Path:
+    """Check that this user may read the file of an argument; raise BadParameter."""
+    if file == STANDARD_STREAM or os.access(file, os.R_OK):
+        return file
     try:
-        if file == STANDARD_STREAM or os.access(file, os.R_OK):
-            return file
         file.stat()
     except PermissionError:  # a folder above the file is closed to this user
         pass
     except OSError as error:
         raise click.BadParameter(f"{file}: {error.strerror}") from None
-    given = context.params
-    options = " --existing update" if given.get("existing") == "update" else ""
-    options += " --dry-run" if given.get("dry_run") else ""
-    command = REMEDIES[str(context.info_name)].format(
-        user=process_user(), file=shlex.quote(str(file)), options=options
-    )
-    raise click.BadParameter(
-        f"{file}: the user {process_user()} may not read it. As a user who may, type: {command}"
-    )
+    raise click.BadParameter(f"{file}: the user {process_user()} may not read it")
 
 
 @main.command("import")
@@ -165,12 +135,9 @@ def _readable(context: click.Context, _parameter: click.Parameter, file: Path) -
     type=click.Choice(["skip", "update"]),
     default="skip",
     show_default=True,
-    is_eager=True,  # `_readable` repeats the options
     help="Skip or update a record whose NIM exists already.",
 )
-@click.option(
-    "--dry-run", is_flag=True, is_eager=True, help="Report the changes, and write nothing."
-)
+@click.option("--dry-run", is_flag=True, help="Report the changes, and write nothing.")
 @_ended_early()
 def import_(file: Path, existing: str, *, dry_run: bool) -> None:
     """Import the records of a spreadsheet: xlsx, xls, ods or csv. With - they are read from standard input.
@@ -186,7 +153,7 @@ def import_(file: Path, existing: str, *, dry_run: bool) -> None:
     url = settings.database_url
     update = existing == "update"
     backups = settings.backup_dir
-    merged, warnings = bulk.import_file(url, backups, file, update=update, dry_run=dry_run)
+    merged, warnings = transfers.import_file(url, backups, file, update=update, dry_run=dry_run)
     for line in warnings:
         click.echo(line, err=True)
     done = "would be written" if dry_run else "written"
@@ -215,7 +182,7 @@ def export(file: Path) -> None:
         _fail(f"mahasiswa: {file}: the name must end in .xlsx or .csv", 2)
     url = _settings_and_database().database_url
     with _ended_early("the output is incomplete" if to_stdout else "nothing was written"):
-        count = bulk.export_file(url, file)
+        count = transfers.export_file(url, file)
         if not to_stdout:
             click.echo(f"{count} records in {file}")
 
@@ -320,78 +287,6 @@ def _utf8(_context: click.Context, _parameter: click.Parameter, text: str | None
 
 
 @main.command()
-@click.argument("who", required=False, callback=_utf8)
-@click.option("--since", type=MOMENT, help="Show the newest changes from this time on (TIMEZONE).")
-@click.option("--until", type=MOMENT, help="Show no later changes.")
-@_ended_early("the output is incomplete")
-def show(who: str | None, since: datetime | None, until: datetime | None) -> None:
-    """Show a person's record and each change of it that the history holds, with its time (TIMEZONE) and who made it.
-
-    WHO is a NIM, or a name. If several persons have the name, they are listed. Without WHO, the changes since a time
-    are shown. The history keeps no single changes of a restore, or of an import of more than 100,000 rows. Such a
-    restore or import is shown as a whole if it has changed the record, or may have.
-
-    \b
-    mahasiswa show 20/456839/TK/50663
-    mahasiswa show "Siti Aminah"
-    mahasiswa show --since "2026-11-20 10:00" --until "2026-11-20 10:30"
-    """  # noqa: D301 - as above
-    if (who is None) == (since is None):
-        raise click.UsageError("Give a NIM, a name or --since.")
-    if until and since is None:
-        raise click.UsageError("--until needs --since.")
-    settings = _settings_and_database()
-    url = settings.database_url
-    timezone = settings.timezone
-    if who is not None:
-        lines = bulk.show_person(url, who, timezone)
-    else:
-        begin, end = (
-            moment and min(max(moment.replace(tzinfo=timezone), FIRST_MOMENT), LAST_MOMENT)
-            for moment in (since, until)
-        )
-        # Days are read to the second.
-        end = end or datetime.now(timezone) + timedelta(seconds=1)
-        lines = bulk.show_changes(url, (cast("datetime", begin), end), timezone)
-    if not lines:
-        _fail(f"{who or 'In that time'}: no record and no history")
-    click.echo("\n".join(lines))
-
-
-@main.command()
-@click.argument("number", type=CHANGE)
-@click.option(
-    "--unchanged", is_flag=True, help="Leave alone the records of NUMBER that have changed since."
-)
-@_ended_early("nothing was changed")
-def undo(number: int, *, unchanged: bool) -> None:
-    """Take back a change or a batch of any length.
-
-    The pages take back at most 10,000 records at once. The page of the history gives the NUMBER of a longer batch, and
-    show --since that of each batch of several records. This undo can itself be taken back in the same way.
-
-    \b
-    mahasiswa undo 4711
-    """  # noqa: D301 - as above
-    url = _settings_and_database().database_url
-    engine = engine_of(url)
-    engine.migrate(create=False)  # a newer database is refused
-    try:
-        count = engine.undo(number, only_unchanged=unchanged)
-    except NotInHistory:
-        _fail(
-            f"mahasiswa: {number} cannot be undone: the history does not hold it, or not as a whole"
-        )
-    except UndoConflict as conflict:
-        others = f". To restore the {conflict.unchanged} others, add --unchanged"
-        _fail(f"mahasiswa: {conflict}; nothing was changed{others if conflict.unchanged else ''}")
-    if not count:
-        _fail(f"mahasiswa: no record is as change {number} left it; nothing was changed")
-    click.echo(f"{count} records are as before change {number}")
-    note(f"undo of change {number} in {url}: {count} records")
-
-
-@main.command()
 @click.argument("nim", callback=_utf8)
 @click.option(
     "--delete-copies",
@@ -412,9 +307,8 @@ def forget(nim: str, *, delete_copies: bool) -> None:
     mahasiswa forget 20/456839/TK/50663
     """  # noqa: D301 - as above
     settings = _settings_and_database()
-    for other in bulk.other_nims(settings.database_url, nim):
-        see = f"See {typed('show NIM')}, and run the command for it too."
-        click.echo(f"{other}: the same person had this NIM. {see}")
+    for other in transfers.other_nims(settings.database_url, nim):
+        click.echo(f"{other}: the same person had this NIM. Run the command for it too.")
     remain: TextsRemain | None = None
     try:
         was_known = engine_of(settings.database_url).forget(nim)
@@ -529,7 +423,7 @@ def copy(source: str | None, target: str | None) -> None:
     )
     for url in (begin, end):
         _say_database(url)
-    count = bulk.copy_records(begin, end, settings.backup_dir)
+    count = transfers.copy_records(begin, end, settings.backup_dir)
     click.echo(f"{count} records copied")
     note(f"copy of {count} records from {begin} to {end}")
 

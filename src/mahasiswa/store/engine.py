@@ -60,13 +60,6 @@ class Engine(ABC):
         """
 
     @abstractmethod
-    def undo(self, number: int, *, only_unchanged: bool) -> int:
-        """See `Store.undo`. The batch may have any length. Return the number of restored records.
-
-        Call `migrate` before, because a newer database must not be written to.
-        """
-
-    @abstractmethod
     def forget(self, nim: str) -> bool:
         """Remove a record and its history; return False if there was neither. Raise Unavailable, Unusable or TextsRemain."""
 

@@ -11,7 +11,6 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
-from datetime import datetime
 from functools import wraps
 from itertools import chain, takewhile
 from operator import eq, itemgetter
@@ -80,20 +79,6 @@ class Hits(NamedTuple):
     total: int
     records: Sequence[Mahasiswa]
     last: Item | None = None
-
-
-class Biography(NamedTuple):
-    """A record, and its entries in the history, oldest first, those of batches too. Both were read at one moment.
-
-    If the nim was changed, both entries of that change are among them. `silent` are the restores and the imports that
-    keep no entries. `days` is HISTORY_DAYS. `since` is the oldest moment of the history.
-    """
-
-    record: Mahasiswa | None
-    entries: Sequence[Entry]
-    silent: Sequence[Batch]
-    days: int
-    since: datetime | None
 
 
 P = ParamSpec("P")
@@ -281,21 +266,9 @@ class Reader(ABC):
         last = yield from shown_item(change)
         return HistoryPage(total, list(map(item_of, rows)), head, last)
 
-    @in_transaction
-    def biography(self, nim: str) -> Steps[Biography]:
-        """All that is known of the record with that nim."""
-        record = yield from one("find", nim)
-        rows = yield "entries_of", {"nims": [nim]}
-        entries = list(map(entry_of, rows))
-        items = map(item_of, (yield "silent", {}))
-        silent = [item for item in items if isinstance(item, Batch)]
-        ((days, oldest),) = yield "kept", {}
-        since = oldest and datetime.fromisoformat(oldest)
-        return Biography(record, entries, silent, days, since)
-
-    async def nims(self, cari: str, limit: int) -> Sequence[str]:
-        """At most `limit` nims whose record or history has every word of `cari`, in order."""
-        return await self._column("nims", {"query": Query(cari), "limit": limit})
+    async def entries(self, nim: str) -> Sequence[Entry]:
+        """The entries of a nim, oldest first, those of batches too. A change of the nim has two entries, with both nims."""
+        return list(map(entry_of, await self._rows("entries_of", {"nims": [nim]})))
 
     @in_transaction
     def renamed(self, nim: str) -> Steps[Mahasiswa | None]:

@@ -44,7 +44,7 @@ class NotInHistory(StoreError):
 
 
 class BatchTooLong(StoreError):
-    """A web request undoes at most UNDO_ROWS_MAX rows. The command `mahasiswa undo` undoes more."""
+    """A web request undoes at most UNDO_ROWS_MAX rows."""
 
 
 class UndoConflict(StoreError):

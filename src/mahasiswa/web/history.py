@@ -115,7 +115,7 @@ async def undo(request: Request, store: Store, pages: Pages) -> Response:
             only_unchanged=only_unchanged,
         )
     except (NotInHistory, BatchTooLong, Refused) as error:
-        return _refusal(pages, change, error)
+        return _refusal(pages, error)
     except UndoConflict as conflict:
         return await _conflict(request, store, pages, query, conflict)
     if query is None:
@@ -162,7 +162,7 @@ def _page_with_button(parameters: QueryParams) -> HistoryQuery | None:
     return HistoryQuery.of(parameters, None if batch is None else ItemKey.of(batch))
 
 
-def _refusal(pages: Pages, change: ItemKey, error: StoreError) -> Response:
+def _refusal(pages: Pages, error: StoreError) -> Response:
     """The page that says why a change was not undone."""
     if isinstance(error, Refused):
         # Another program had stored the old record in spite of the rules of the table.
@@ -171,7 +171,7 @@ def _refusal(pages: Pages, change: ItemKey, error: StoreError) -> Response:
         return pages.error("undo refused", text=text)
     if isinstance(error, BatchTooLong):
         limit = wording.number(UNDO_ROWS_MAX)
-        text = wording.UNDO_TOO_LONG.format(limit=limit, id=change.id)
+        text = wording.UNDO_TOO_LONG.format(limit=limit)
         return pages.error("undo too long", text=text)
     return pages.error("not in history")
 

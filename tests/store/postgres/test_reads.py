@@ -14,7 +14,7 @@ import pytest
 from postgres import Server, awaited_locks, execute, locked, until
 from stores import SITI, attempt, read_all
 
-from mahasiswa.commands.bulk import export_file
+from mahasiswa.commands.transfers import export_file
 from mahasiswa.record import Mahasiswa
 from mahasiswa.settings import PostgresURL
 from mahasiswa.store import Query, Store

@@ -12,7 +12,7 @@ import psycopg
 from psycopg import errors
 
 from mahasiswa.record import Incoming
-from mahasiswa.store import commands, refuse_nul, undo
+from mahasiswa.store import commands, refuse_nul
 from mahasiswa.store.backup_folder import (
     Backups,
     beside_dumps,
@@ -88,17 +88,6 @@ class PostgresEngine(Engine):
             locked = time.monotonic()
             merged = do_steps(db, commands.merge(update=update, dry_run=dry_run))
         return merged if dry_run else merged._replace(seconds=time.monotonic() - locked)
-
-    def undo(self, number: int, *, only_unchanged: bool) -> int:
-        """See Engine. Others wait behind its lock, so it asks for the lock several times, for a short time each."""
-        deadline = time.monotonic() + sql.LOCK_TIMEOUT_SECONDS
-        while True:
-            try:
-                with _transaction(self._conninfo) as db:
-                    return do_steps(db, undo(number, only_unchanged=only_unchanged))
-            except Locked:
-                if time.monotonic() > deadline:
-                    raise
 
     def forget(self, nim: str) -> bool:
         """See Engine. The tables are rewritten for an unknown nim too.

@@ -12,7 +12,7 @@ from pathlib import Path
 import apsw
 
 from mahasiswa.record import Incoming
-from mahasiswa.store import commands, undo
+from mahasiswa.store import commands
 from mahasiswa.store.backup_folder import Backups, lack_of_room, read_outcome
 from mahasiswa.store.engine import Engine
 from mahasiswa.store.results import Finding, Merged, Restored
@@ -86,10 +86,6 @@ class SQLiteEngine(Engine):
                 with interruptible(db):
                     merged = (take if dry_run else take_named)(db, steps)
             return merged._replace(seconds=time.monotonic() - began)
-
-    def undo(self, number: int, *, only_unchanged: bool) -> int:
-        with _connected(self._path) as db, transaction(db), interruptible(db):
-            return take_named(db, undo(number, only_unchanged=only_unchanged))
 
     def forget(self, nim: str) -> bool:
         with _connected(self._path) as db:

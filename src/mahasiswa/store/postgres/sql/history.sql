@@ -170,22 +170,6 @@ SELECT id, to_char(moment AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') F
 WHERE id > :id AND batch IS NULL AND xmin = pg_current_xact_id_if_assigned()::xid
 ORDER BY id DESC LIMIT 1
 
--- name: silent
--- The batches of imports and restores that keep no entries.
-SELECT i.id, to_char(i.moment AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'), i.kind, i.rows,
-  true, true, i.oleh, NULL, NULL
-FROM mahasiswa_history AS i
-WHERE i.kind IN ('import', 'restore')
-  AND i.is_silent ORDER BY i.id
-
--- name: kept
--- For how many days the history is kept, and its oldest moment.
-SELECT days, (
-  SELECT to_char(min(moment) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')
-  FROM mahasiswa_history
-)
-FROM mahasiswa_history_state
-
 -- name: entries
 -- The entries of a batch, as `items` has items. If its head was purged, its entries are not shown.
 SELECT e.id, NULL, NULL, NULL, NULL, NULL, NULL, NULL, e.id, to_char(e.moment AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'),

@@ -159,17 +159,6 @@ SELECT coalesce(max(id), 0) AS id FROM mahasiswa_history
 SELECT id, moment FROM mahasiswa_history
 WHERE id > :id AND batch IS NULL ORDER BY id DESC LIMIT 1
 
--- name: silent
--- The batches of imports and restores that keep no entries.
-SELECT i.id, i.moment, i.kind, i.rows, true, true, CAST(i.oleh AS BLOB), NULL, NULL
-FROM mahasiswa_history AS i
-WHERE i.kind IN ('import', 'restore')
-  AND NOT EXISTS (SELECT 1 FROM mahasiswa_history AS s WHERE s.batch = i.id) ORDER BY i.id
-
--- name: kept
--- For how many days the history is kept, and its oldest moment.
-SELECT days, (SELECT min(moment) FROM mahasiswa_history) FROM mahasiswa_history_state
-
 -- name: entries
 -- The entries of a batch, as `items` has items. If its head was purged, its entries are not shown.
 SELECT e.id, NULL, NULL, NULL, NULL, NULL, NULL, NULL, e.id, e.moment,

@@ -1,4 +1,4 @@
-"""Imports, exports and copies whole lists, and shows changes, for the command line. An import keeps all NIMs in memory."""
+"""Imports, exports and copies whole lists for the command line. An import keeps all NIMs in memory."""
 
 import asyncio
 import gc
@@ -9,9 +9,8 @@ import sys
 import tempfile
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta, tzinfo
 from pathlib import Path
-from typing import BinaryIO, TypeVar, cast
+from typing import BinaryIO, TypeVar
 
 import click
 
@@ -22,8 +21,7 @@ from mahasiswa.sheets import public as sheets
 from mahasiswa.store import Query, Reader
 from mahasiswa.store.engine import Engine
 from mahasiswa.store.engines import engine_of
-from mahasiswa.store.history_items import UNDOABLE_ROWS_MAX, Batch, Days, Entry, Item
-from mahasiswa.store.reader import Biography
+from mahasiswa.store.history_items import UNDO_ROWS_MAX
 from mahasiswa.store.results import Merged
 from mahasiswa.store.store_errors import Refused, Unusable
 from mahasiswa.store.threads import in_thread
@@ -35,12 +33,11 @@ from mahasiswa.work import EXPORT, Slots
 T = TypeVar("T")
 Problem = tuple[int, str]  # the number of a row, and its problem
 
-MAX_LISTED_ROWS = 100  # maximum rows with problems, changes, or persons of one name that are listed
+MAX_LISTED_ROWS = 100  # maximum rows with problems that are listed
 # Notices that name the row. One remark about the whole file is enough for its hidden rows.
 MOVED_CELLS = (wording.JOINED_CELLS, wording.MORE_CELLS)
-SHOWN_TIME = "%Y-%m-%d %H:%M:%S"
 TOO_LONG_TO_UNDO = (
-    f"This import has more than {UNDOABLE_ROWS_MAX} rows, so it cannot be undone. To be able to go back, press Ctrl-C,"
+    f"This import has more than {UNDO_ROWS_MAX} rows, so it cannot be undone. To be able to go back, press Ctrl-C,"
     " then make a back-up: {backup} (PostgreSQL: pg_dump)"
 )
 
@@ -81,7 +78,7 @@ def _remarks(file: Path, read: sheets.CarriedFile) -> Iterator[str]:
         yield f"{file}: {question.sentence}"
     if read.other_sheets:
         names = ", ".join(f"“{name}”" for name in read.other_sheets)
-        yield f"{file}: {_printable([wording.SHEETS_NOT_READ.format(names=names)])}"
+        yield f"{file}: {_printable(wording.SHEETS_NOT_READ.format(names=names))}"
 
 
 def export_file(url: DatabaseURL, file: Path) -> int:
@@ -109,113 +106,16 @@ def copy_records(source: DatabaseURL, target: DatabaseURL, backups: Path | None)
     return _read_all(source, merge)
 
 
-def show_person(url: DatabaseURL, who: str, timezone: tzinfo) -> Sequence[str]:
-    """The lines about a nim, or about the only person with that name.
-
-    If several persons have the name, they are listed. If there is no such person, there is no line.
-    """
-
-    async def lines(reader: Reader) -> Sequence[str]:
-        nim = who
-        about = await reader.biography(nim)
-        if not (about.record or about.entries):
-            nims = await reader.nims(who, MAX_LISTED_ROWS)
-            if len(nims) > 1:
-                stored = await reader.find(nims)
-                listed = [f"{_printable([nim])}: {_state(stored.get(nim))}" for nim in nims]
-                return [*listed, f"Show one of them: {typed('show NIM')}"]
-            nim = nims[0] if nims else who
-            about = await reader.biography(nim)
-        changed = [*map(_told, about.entries), *_silent_changes(about, nim)]
-        if not (about.record or changed):
-            return []
-        now = f"now: {_state(about.record)}"
-        return [now, *_made(changed, timezone), _since(about, timezone)]
-
-    return _read(url, lines)
-
-
-def show_changes(url: DatabaseURL, period: Days, timezone: tzinfo) -> Sequence[str]:
-    """The newest changes of a period, batches too. The oldest of them comes first."""
-    page = _read(url, lambda reader: reader.history("", 0, MAX_LISTED_ROWS, days=period))
-    lines = list(_made(map(_told, page.items), timezone))
-    if hidden := page.total - len(page.items):
-        return [f"{hidden} earlier changes are not shown. Narrow the time with --until", *lines]
-    return lines
-
-
-def _told(item: Item) -> tuple[Item, str]:
-    if isinstance(item, Batch) and not item.only:
-        return item, f"{item.kind} of {item.rows} records, change {item.id}"
-    entry = item if isinstance(item, Entry) else cast("Entry", item.only)
-    return item, f"before: {_state(entry.before)}\n  after: {_state(entry.after)}"
-
-
-def _made(changed: Iterable[tuple[Item, str]], timezone: tzinfo) -> Iterator[str]:
-    """The changes, oldest first, with their times and who made them, and the command that shows the log."""
-    last: datetime | None = None
-    for item, text in sorted(changed, key=lambda change: change[0].id):
-        last = item.moment.astimezone(UTC)
-        by = f", by {_printable([item.oleh])}" if item.oleh else ""
-        local = f"{last.astimezone(timezone):{SHOWN_TIME} %Z}"
-        yield f"{local} ({last:{SHOWN_TIME}} UTC){by}\n  {text}"
-    if last:
-        begin, end = (
-            f"{last + timedelta(minutes=minutes):{SHOWN_TIME}} UTC" for minutes in (-1, 1)
-        )
-        yield f'The log then: journalctl -t mahasiswa --since "{begin}" --until "{end}"'
-
-
-def _since(about: Biography, timezone: tzinfo) -> str:
-    """Say since which day the history has entries.
-
-    HISTORY_DAYS does not tell it: expired entries may still be there, and a leap of the clock may
-    have removed others.
-    """
-    if not about.days:
-        return "No history is kept: HISTORY_DAYS is 0."
-    if about.since is None:
-        return "The history has no entries."
-    return f"The history has entries from {about.since.astimezone(timezone):%Y-%m-%d} on."
-
-
-def _state(record: Mahasiswa | None) -> str:
-    return _printable(record) if record else "no record"
-
-
-def _silent_changes(about: Biography, nim: str) -> Iterator[tuple[Batch, str]]:
-    """The batches without entries that have changed a record, or may have, and their effect on it.
-
-    A batch that stands alone between two entries has changed the record if the first entry left another state than the
-    second one found. In other cases the history cannot tell.
-    """
-    own = [entry for entry in about.entries if nim in _nims_of(entry)]
-    earlier = [sum(entry.id < batch.id for entry in own) for batch in about.silent]
-    for batch, count in zip(about.silent, earlier, strict=True):
-        source = "a restore" if batch.kind == "restore" else "an import"
-        after = own[count].before if count < len(own) else about.record
-        if count == 0 or earlier.count(count) > 1:
-            yield batch, f"perhaps changed by {source}"
-        elif (before := own[count - 1].after) != after:
-            done = "removed" if after is None else "changed" if before else "added"
-            yield batch, f"{done} by {source}"
-
-
 def other_nims(url: DatabaseURL, nim: str) -> Sequence[str]:
     """The other nims of a changed nim: the record with that nim has had them before or after it."""
-    entries = _read(url, lambda reader: reader.biography(nim)).entries
-    nims = {other for entry in entries for other in _nims_of(entry)}
-    return [_printable([other]) for other in sorted(nims - {nim})]
+    entries = _read(url, lambda reader: reader.entries(nim))
+    nims = {record.nim for entry in entries for record in entry[2:4] if record}
+    return [_printable(other) for other in sorted(nims - {nim})]
 
 
-def _nims_of(entry: Entry) -> set[str]:
-    return {record.nim for record in (entry.before, entry.after) if record}
-
-
-def _printable(texts: Iterable[str]) -> str:
-    """The texts of a record in one line, with control characters escaped, because a terminal would obey them."""
-    line = " | ".join(texts)
-    return "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in line)
+def _printable(text: str) -> str:
+    """The text with control characters escaped, because a terminal would obey them."""
+    return "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in text)
 
 
 def _incoming(
@@ -236,7 +136,7 @@ def _incoming(
             (skipped if row.is_skipped else invalid).append((row.number, row.problem))
         else:
             count += 1
-            if count == UNDOABLE_ROWS_MAX + 1:
+            if count == UNDO_ROWS_MAX + 1:
                 click.echo(TOO_LONG_TO_UNDO.format(backup=typed("backup FILE")), err=True)
             if row.noted:
                 doubted += [(row.number, note) for note in row.noted if note in MOVED_CELLS]
@@ -263,7 +163,7 @@ def _lines(file: Path, problems: Iterable[Problem], places: Sequence[str]) -> li
 def _name_of(row: int, places: Sequence[str]) -> str:
     """The name of a row at the beginning of a sentence, with its sheet if several are read."""
     name = sheets.row_name(row, places)
-    return _printable([name]) if len(places) > 1 else name.capitalize()
+    return _printable(name) if len(places) > 1 else name.capitalize()
 
 
 def _read(url: DatabaseURL, work: Callable[[Reader], Awaitable[T]]) -> T:
