@@ -15,7 +15,7 @@ from processes import until, working
 from visitor import Page, Site
 
 PAUSE_SECONDS = 0.03
-"""Pause of each client after a request, so that the list stays small and the cluster gets most of the machine."""
+"""Pause of each client after a request, so that the list stays small."""
 
 UNCERTAIN = "Belum dapat dipastikan"
 
@@ -59,11 +59,6 @@ class Ledger:
             lambda: self._has_ended() or all(map(int.__le__, enough, map(len, self.acknowledged))),
             60,
         )
-
-    def gap(self) -> float:
-        """Return the longest time in seconds in which an instance acknowledged nothing."""
-        pairs = itertools.chain.from_iterable(map(itertools.pairwise, self.acknowledged))
-        return max(later - earlier for earlier, later in pairs)
 
     def lost(self) -> set[str]:
         """Return the nims whose acknowledged change is not in the list of some instance."""

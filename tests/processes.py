@@ -29,7 +29,6 @@ RUN_SECONDS = 400.0
 """Less than faulthandler_timeout in pyproject.toml, so a program that hangs fails one test only."""
 
 FORK_SECONDS = 60.0
-NAMESPACES = ("--pid", "--ipc", "--mount", "--uts")
 CANNOT = "this machine cannot "
 """The start of a reason to skip a test that no Debian package mends. --nothing-skipped accepts these reasons only."""
 ONLY_ROOT = "only root may"
@@ -53,13 +52,12 @@ def cannot(what: str, error: object = ONLY_ROOT) -> NoReturn:
     pytest.skip(f"{CANNOT}{what}: {' '.join(str(error).split())}")
 
 
-def needs_namespaces(*more: str) -> None:
+def needs_namespaces() -> None:
     """Skip a test that makes hosts or containers if this process can neither make namespaces nor mount a file system."""
     try:
         run(
             "unshare",
-            *NAMESPACES,
-            *more,
+            *("--pid", "--ipc", "--mount", "--uts"),
             "--fork",
             "--mount-proc",
             "mount",
