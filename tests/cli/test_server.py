@@ -297,6 +297,8 @@ def test_an_upgrade_is_logged_before_and_after_and_meanwhile_connections_are_ref
             socket.create_connection(("127.0.0.1", port), 5)
         (tmp_path / "go").touch()
         with starting.result() as service:
-            first, second = service.stderr().splitlines()
+            copied, first, second = service.stderr().splitlines()
+    (copy,) = tmp_path.glob(f"{path.name}.before-*")
+    assert f" INFO {copy} is the list before the upgrade" in copied
     assert first.endswith(f" INFO upgrading 1,234 records in {path}")
     assert second.endswith(f" INFO upgraded {path} to schema version 2")

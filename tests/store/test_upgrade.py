@@ -1,5 +1,6 @@
 """Committed databases of version 1 are used by this release, and upgraded by a later one that changes `mahasiswa`."""
 
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,7 +9,8 @@ import apsw
 import pytest
 from engines import ENGINES
 from operators import Operator, records_of
-from postgres import execute, own_schema
+from postgres import execute, own_schema, programs
+from processes import run
 from stores import SITI, ask, attempt, items, migrate, opened, read_all
 
 from mahasiswa.record import Mahasiswa
@@ -16,6 +18,7 @@ from mahasiswa.settings import DatabaseURL, PostgresURL, SQLiteURL
 from mahasiswa.store.engines import engine_of
 from mahasiswa.store.postgres import postgres_schema
 from mahasiswa.store.sqlite import sqlite_schema
+from mahasiswa.store.store_errors import NeedsRepair
 
 VERSION_1 = Path(__file__).with_name("version_1")
 RECORDS = [
@@ -108,6 +111,58 @@ def test_doctor_names_an_older_version_and_looks_no_further(
     (finding,) = engine_of(urls[0]).examine(None)
     assert "of an older version" in finding.text
     assert finding.is_good
+
+
+async def test_the_version_before_an_upgrade_goes_on_with_what_was_saved_before_it(
+    urls: tuple[DatabaseURL, DatabaseURL],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """It refuses the newer tables. On SQLite the upgrade itself makes the copy; on PostgreSQL an operator makes a dump."""
+    caplog.set_level("INFO")
+    url, _ = urls
+    migrate(url)
+    before = parts(url)
+    dump = str(tmp_path / "dump")
+    if isinstance(url, PostgresURL):
+        schema = url.address.rpartition("search_path%3D")[2]
+        saved = ("--format=custom", f"--schema={schema}", f"--file={dump}")
+        run(programs() / "pg_dump", *saved, f"--dbname={url.address}")
+    with monkeypatch.context() as newer:
+        make_version_2(newer)
+        migrate(url)
+    assert parts(url) != before
+    with pytest.raises(NeedsRepair, match="newer release"):
+        migrate(url)
+    if isinstance(url, PostgresURL):
+        again = ("--clean", "--if-exists", "--single-transaction")
+        run(programs() / "pg_restore", *again, f"--dbname={url.address}", dump)
+    else:
+        (copy,) = re.findall(r"(\S+) is the list before the upgrade", caplog.text)
+        engine_of(url).restore(Path(copy))
+    migrate(url)
+    assert parts(url) == before
+    async with opened(url) as store:
+        assert await read_all(store) == RECORDS
+
+
+def test_an_upgrade_without_room_for_the_copy_changes_nothing(
+    small_disk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With room again, it is made."""
+    make_version_2(monkeypatch)
+    database = small_disk / "mahasiswa.db"
+    shutil.copy(VERSION_1 / "mahasiswa.db", database)
+    filler = small_disk / "filler"
+    filler.write_bytes(bytes(shutil.disk_usage(small_disk).free - 2 * database.stat().st_size))
+    with pytest.raises(NeedsRepair, match="upgraded only after a copy: only 0 MB are free"):
+        migrate(database)
+    assert ask(database, "PRAGMA user_version") == [(1,)]
+    assert {path.suffix for path in small_disk.iterdir()} <= {".db", "", ".db-wal", ".db-shm"}
+    filler.unlink()
+    migrate(database)
+    assert ask(database, "PRAGMA user_version") == [(2,)]
 
 
 def test_a_backup_of_version_1_is_restored(operator: Operator) -> None:

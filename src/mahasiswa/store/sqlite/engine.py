@@ -52,7 +52,7 @@ class SQLiteEngine(Engine):
         if create:
             with usable(self._path):
                 backup.refuse_if_lost(self._path, backups)
-        sqlite_schema.migrate(self._path, history_days, create=create)
+        sqlite_schema.migrate(self._path, history_days, create=create, copy_first=True)
 
     def begin(self) -> None:
         sqlite_schema.migrate(self._path)

@@ -16,7 +16,9 @@ import apsw
 
 from mahasiswa.settings import DEFAULT_HISTORY_DAYS
 from mahasiswa.store import shared_sql
+from mahasiswa.store.backup_folder import free_name, lack_of_room
 from mahasiswa.store.sqlite import sqlite_sql as sql
+from mahasiswa.store.sqlite.backup import backup
 from mahasiswa.store.sqlite.connection import (
     LOCK_TIMEOUT_SECONDS,
     SECURE_DELETE,
@@ -31,10 +33,19 @@ from mahasiswa.system.unfinished import remove_leftovers
 log = logging.getLogger(__name__)
 
 
-def migrate(path: Path, history_days: int | None = None, *, create: bool = True) -> None:
+def migrate(
+    path: Path,
+    history_days: int | None = None,
+    *,
+    create: bool = True,
+    copy_first: bool = False,
+) -> None:
+    """See Engine. With `copy_first` an older file is copied before it is upgraded; raise NeedsRepair if it cannot be."""
     with _exclusive(path, create=create) as db:
         version = known_version(db, path)
         if is_upgraded := 0 < version < len(UPGRADES):
+            if copy_first:
+                _copy_before_upgrade(path)
             log.info("upgrading %s records in %s", f"{db.execute(shared_sql.COUNT).get:,}", path)
         for number, upgrade in enumerate(UPGRADES[version:], version + 1):
             with db:
@@ -46,6 +57,23 @@ def migrate(path: Path, history_days: int | None = None, *, create: bool = True)
             _set_history_days(db, path, history_days)
         if db.execute("PRAGMA journal_mode = WAL").get != "wal":
             raise Unusable(f"{path} cannot have a write-ahead log; is it on a network drive?")
+
+
+def _copy_before_upgrade(path: Path) -> None:
+    """Make a verified copy beside the file, with which an older release can go on; raise NeedsRepair."""
+    file = real_file(path)
+    copy = free_name(file.parent, f"{file.name}.before-")
+    problem = lack_of_room(file.parent, file.stat().st_size)
+    if not problem:
+        try:
+            backup(path, copy)
+        except Unusable as error:
+            problem = str(error)
+    if problem:
+        raise NeedsRepair(
+            f"{path} is of an older version, and is upgraded only after a copy: {problem}"
+        )
+    log.info("%s is the list before the upgrade; an older release can restore it", copy)
 
 
 def known_version(db: apsw.Connection, path: Path) -> int:
