@@ -8,7 +8,7 @@ place with these limits; docs/reference.md shows it.
 import asyncio
 import logging
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager, suppress
@@ -37,6 +37,10 @@ MAX_LARGE_BODIES = 16  # uploads and confirmations that arrive at the same time
 # Maximum bytes of all of them. Beyond it the slowest one ends. Without this limit the budget of
 # bodies would become full, and would refuse the next one instead.
 LARGE_BODIES_MAX_BYTES = BODIES_MAX_BYTES - FORMS_RESERVED_BYTES - 1024 * 1024
+
+UPLOADS_MAX = 16  # uploads that arrive at the same time
+UPLOADS_MAX_OF_ADDRESS = 4
+PREVIEWS_MAX = 16  # forms of previews that arrive at the same time
 
 Count = Callable[[int], None]
 """Counts bytes in a budget; raises Busy."""
@@ -82,14 +86,15 @@ LIST = Kind("the list page", 1, 1000)
 PAGE = Kind("pages of the list", 1, 100)
 SEARCH = Kind("searches", 2, 32)
 EXPORT = Kind("exports", 2, 8)
-PREVIEW = Kind("previews", 2, 16)
+PREVIEW = Kind("uploads that are read", 2, 16)
+STAGE = Kind("pages of previews", 4, 100)
 IMPORT = Kind("reads of previews, and batches", 2, 8)
 CHANGE = Kind("changes", 1, 1000)
 
-KINDS = (RECORD, EDIT, LIST, PAGE, SEARCH, EXPORT, PREVIEW, IMPORT, CHANGE)
+KINDS = (RECORD, EDIT, LIST, PAGE, SEARCH, EXPORT, PREVIEW, STAGE, IMPORT, CHANGE)
 
-DATABASE_CONNECTIONS = sum(kind.running for kind in KINDS if kind is not PREVIEW)
-"""Maximum connections of a worker to PostgreSQL. Each kind has its share; the helpers of previews have none."""
+DATABASE_CONNECTIONS = sum(kind.running for kind in KINDS if kind not in (PREVIEW, STAGE))
+"""Maximum connections of a worker to PostgreSQL. Each kind has its share, except those that only use an upload."""
 
 
 class Busy(Exception):
@@ -321,6 +326,30 @@ class SlowClients:
                 cut_off()
 
 
+@dataclass
+class Arrivals:
+    """Counts bodies that arrive now, so that a few slow clients cannot fill the disk or the memory."""
+
+    name: str
+    most: int
+    most_of_address: int
+    _now: Counter[str] = field(default_factory=Counter)
+
+    @contextmanager
+    def one(self, address: str) -> Iterator[None]:
+        """Count one more until the end of the block; raise Busy."""
+        if self._now.total() >= self.most or self._now[address] >= self.most_of_address:
+            raise Busy(
+                f"{self.name}: {self._now.total()} arrive, {self._now[address]} of them from {address}"
+            )
+        self._now[address] += 1
+        try:
+            yield
+        finally:
+            self._now[address] -= 1
+            self._now += Counter()  # forgets addresses without one
+
+
 class Limits:
     """The limits of one worker process: slots, budgets, and the files, list pages and uploads of slow clients."""
 
@@ -333,3 +362,5 @@ class Limits:
         )
         self.files = SlowClients("files", SENT_FILES_MAX, SENT_FILES_MAX_BYTES)
         self.uploads = SlowClients("uploads", MAX_LARGE_BODIES, LARGE_BODIES_MAX_BYTES)
+        self.arriving_uploads = Arrivals("uploads", UPLOADS_MAX, UPLOADS_MAX_OF_ADDRESS)
+        self.arriving_previews = Arrivals("forms of previews", PREVIEWS_MAX, PREVIEWS_MAX)

@@ -5,20 +5,28 @@ person raises the version, and each button carries the version of its page, so a
 exactly what its page has shown.
 """
 
+import errno
+import fcntl
+import hashlib
 import json
 import os
 import re
 import secrets
+import stat
+import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Literal, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import apsw
 
-from mahasiswa.record import Mahasiswa
 from mahasiswa.intake.cells import Bad, Cell, Row
+from mahasiswa.record import Mahasiswa
+from mahasiswa.settings import DatabaseURL, SQLiteURL
+from mahasiswa.work import Busy
 
 STAGES_MAX = 64
 STAGES_MAX_OF_ADDRESS = 16
@@ -27,12 +35,18 @@ MAX_BYTES = 16 * 1024 * 1024
 PAGE_BYTES = 4096
 BUSY_MILLISECONDS = 2000  # maximum time to wait for another worker
 
+# The exit codes of the child process, besides 0. Every other one means that the file is too heavy.
+EXIT_STALE = 3
+EXIT_DISK_FULL = 4
+
 Purpose = Literal["impor", "pilih"]
 State = Literal["baru", "berubah", "sama", "salah", "dilewati"]
 
 _folder = Path(__file__).parent
 SCHEMA = (_folder / "stage.sql").read_text()
 SETTLE = (_folder / "settle.sql").read_text()
+_named = re.split(r"-- (\w+): .*\n", (_folder / "statements.sql").read_text())
+STATEMENTS = dict(zip(_named[1::2], _named[2::2], strict=True))
 
 is_identifier = re.compile("[0-9a-f]{32}").fullmatch
 
@@ -45,14 +59,24 @@ class Stale(Exception):
     """Another page has changed the upload since the button's page was made. Nothing was done."""
 
 
+class TooHeavy(Exception):
+    """The upload takes more than MAX_BYTES, or the child process could not read it within its limits."""
+
+
 class Facts(NamedTuple):
     """The facts about an upload. `change` is the change of the history that has saved it, or None."""
 
     purpose: Purpose
     name: str
+    address: str
+    created: float
     version: int
     error: str
     change: str | None
+
+    @property
+    def has_ended(self) -> bool:
+        return time.time() - self.created > MAX_AGE_SECONDS
 
 
 class StagedSheet(NamedTuple):
@@ -86,227 +110,182 @@ class Line(NamedTuple):
     problem: str = ""
     state: State = "baru"
 
+    @property
+    def stored(self) -> Mahasiswa | None:
+        """The stored record with this nim."""
+        if self.stored_nama is None or self.stored_alamat is None:
+            return None
+        return Mahasiswa(self.nim, self.stored_nama, self.stored_alamat)
 
-LINE = ", ".join(Line._fields)
+    @property
+    def record(self) -> Mahasiswa:
+        """The record that the line makes. A blank text keeps the stored one."""
+        kept = self.stored or Mahasiswa(self.nim, "", "")
+        return Mahasiswa(self.nim, self.nama or kept.nama, self.alamat or kept.alamat)
 
 
 class Stage:
     """One upload. Its methods take milliseconds. Call them in a thread, one at a time.
 
-    Each may raise Gone for a damaged file, and OSError for a full disk.
+    A `with` block closes it, which takes an open transaction back. The block raises Gone for a damaged file, OSError
+    for a full disk, TooHeavy, and Busy if another worker changes the upload for long.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.id = path.name
-        try:
-            self.db = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
-        except apsw.CantOpenError:
-            raise Gone from None
+        self._changes = 0  # at the beginning of the transaction
+        self.db = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
         self.db.set_busy_timeout(BUSY_MILLISECONDS)
         # After a power cut the upload may be lost, but no process that dies can damage it.
         self.db.execute(
             "PRAGMA trusted_schema = OFF; PRAGMA secure_delete = ON; PRAGMA synchronous = OFF;"
-            f"PRAGMA journal_mode = TRUNCATE; PRAGMA max_page_count = {MAX_BYTES // PAGE_BYTES}"
+            f"PRAGMA max_page_count = {MAX_BYTES // PAGE_BYTES}"
         )
 
     @classmethod
     def create(cls, folder: Path, purpose: Purpose, name: str, address: str) -> Self:
-        """Begin an upload. Remove those that have ended, and others if there are too many."""
-        folder.mkdir(mode=0o700, exist_ok=True)
-        make_room(folder, address)
-        path = folder / secrets.token_hex(16)
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL, 0o600))
-        stage = cls(path)
-        stage.db.execute(SCHEMA)
-        stage.db.execute(
-            "INSERT INTO stage (purpose, name, address, created, version) VALUES (?, ?, ?, ?, 1)",
-            (purpose, name, address, time.time()),
-        )
-        return stage
+        """Begin an upload. Remove those that have ended, and another one if there are too many."""
+        with _locked(folder), _sqlite_errors(folder):
+            _make_room(folder, address)
+            path = folder / secrets.token_hex(16)
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL, 0o600))
+            stage = cls(path)
+            stage.db.execute(SCHEMA)
+            stage.do("begin", [(purpose, name, address, time.time())])
+            return stage
 
     @classmethod
     def find(cls, folder: Path, identifier: str, purpose: Purpose) -> Self:
         """An upload that has not ended; raise Gone."""
         if not is_identifier(identifier):
             raise Gone
-        stage = cls(folder / identifier)
-        if stage.facts().purpose != purpose or stage.has_ended():
-            stage.close()
-            raise Gone
-        os.utime(stage.path)  # it was opened now
-        return stage
+        path = folder / identifier
+        with _sqlite_errors(path):
+            stage = cls(path)
+            facts = stage.facts()
+            if facts.purpose != purpose or facts.has_ended:
+                raise Gone
+            os.utime(path)  # it was opened now
+            return stage
 
-    def close(self) -> None:
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, _type: object, error: BaseException | None, _traceback: object) -> None:
         self.db.close()
+        with _sqlite_errors(self.path):
+            if isinstance(error, apsw.Error):
+                raise error
 
     def remove(self) -> None:
         self.db.close()
-        self.path.unlink(missing_ok=True)
+        _remove(self.path)
 
     def facts(self) -> Facts:
-        return Facts(*self._one("SELECT purpose, name, version, error, change FROM stage"))
+        try:
+            (row,) = self.ask("facts")
+        except (apsw.SQLError, ValueError):  # the process that began it was killed
+            raise Gone from None
+        return Facts(*row)
 
-    def has_ended(self) -> bool:
-        (created,) = self._one("SELECT created FROM stage")
-        return time.time() - created > MAX_AGE_SECONDS
+    def begin(self, version: int) -> None:
+        """Begin a change, which no other worker can interrupt; raise Stale."""
+        self.db.execute("BEGIN IMMEDIATE")
+        self._changes = self.db.total_changes()
+        if self.facts().version != version:
+            self.db.execute("ROLLBACK")
+            raise Stale
 
-    @contextmanager
-    def changing(self, version: int) -> Iterator[None]:
-        """Make a change of a person in one transaction, and raise the version; raise Stale."""
-        with self._writing():
-            if self._one("SELECT version FROM stage") != (version,):
-                raise Stale
-            yield
+    def commit(self) -> None:
+        """End the change. Raise the version if anything has changed."""
+        if self.db.total_changes() > self._changes:
             self.db.execute("UPDATE stage SET version = version + 1")
+        self.db.execute("COMMIT")
 
-    # What the child process writes.
-
-    def put_sheets(self, sheets: Iterable[tuple[StagedSheet, Iterable[Row], frozenset[int]]]) -> None:
+    def put_sheets(
+        self, sheets: Iterable[tuple[StagedSheet, Iterable[Row], frozenset[int]]]
+    ) -> None:
         """Keep the sheets of a file, each with its rows and the numbers of its hidden rows."""
-        with self._writing():
+        with self.db:
             for sheet, rows, hidden in sheets:
-                self._put_sheet(sheet)
-                self.db.executemany(
-                    "INSERT INTO cell_row VALUES (?, ?, ?, ?)",
-                    ((sheet.id, number, as_json(cells), number in hidden) for number, cells in rows),
+                self.do("put_sheet", [_packed(sheet)])
+                self.do(
+                    "put_row",
+                    (
+                        (sheet.id, number, as_json(cells), number in hidden)
+                        for number, cells in rows
+                    ),
                 )
 
     def put_lines(self, sheets: Iterable[StagedSheet], lines: Iterable[Line], version: int) -> None:
         """Replace all lines, and note how the sheets are read now; raise Stale."""
-        with self.changing(version):
-            self.db.execute("DELETE FROM line; DELETE FROM sheet")
-            for sheet in sheets:
-                self._put_sheet(sheet)
-            self.db.executemany(
-                "INSERT INTO line (sheet, number, nim, nama, alamat, own, skipped)"
-                " VALUES (?, ?, ?, ?, ?, ?, ?)",
-                (line[:7] for line in lines),
-            )
+        self.begin(version)
+        self.db.execute("DELETE FROM line; DELETE FROM sheet")
+        self.do("put_sheet", map(_packed, sheets))
+        self.do("put_line", (line[:7] for line in lines))
+        self.commit()
 
     def fail(self, error: str) -> None:
         """Note why the file cannot be read."""
-        self.db.execute("UPDATE stage SET error = ?", (error,))
+        self.do("fail", [(error,)])
 
     def sheets(self) -> list[StagedSheet]:
-        rows = self.db.execute("SELECT * FROM sheet ORDER BY id")
-        return [_staged_sheet(row) for row in rows]
+        return [
+            StagedSheet._make(
+                (*row[:3], *map(json.loads, row[3:5]), dict(json.loads(row[5])), *row[6:])
+            )
+            for row in self.ask("sheets")
+        ]
 
     def rows(self, sheet: int) -> Iterator[tuple[int, list[Cell], bool]]:
         """The number and the cells of each row of a sheet, and whether Excel hides it."""
-        statement = "SELECT number, cells, is_hidden FROM cell_row WHERE sheet = ? ORDER BY number"
-        for number, cells, is_hidden in self.db.execute(statement, (sheet,)):
+        for number, cells, is_hidden in self.db.execute(STATEMENTS["rows"], (sheet,)):
             yield number, from_json(cells), bool(is_hidden)
 
-    # What a worker does.
+    def ask(self, statement: str, *parameters: object) -> list[tuple[Any, ...]]:
+        """The rows of a statement of statements.sql."""
+        return self.db.execute(STATEMENTS[statement], parameters).fetchall()
 
-    def lines(self, where: str = "1", parameters: Sequence[object] = (), limit: int = -1, start: int = 0) -> list[Line]:
-        """The lines that meet a condition, in the order of the file."""
-        statement = f"SELECT {LINE} FROM shown WHERE {where} ORDER BY sheet, number LIMIT ? OFFSET ?"
-        rows = self.db.execute(statement, (*parameters, limit, start))
-        return [Line(*row) for row in rows]
+    def lines(self, statement: str, *parameters: object) -> list[Line]:
+        """The lines that a statement selects."""
+        return [Line(*row) for row in self.ask(statement, *parameters)]
 
-    def change_lines(self, lines: Iterable[Line], version: int) -> None:
-        """Replace the texts of lines, and what a person has decided about them; raise Stale.
-
-        Then compare the lines with the stored records, because their nims may be others.
-        """
-        with self.changing(version):
-            self.db.executemany(
-                "UPDATE line SET nim = ?, nama = ?, alamat = ?, own = ?, skipped = ?, accepted = ?,"
-                " stored_nama = NULL, stored_alamat = NULL, near = NULL, near_nama = NULL"
-                " WHERE sheet = ? AND number = ?",
-                ((*line[2:8], *line[:2]) for line in lines),
-            )
-
-    def nims(self) -> list[str]:
-        """The nims of all lines that are not skipped."""
-        return self._column("SELECT DISTINCT nim FROM line WHERE skipped = '' AND nim <> '' ORDER BY nim")
-
-    def note_stored(self, nims: Sequence[str], stored: Mapping[str, Mahasiswa]) -> bool:
-        """Note the stored records with these nims; return whether one is not as it was noted before."""
+    def do(self, statement: str, rows: Iterable[Sequence[object]]) -> bool:
+        """Do a statement for each of these rows of parameters; return whether it has changed anything."""
         before = self.db.total_changes()
-        with self._writing():
-            self.db.executemany(
-                "UPDATE line SET stored_nama = ?2, stored_alamat = ?3"
-                " WHERE nim = ?1 AND (stored_nama IS NOT ?2 OR stored_alamat IS NOT ?3)",
-                (stored.get(nim) or (nim, None, None) for nim in nims),
-            )
+        self.db.executemany(STATEMENTS[statement], rows)
         return self.db.total_changes() > before
 
-    def nims_without_near(self) -> list[str]:
-        """The nims of lines that are not stored, for which no near nim was looked up yet."""
-        return self._column(
-            "SELECT DISTINCT nim FROM line"
-            " WHERE skipped = '' AND nim <> '' AND stored_nama IS NULL AND near IS NULL ORDER BY nim"
-        )
-
-    def note_near(self, near: Mapping[str, Mahasiswa], nims: Iterable[str]) -> None:
-        """Note the stored record whose nim is nearly one of these nims, or that there is none."""
-        with self._writing():
-            self.db.executemany(
-                "UPDATE line SET near = ?2, near_nama = ?3 WHERE nim = ?1",
-                ((nim, *(near[nim][:2] if nim in near else ("", None))) for nim in nims),
-            )
-
-    def settle(self, is_fault: Callable[[str], bool], shares_no_word: Callable[[str, str], bool]) -> None:
-        """Give each line its problem, after the lines or the stored records have changed."""
-        self.db.create_scalar_function("is_fault", is_fault, 1, deterministic=True)
-        self.db.create_scalar_function("shares_no_word", shares_no_word, 2, deterministic=True)
+    def settle(
+        self, is_fault: Callable[[str], bool], shares_no_word: Callable[[str, str], bool]
+    ) -> bool:
+        """Give each line its problem; return whether one has another problem than before."""
+        self.db.create_scalar_function("is_fault", is_fault, 1)  # type: ignore[arg-type]
+        self.db.create_scalar_function("shares_no_word", shares_no_word, 2)  # type: ignore[arg-type]
+        before = self.db.total_changes()
         self.db.execute(SETTLE)
+        return self.db.total_changes() > before
 
-    def counts(self) -> dict[State, int]:
-        """The number of lines by their state."""
-        return dict(self.db.execute("SELECT state, count(*) FROM shown GROUP BY state"))
 
-    def problems(self) -> list[tuple[str, int]]:
-        """The codes of the problems of lines that are not saved, each with the number of its lines, in the order of the file."""
-        statement = "SELECT problem, count(*) FROM shown WHERE state = 'salah' GROUP BY problem ORDER BY min(sheet), min(number)"
-        return list(self.db.execute(statement))
+def folder_of(url: DatabaseURL) -> Path:
+    """The folder of the stages of a database: beside an SQLite file, or among the temporary files."""
+    if isinstance(url, SQLiteURL):
+        path = os.path.realpath(url.address)
+        return Path(f"{path}-unggahan")
+    name = hashlib.sha256(url.address.encode()).hexdigest()[:16]
+    return Path(tempfile.gettempdir(), f"mahasiswa-unggahan-{os.geteuid()}-{name}")
 
-    def skip_reasons(self) -> list[tuple[str, int]]:
-        """The reasons why lines are skipped, each with the number of its lines."""
-        return list(self.db.execute("SELECT skipped, count(*) FROM line WHERE skipped <> '' GROUP BY 1 ORDER BY min(sheet), min(number)"))
 
-    def finish(self, change: str) -> None:
-        """Note the change that has saved the lines, so that a second click leads to the same page; drop the texts."""
-        with self._writing():
-            self.db.execute("UPDATE stage SET change = ?", (change,))
-            self.db.execute("DELETE FROM line; DELETE FROM cell_row; DELETE FROM sheet")
+def remove_ended(folder: Path) -> None:
+    """Make the folder, if there is none, and remove the uploads that have ended; raise OSError."""
+    with _locked(folder):
+        _held(folder)
 
-    def _put_sheet(self, sheet: StagedSheet) -> None:
-        self.db.execute(
-            "INSERT INTO sheet VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-            (
-                *sheet[:3],
-                json.dumps(sheet.titles),
-                json.dumps(sheet.examples),
-                json.dumps(sheet.columns),
-                sheet.doubt,
-                sheet.is_read,
-            ),
-        )
 
-    def _one(self, statement: str) -> tuple[Any, ...]:
-        """The only row of a statement; raise Gone if the file is no stage."""
-        try:
-            return self.db.execute(statement).fetchone() or _raise(Gone)
-        except apsw.Error:
-            raise Gone from None
-
-    def _column(self, statement: str) -> list[str]:
-        return [value for (value,) in self.db.execute(statement)]
-
-    @contextmanager
-    def _writing(self) -> Iterator[None]:
-        """A transaction that no other worker interrupts."""
-        self.db.execute("BEGIN IMMEDIATE")
-        try:
-            yield
-        except BaseException:
-            self.db.execute("ROLLBACK")
-            raise
-        self.db.execute("COMMIT")
+def remove_all(folder: Path) -> None:
+    """Remove all uploads; raise OSError, also if there is no folder."""
+    for path in folder.iterdir():
+        path.unlink(missing_ok=True)
 
 
 def as_json(cells: Sequence[Cell]) -> str:
@@ -315,3 +294,89 @@ def as_json(cells: Sequence[Cell]) -> str:
 
 def from_json(text: str) -> list[Cell]:
     return [Bad(*cell) if isinstance(cell, list) else cell for cell in json.loads(text)]
+
+
+def _packed(sheet: StagedSheet) -> Sequence[object]:
+    columns = list(sheet.columns.items())
+    return (*sheet[:3], *map(json.dumps, (*sheet[3:5], columns)), sheet.doubt, sheet.is_read)
+
+
+class _Held(NamedTuple):
+    """An upload that has not ended."""
+
+    path: Path
+    facts: Facts
+    opened: float  # the last time, in seconds since 1970
+
+
+def _make_room(folder: Path, address: str) -> None:
+    """Remove an upload if no further one may begin.
+
+    First those that are saved go, then selections, then of the address with most the one that was not opened for longest.
+    """
+    held = _held(folder)
+    counts = Counter(one.facts.address for one in held)
+    if counts[address] >= STAGES_MAX_OF_ADDRESS:
+        held = [one for one in held if one.facts.address == address]
+    elif len(held) < STAGES_MAX:
+        return
+
+    def rank(one: _Held) -> tuple[bool, bool, int, float]:
+        facts = one.facts
+        is_open = facts.change is None
+        return is_open, facts.purpose != "pilih", -counts[facts.address], one.opened
+
+    _remove(min(held, key=rank).path)
+
+
+def _held(folder: Path) -> list[_Held]:
+    """The uploads that have not ended. The others, and damaged ones, are removed."""
+    held = []
+    for path in folder.iterdir():
+        if not is_identifier(path.name):
+            continue
+        with suppress(Gone), _sqlite_errors(path), Stage(path) as stage:
+            facts = stage.facts()
+            if not facts.has_ended:
+                held.append(_Held(path, facts, path.stat().st_mtime))
+                continue
+        _remove(path)
+    return held
+
+
+def _remove(path: Path) -> None:
+    for name in (path, f"{path}-journal"):
+        Path(name).unlink(missing_ok=True)
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Let no other worker begin or remove uploads. Raise OSError if other users can read or replace them."""
+    folder.mkdir(mode=0o700, exist_ok=True)
+    found = folder.lstat()
+    is_ours = stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid()
+    if not is_ours or found.st_mode & 0o077:
+        raise PermissionError(errno.EACCES, "other users have access to this folder", str(folder))
+    lock = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(lock)
+
+
+@contextmanager
+def _sqlite_errors(path: Path) -> Iterator[None]:
+    """Raise the errors of this module in the place of SQLite's."""
+    try:
+        yield
+    except apsw.BusyError as error:
+        raise Busy(f"another worker changes the upload {path.name[:8]}") from error
+    except apsw.FullError as error:
+        if path.is_file() and path.stat().st_size > MAX_BYTES - 16 * PAGE_BYTES:
+            raise TooHeavy from error
+        raise OSError(errno.ENOSPC, str(error), str(path)) from error
+    except (apsw.CantOpenError, apsw.NotADBError, apsw.CorruptError) as error:
+        raise Gone from error
+    except apsw.IOError as error:
+        raise OSError(errno.EIO, str(error), str(path)) from error

@@ -41,7 +41,7 @@ CREATE TABLE line (
     stored_alamat TEXT,
     near TEXT,                          -- a stored nim that is nearly this one; '' without one, NULL if not looked up
     near_nama TEXT,
-    problem TEXT NOT NULL DEFAULT '',   -- the code of the problem that is shown
+    problem TEXT NOT NULL DEFAULT '',   -- the code of the problem that stops the line
     PRIMARY KEY (sheet, number)
 ) STRICT, WITHOUT ROWID;
 
@@ -52,7 +52,7 @@ SELECT
     *,
     CASE
         WHEN skipped <> '' THEN 'dilewati'
-        WHEN problem <> '' AND problem <> accepted THEN 'salah'
+        WHEN problem <> '' THEN 'salah'
         WHEN stored_nama IS NULL THEN 'baru'
         WHEN coalesce(nullif(nama, ''), stored_nama) = stored_nama
             AND coalesce(nullif(alamat, ''), stored_alamat) = stored_alamat THEN 'sama'
