@@ -1,10 +1,10 @@
 # make run      start the service on http://localhost:3000
 # make test     run the tests of every rule and page, in about eight minutes
-# make test-long run the long tests and those of root, in about an hour: attacks, kills, clusters, packages, machines
+# make test-long run the long tests and those of root, in about an hour: attacks, kills, packages, a machine
 # make test-all run both
 # make check    check style, types, the order of the layers, and known vulnerabilities
 # make dist     build the wheel, its constraints, the sdist and the SBOM of an installation into dist/
-# make install  as root under systemd: copy the units, their commands, the manual page and the completion
+# make install  as root under systemd: copy the units, and the settings if there are none
 # make image    build the container image into dist/, as root on Debian, with buildah and mmdebstrap
 # make bench    measure the speed of the service and of its peers
 # make mutants  change the source at 100 random places, and list the changes that no test finds; several hours
@@ -71,24 +71,16 @@ image: dist
 	@PYTHON=$(BIN)/python packaging/image/build.sh $(DIST)/*.whl $(DIST)
 	@ls $(DIST)/*.oci.tar
 
-# A file gets its name when it is on the disk, because a power cut must leave the old one or the new one.
-place = umask 022 && install -D -m $(1) $(2) $(DESTDIR)$(3).new && sync $(DESTDIR)$(3).new && mv $(DESTDIR)$(3).new $(DESTDIR)$(3)
-UNITS := $(notdir $(wildcard packaging/systemd/*.service packaging/systemd/*.timer))
-COMMANDS := mahasiswa-backup-folder mahasiswa-run
-
-# The user of the service reads the version, also if root has cloned it with umask 077. The folder .git may hold a password.
+# The user of the service reads the program, also if root has cloned it with umask 077. The folder .git may hold a password.
 install: may-install .venv/run.stamp
-	@chmod a+rX $(if $(filter /srv/mahasiswa/%,$(CURDIR)),/srv/mahasiswa) . && chmod -R a+rX .venv src packaging docs
-	@$(foreach unit,$(UNITS),$(call place,644,packaging/systemd/$(unit),/etc/systemd/system/$(unit)) &&) true
-	@$(foreach command,$(COMMANDS),$(call place,755,packaging/systemd/$(command),/usr/local/bin/$(command)) &&) true
-	@$(call place,755,packaging/mahasiswa_upgrade.py,/usr/local/bin/mahasiswa-upgrade)
-	@$(call place,755,packaging/mahasiswa_uninstall.py,/usr/local/bin/mahasiswa-uninstall)
-	@$(call place,644,packaging/man/mahasiswa.1,/usr/local/share/man/man1/mahasiswa.1)
-	@$(call place,644,packaging/completion/mahasiswa-run,/usr/local/share/bash-completion/completions/mahasiswa-run)
+	@chmod a+rX $(if $(filter /srv/mahasiswa/%,$(CURDIR)),/srv/mahasiswa) . && chmod -R a+rX .venv src docs
+	@[ -s /etc/mahasiswa.env ] || install -m 640 -g mahasiswa packaging/systemd/mahasiswa.env /etc/mahasiswa.env
+	@install -m 644 packaging/systemd/*.service packaging/systemd/*.timer /etc/systemd/system
+	@ln -sfn $(CURDIR)/.venv/bin/mahasiswa /usr/local/bin/mahasiswa
 	@systemctl daemon-reload
 
 may-install:
-	@[ -w $(DESTDIR)/etc/systemd/system ] || { echo 'This user may not install units. Run it as root.' >&2; exit 1; }
+	@[ -w /etc/systemd/system ] || { echo 'This user may not install units. Run it as root.' >&2; exit 1; }
 
 bench: .venv/dev.stamp
 	@$(BIN)/python bench/run.py $(ARGS)

@@ -194,7 +194,7 @@ TESTS = {
     "sheets/workbook": "sheets/test_workbooks faults/test_helpers",
     "sheets/xlsx_export": "sheets/test_exports",
     "store/": "store/test_store store/test_differential",
-    "store/backup_folder": "cli/test_backups install/test_backup_folder",
+    "store/backup_folder": "cli/test_backups",
     "store/commands": "cli/test_cli_transfers cli/test_forget",
     "store/copies": "cli/test_forget",
     "store/engine": "store/test_store cli/test_cli_restore",

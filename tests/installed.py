@@ -26,11 +26,6 @@ IMPORTED: list[Record] = [
 
 GIT = ("git", "-c", "user.name=test", "-c", "user.email=test@kampus.example")
 
-SCHEMA = "src/mahasiswa/store/sqlite/sqlite_schema.py"
-OTHER_TABLES = "UPGRADES = *UPGRADES, lambda db: db.execute('ALTER TABLE mahasiswa_history ADD COLUMN lain TEXT')\n"
-NO_START = "_migrate = migrate\ndef migrate(*a, **b):\n    _migrate(*a, **b)\n    raise SystemExit('broken')\n"
-"""A module, and texts at its end that make a next version: it changes the tables, and it does not start."""
-
 
 def make_debian(root: Path, suite: str, packages: str, python: str, *wheels: Sequence[str]) -> None:
     """Make a Debian in `root`, and a folder with the wheels of these requirements beside it; skip if it cannot be."""

@@ -9,7 +9,7 @@ import signal
 import sys
 import tarfile
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -17,10 +17,7 @@ from pathlib import Path
 import pytest
 from harness import Service, Site, free_port
 from installed import (
-    NO_START,
-    OTHER_TABLES,
     ROOT,
-    SCHEMA,
     blocks,
     do_what_staff_do,
     is_well,
@@ -64,7 +61,7 @@ in_repository = pytest.mark.skipif(not (ROOT / ".git").exists(), reason="this is
 def test_the_wheel_serves_a_list_from_an_environment_of_its_own(
     built: Path, tmp_path: Path
 ) -> None:
-    """It keeps its list in the folder of its start, says its version, completes commands and brings its manual page."""
+    """It keeps its list in the folder of its start, and says its version."""
     environment, elsewhere = tmp_path / "environment", tmp_path / "elsewhere"
     run(sys.executable, "-m", "venv", "--without-pip", environment)
     pip: list[str | Path] = [sys.executable, "-m", "pip", "--python", environment]
@@ -77,9 +74,6 @@ def test_the_wheel_serves_a_list_from_an_environment_of_its_own(
     elsewhere.mkdir()
     program = environment / "bin" / "mahasiswa"
     assert run(program, "--version") == f"mahasiswa, version {version('mahasiswa')}\n"
-    typed = ["env", "_MAHASISWA_COMPLETE=bash_complete", "COMP_WORDS=mahasiswa im", "COMP_CWORD=1"]
-    assert run(*typed, program) == "plain,import\n"
-    assert (environment / "share" / "man" / "man1" / "mahasiswa.1").is_file()
     with (
         Service(
             "sqlite:///mahasiswa.db", {"PYTHONPATH": ""}, cwd=elsewhere, command=[str(program)]
@@ -175,7 +169,7 @@ def test_the_image_is_small_and_holds_no_shell(image: Path, tmp_path: Path) -> N
 
 
 @pytest.fixture
-def podman(image: Path) -> Iterator[Callable[..., str]]:
+def podman(image: Path) -> Iterator[partial[str]]:
     """Load the image into a storage of its own, which is removed afterwards. Run a podman command that must succeed."""
     needs_namespaces()
     # Not tmp_path: podman accepts no path of more than 50 characters.
@@ -187,13 +181,7 @@ def podman(image: Path) -> Iterator[Callable[..., str]]:
             "--cgroup-manager=cgroupfs",
             "--events-backend=file",
         )
-        program = Path(folder, "podman")  # for scripts, and for containers that these make
-        program.write_text(
-            f"""#!/bin/sh\n[ "$1" != run ] || {{ shift; set -- run {" ".join(LIMITS)} "$@"; }}\n"""
-            f"""exec {shutil.which("podman")} {" ".join([*places, *kinds])} "$@"\n"""
-        )
-        program.chmod(0o755)
-        podman = partial(run, program)
+        podman = partial(run, "podman", *places, *kinds)
         podman("load", "--quiet", "--input", str(image))
         yield podman
         podman("rm", "--force", "--all")
@@ -210,22 +198,13 @@ def commands(port: int) -> tuple[list[str], list[str]]:
     )
     published = start.index("--publish")
     start[published : published + 2] = ["--network", "host"]
-    start[-1:-1] = ["--env", f"PORT={port}", "--env", f"BASE_URL=http://127.0.0.1:{port}"]
+    settings = (f"--env=PORT={port}", f"--env=BASE_URL=http://127.0.0.1:{port}")
+    start[-1:-1] = [*LIMITS, *settings]
     return start, check
 
 
-def typed(podman: Callable[..., str], arguments: str, text: str = "") -> str:
-    """Run a command as the messages of the container and docs/keep.md say, with this text as its standard input."""
-    settings = json.loads(podman("inspect", "--format", "{{json .Config.Env}}", "mahasiswa"))
-    command = dict(line.split("=", 1) for line in settings)["MAHASISWA_COMMAND"]
-    assert f"`{command}`" in (ROOT / "docs" / "keep.md").read_text("utf-8")
-    program: Path = podman.args[0]  # type: ignore[attr-defined]
-    shell = ("sh", "-c", f"printf '{text}' | PATH={program.parent}:$PATH {command} {arguments}")
-    return run(*shell)
-
-
 def test_a_container_keeps_its_records_with_a_read_only_root_and_no_capability(
-    podman: Callable[..., str],
+    podman: partial[str],
 ) -> None:
     """It starts as docs/install.md says, twice, serves every kind of change, backs up, ends with 0, and starts again."""
     port = free_port()
@@ -251,62 +230,13 @@ def test_a_container_keeps_its_records_with_a_read_only_root_and_no_capability(
             podman("exec", "mahasiswa", "/usr/bin/python3", "-c", "open('/usr/x', 'w')")
         assert podman("exec", "mahasiswa", "mahasiswa", "backup").startswith("/backup/mahasiswa-")
         assert "WRONG" not in podman(*check)
-        assert "1 new" in typed(podman, "import -", "NIM;Nama;Alamat\\n7;Ani;Solo\\n")
-        typed(podman, "backup")
-        assert "db is removed" in typed(podman, "forget 7 --delete-copies", "y\\n")
+        program = " ".join([*podman.args, "exec", "-i", "mahasiswa", "mahasiswa"])
+        rows = "NIM;Nama;Alamat\\n7;Ani;Solo\\n"
+        assert "1 new" in run("sh", "-c", f"printf '{rows}' | {program} import -")
+        site.delete("7")
 
         podman("stop", "mahasiswa")
         assert podman("inspect", "--format", "{{.State.ExitCode}}", "mahasiswa") == "0\n"
         podman("start", "mahasiswa")
         until(lambda: is_well(site))
-        assert records(site) == stored
-
-
-def test_a_failed_upgrade_of_a_container_leaves_the_old_image_and_rolling_back_restores_its_list(
-    podman: Callable[..., str], tmp_path: Path
-) -> None:
-    """The next image does not start after it changed the tables, and the one after it works. Nothing of the list is lost."""
-    module = f"/usr/lib/python3/dist-packages/{SCHEMA.removeprefix('src/')}"
-    for name, change in (("broken", OTHER_TABLES + NO_START), ("next", OTHER_TABLES)):
-        (tmp_path / "module.py").write_text((ROOT / SCHEMA).read_text("utf-8") + change)
-        (tmp_path / "empty").touch()  # the compiled module of the image, which Python would prefer
-        compiled = f"{Path(module).parent}/__pycache__/{Path(module).stem}.cpython-311.pyc"
-        lines = (
-            f"FROM localhost/mahasiswa:{version('mahasiswa')}",
-            f"COPY module.py {module}",
-            f"COPY empty {compiled}",
-        )
-        (tmp_path / "Containerfile").write_text("\n".join(lines))
-        podman(
-            "build", "--quiet", "--isolation=chroot", "--tag", f"mahasiswa:{name}", str(tmp_path)
-        )
-    script, path = ROOT / "packaging" / "mahasiswa_upgrade.py", Path(podman.args[0]).parent  # type: ignore[attr-defined]
-
-    def upgrade(*arguments: str) -> str:
-        """Run the program of docs/install.md; return what it says last."""
-        shell = ("sh", "-c", f'PATH={path}:$PATH HOME={tmp_path}; exec "$@" 2>&1', "sh")
-        return run(*shell, script, "--container", *arguments).splitlines()[-1]
-
-    port = free_port()
-    with Site(f"http://127.0.0.1:{port}") as site:
-        podman(*commands(port)[0])
-        until(lambda: is_well(site))
-        stored = do_what_staff_do(site)
-        version_in_use = f"mahasiswa:{version('mahasiswa')}"
-        assert upgrade(version_in_use).endswith("is in use already, and runs.")
-        for image, said in (
-            ("tidak-ada", "nothing was changed"),
-            ("mahasiswa:broken", "(?s)is put back.* runs"),
-        ):
-            with pytest.raises(AssertionError, match=said):
-                upgrade(image)
-            assert records(site) == stored
-        said = upgrade("mahasiswa:next")
-        old, file = said.rpartition("--container ")[2].split()
-        assert records(site) == stored
-        site.stores("later", "Siti", "Solo")
-        with pytest.raises(AssertionError, match="is put back"):
-            upgrade(old)  # which refuses the changed tables
-        assert len(records(site)) == len(stored) + 1
-        upgrade(old, file)
         assert records(site) == stored
