@@ -13,7 +13,6 @@ import pytest
 pytest.register_assert_rewrite("form_answers", "harness", "operators", "spreadsheets", "visitor")
 
 from browser import chromium, node_modules, open_window, window
-from clocks import STOPPED_MAX_MS, Report, Reports
 from engines import ENGINES, empty_database
 from harness import Service
 from hypothesis import HealthCheck, settings
@@ -21,7 +20,6 @@ from operators import filled, long_list, no_low_ports, operator, unprivileged
 from postgres import QUICK, Server
 from processes import CANNOT, ONLY_ROOT, cannot, run
 from spreadsheets import importer, other
-from stalls import watchers
 
 # Examples may be slow to make: the machine may be busy, and Hypothesis's tables of Unicode are made at their first use.
 SLOW = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
@@ -50,8 +48,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure() -> None:
-    """Give children the default handler of Ctrl-C, also in a background job, and nothing of systemd."""
+    """Give children the default handlers of Ctrl-C and SIGHUP, also in a background job, and nothing of systemd."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    # A child does not inherit this handler. It would inherit that SIGHUP is ignored, as nohup lets it be.
+    signal.signal(signal.SIGHUP, lambda *_: None)
     for variable in ("JOURNAL_STREAM", "NOTIFY_SOCKET"):  # of a unit that runs the tests
         os.environ.pop(variable, None)
 
@@ -82,29 +82,6 @@ def pytest_runtest_makereport(
             report.outcome = "failed"
             report.longrepr = f"skipped, which --nothing-skipped forbids: {reason}"
     return report
-
-
-@pytest.fixture(scope="session")
-def clock_reports() -> Reports:
-    """Return the reader of the reports of all workers that this process starts."""
-    return Reports()
-
-
-@pytest.fixture(autouse=True)
-def worker_that_answers(clock_reports: Reports) -> Iterator[None]:
-    """Fail a test whose service had a worker that could not answer for too long."""
-    yield
-    stopped = [report for report in clock_reports.new() if is_too_long(report)]
-    assert not stopped, "\n".join(map(str, stopped))
-
-
-def is_too_long(report: Report) -> bool:
-    """Return whether a worker could not answer for too long. A stall of the machine may count as processor time."""
-    if report.ms <= STOPPED_MAX_MS:
-        return False
-
-    stalled = watchers().stalled(report.ended - report.ms / 1000, report.ended, disk=False)
-    return report.ms - stalled * 1000 > STOPPED_MAX_MS
 
 
 @pytest.fixture(scope="module")

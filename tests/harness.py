@@ -15,9 +15,7 @@ from typing import IO, Any
 from urllib.parse import urlsplit
 
 import httpx
-from clocks import clocked
 from processes import Closing, Forked, children, finished, forked, until
-from stalls import watchers
 from visitor import URL_ENCODED, Form, Page, Row, Site, client, led_to
 
 from mahasiswa.settings import Settings
@@ -88,8 +86,7 @@ class Service(Closing):
         self.url = f"http://127.0.0.1:{self.port}{prefix}"
         self.socket = (chosen["HOST"] or "").partition("unix:")[2]
         set_variables = {name: value for name, value in chosen.items() if value is not None}
-        self.environment = without_settings() | clocked() | set_variables
-        watchers()  # see what happens from now on
+        self.environment = without_settings() | set_variables
         self._cwd = cwd
         self._command = command
         # Files, because a pipe that is not read fills up and blocks the process that writes to it.

@@ -7,33 +7,28 @@ import re
 import socket
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 from urllib.parse import urlencode
 
 import psutil  # type: ignore[import-untyped]
 import pytest
 from attack import assert_log_is_sound, at_once, attacked, fill
-from clocks import CLOCK
 from harness import Service
 from processes import allow_files, cannot, children, client_files, helpers, memory, until
 from sockets import CLOSE, FORM, HOST, RESET, Line, connected, get, post, upload
-from spreadsheets import HEADER_XML, Importer, numbered, sheet_xml, text_cell, with_sheet, zip_bomb
+from spreadsheets import HEADER_XML, sheet_xml, text_cell, with_sheet, zip_bomb
 from stores import ask, migrate
-from stores import fill as import_records
 
-import mahasiswa.web
-from mahasiswa.settings import parse_database_url
 from mahasiswa.web.app import ROUTES
 from mahasiswa.web.forms import FORM_MAX_BYTES
 from mahasiswa.work import BODIES_MAX_BYTES, EXPORT, PREVIEW, SEARCH, Kind
 
 CONFIRM, DELETE = "/mahasiswa/impor/simpan", "/mahasiswa/pilih"
-PRINT = f"{DELETE}/cetak"
+PRINTOUT = "/mahasiswa/cetak"
 EXPORTED = "/mahasiswa/ekspor.csv"
 MEGABYTE = 1 << 20
 LEVEL_MAX_MB = 20.0  # by which the memory of a worker may be more after a second round
@@ -214,7 +209,7 @@ def test_a_full_queue_is_answered_503_with_retry_after(
 
 
 def test_clients_that_abort_in_any_phase_leave_nothing_behind(tmp_path: Path) -> None:
-    """All slots, budgets, connections, temporary files and child processes are free again, and memory stays level."""
+    """All slots, connections, temporary files and child processes are free again, and memory stays level."""
     whole = upload(
         with_sheet(sheet_xml(*[b"<row><c><v>1</v></c></row>" * 1000] * 10_000)),
         b"berkas",
@@ -233,21 +228,10 @@ def test_clients_that_abort_in_any_phase_leave_nothing_behind(tmp_path: Path) ->
     }
     migrate(tmp_path / "a.db")
     fill(tmp_path / "a.db", 30_000)
-    with (
-        Service(tmp_path / "a.db", {"METRICS": "1", "LOG_LEVEL": "warning"}) as service,
-        Line(service.port) as line,
-    ):
+    with Service(tmp_path / "a.db", {"LOG_LEVEL": "warning"}) as service:
         worker = service.worker
-        assert line.get("/").status == 200
+        assert service.raw(get("/")).startswith(b"HTTP/1.1 200")
         files = client_files(worker)
-
-        def held() -> list[str]:
-            gauges = line.get("/metrics").body.decode()
-            return re.findall(
-                r"(?m)^mahasiswa_(?:work_(?:running|waiting){|request_bodies|answers).* (?!0$)\S+$",
-                gauges,
-            )
-
         levels = []
         for linger in (b"", RESET):
             for name, (request, answer) in phases.items():
@@ -260,14 +244,13 @@ def test_clients_that_abort_in_any_phase_leave_nothing_behind(tmp_path: Path) ->
                         assert all(
                             client.recv(len(answer)).startswith(answer) for client in clients
                         ), name
-                    if name in ("in a form", "in an upload"):
-                        until(lambda: bool(held()))
                     if request is whole:
                         until(lambda: len(helpers(worker)) == PREVIEW.running)
-                until(lambda: not held() and not helpers(worker) and client_files(worker) == files)
+                until(lambda: not helpers(worker) and client_files(worker) == files)
             levels.append(memory(worker))
         assert levels[1] - levels[0] < LEVEL_MAX_MB, levels
-        line.stores("sesudah", "Siti", "Solo")
+        with Line(service.port) as line:
+            line.stores("sesudah", "Siti", "Solo")
         assert_log_is_sound(service.stderr(), ["busy: ", "an answer was cut off: "])
 
 
@@ -320,85 +303,46 @@ def test_all_loads_at_once_fit_into_the_memory_of_the_unit(
         assert "oom_kill 0" in counted.read_text().splitlines()
 
 
+# ---- every part of a request
 FILLERS = [
-    text.encode()
-    for text in [
-        "&a",
-        "&%",
-        "%41",
-        "%",
-        "=",
-        ";",
-        "+",
-        "\n",
-        "\t",
-        '"',
-        "(",
-        "[",
-        "'",
-        "\\",
-        ",",
-        "-",
-        ".",
-        "0",
-        "é",
-        "🎓",
-        "é",
-        "ﷺ",
-    ]
+    *map(
+        str.encode,
+        [
+            "&a",
+            "&%",
+            "%41",
+            "%",
+            "=",
+            ";",
+            "+",
+            "(",
+            "[",
+            '"',
+            "'",
+            "\\",
+            ",",
+            "-",
+            ".",
+            "0",
+            "é",
+            "🎓",
+            "ﷺ",
+        ],
+    ),
+    b"\n",
+    b"\t",
 ]
-CALLBACK_MAX_MS = 10.0
-HEADERS = {  # that the code reads
-    *(
-        "accept-encoding",
-        "if-none-match",
-        "host",
-        "sec-fetch-site",
-        "origin",
-        "content-type",
-        "content-length",
-    ),
-    *("content-encoding", "transfer-encoding", "x-forwarded-for", "x-remote-user"),
-}
-LAYOUT = ("kop", "tanpa", "judul", "kolom", "kota", "jabatan", "nama", "nip")  # of a printout
-QUERIES = {  # the parameters that the code reads, and a path that reads them
-    **dict.fromkeys(("cari", "di", "urut", "arah", "halaman", "per"), "/"),
-    **dict.fromkeys(LAYOUT, "/mahasiswa/cetak"),
-    **dict.fromkeys(("jenis", "tanggal", "kelompok"), "/mahasiswa/riwayat"),
-    **dict.fromkeys(("nim", "lagi", "daftar", "perubahan"), "/mahasiswa/add"),
-}
-OF_A_COLUMN = "kolom-0123abcd-0"  # the digest of the titles and the number of the column
-FIELDS = {  # the fields of forms that the code reads, and a path that reads them
-    **dict.fromkeys(LAYOUT, PRINT),
-    **dict.fromkeys(("nim", "nama", "alamat"), "/mahasiswa/add"),
-    "versi": "/mahasiswa/edit/1",
-    "sebagian": "/mahasiswa/riwayat/kelompok/1",
-    **dict.fromkeys(
-        ("periksa", "ada", "perbaiki[]", "semua", "isi", "lembar", "pakai[]", "lewati[]"), CONFIRM
-    ),
-    **dict.fromkeys(("baris[]", "nim[]", "nama[]", "alamat[]", OF_A_COLUMN, "benar[]"), CONFIRM),
-}
-# The names of the parts of an upload that the code reads.
-UPLOADED = ("berkas", "tempel", "lembar", OF_A_COLUMN)
-# The fields of an import and of a selection that the service has made.
-SIGNED = {CONFIRM: b"data=DATA", PRINT: b"data=CHOSEN"}
+HEADERS = (
+    "accept-encoding if-none-match host sec-fetch-site origin content-type content-length"
+    " content-encoding transfer-encoding x-forwarded-for x-remote-user"
+)
 
 
 def with_header(name: str, value: bytes, body: bytes = b"") -> bytes:
-    method = (
-        b"GET /" if name in ("accept-encoding", "if-none-match", "host") else b"POST /mahasiswa/add"
-    )
-    return (
-        method
-        + b" HTTP/1.1\r\n"
-        + HOST
-        + CLOSE
-        + name.encode()
-        + b": "
-        + value
-        + b"\r\n\r\n"
-        + body
-    )
+    is_read = name in ("accept-encoding", "if-none-match", "host")
+    method = b"GET /" if is_read else b"POST /mahasiswa/add"
+    head = HOST + CLOSE + name.encode() + b": " + value + b"\r\n\r\n"
+    return method + b" HTTP/1.1\r\n" + head + body
 
 
 def in_chunks(value: bytes) -> bytes:
@@ -406,131 +350,72 @@ def in_chunks(value: bytes) -> bytes:
     return with_header("transfer-encoding", b"chunked\r\n" + FORM[:-2], chunks)
 
 
+def with_parameter(path: str, name: str, value: bytes) -> bytes:
+    return get(f"{path}?{name}=", value)
+
+
 def with_field(path: str, name: str, value: bytes) -> bytes:
-    signed = b"" if name == "data" else SIGNED.get(path, b"")
-    return form(path, signed + b"&" + name.encode() + b"=" + value)
+    return form(path, name.encode() + b"=" + value)
 
 
-LONGEST = {path: MEGABYTE if path in SIGNED else FORM_MAX_BYTES - 20 for path in FIELDS.values()}
-PATHS: dict[str, list[str]] = {"fields": [], "preview": [], "upload": []}
-for route in ROUTES:
-    if route.body:
-        PATHS[route.body if isinstance(route.body, str) else "fields"].append(route.path)
-PARTS: dict[str, tuple[int, Callable[[bytes], bytes]]] = {
-    "path": (60_000, partial(get, "/")),
-    "nim": (3_000, partial(get, "/mahasiswa/edit/")),
-    "query of the form": (8_000, partial(get, "/mahasiswa/add?")),
-    "query after a search": (8_000, partial(get, "/mahasiswa/add?cari=x")),
-    **{f"header {name}": (60_000, partial(with_header, name)) for name in sorted(HEADERS)},
-    "a search to select": (8_000, partial(get, f"{DELETE}?cari=")),
-    **{f"parameter {name}": (8_000, partial(get, f"{path}?{name}=")) for name, path in QUERIES.items()},
-    **{f"body of {path}": (FORM_MAX_BYTES, partial(form, re.sub(":(nim|id)", "1", path))) for path in PATHS["fields"]},
-    **{f"field {name}": (LONGEST[path], partial(with_field, path, name)) for name, path in FIELDS.items()},
-    **{f"data of {path}": (8 * MEGABYTE - 99, partial(with_field, path, "data")) for path in PATHS["preview"]},
-    "1,000 ticks": (8_000, lambda fill: form("/mahasiswa/pilih/centang", b"&".join([b"nim[]=" + fill] * 1000))),
-    **{f"body of {path}": (2 * MEGABYTE, partial(upload, target=path)) for path in PATHS["upload"]},
-    **{f"part {name}": (FORM_MAX_BYTES, partial(upload, name=name.encode())) for name in UPLOADED},
-    "a NIM that is pasted": (2 * MEGABYTE, pasted),
-    "CSV file": (2 * MEGABYTE, lambda fill: upload(fill, b"berkas", b"a.csv")),
-    "name of a part": (4_000, lambda fill: upload(b"1", fill)),
-    "name of a file": (4_000, lambda fill: upload(b"1\t2\t3", b"berkas", fill)),
-    "chunked body": (FORM_MAX_BYTES, in_chunks),
-}  # fmt: skip
-"""The parts of a request, each with the largest size that is let in, or above it, and the request with such a part."""
-
-MEASURE = """
-import asyncio, os, sys, time, watch_interpreter
-watch_interpreter.watch_workers()
-sys.modules["uvloop"] = None  # its callbacks cannot be wrapped
-run = asyncio.Handle._run
-def measured(handle):
-    began = time.thread_time()
-    run(handle)
-    if (ms := (time.thread_time() - began) * 1000) > 2:
-        with open(os.environ["COSTS"], "a") as file:
-            file.write(f"{ms:.1f} {handle!r}\\n")
-asyncio.Handle._run = measured
-"""
+def of_an_upload(name: str, value: bytes) -> bytes:
+    return upload(value, name.encode())
 
 
-class Measured(NamedTuple):
-    """A service whose callbacks are measured, the file that gets the dear ones, in ms, and the fields SIGNED."""
-
-    service: Service
-    costs: Path
-    signed: list[bytes]
-
-    def cost(self, part: str, filler: bytes) -> float:
-        """Return the ms of the dearest callback for this request from three clients: the best of three, as programs disturb."""
-        size, request = PARTS[part]
-        data = request(filler * (size // len(filler)))
-        for place, field in zip(SIGNED.values(), self.signed, strict=True):
-            data = data.replace(place, field, 1)
-        length = len(data.partition(b"\r\n\r\n")[2])
-        data = re.sub(rb"(?<=Content-Length: )\d+", b"%d" % length, data, count=1)
-        dearest: list[float] = []
-        while len(dearest) < 3 and min(dearest, default=99.0) > CALLBACK_MAX_MS:
-            at = self.costs.stat().st_size
-            at_once(3, lambda: self.service.raw(data, 300))
-            dearest.append(
-                max(
-                    (float(line.split()[0]) for line in self.costs.read_text()[at:].splitlines()),
-                    default=0.0,
-                )
-            )
-        return min(dearest)
-
-
-@pytest.fixture
-def measured(tmp_path: Path, database: str) -> Iterator[Measured]:
-    (tmp_path / "sitecustomize.py").write_text(MEASURE)
-    costs = tmp_path / "costs"
-    costs.touch()
-    settings = {"USER_HEADER": "X-Remote-User", "TRUSTED_PROXIES": "127.0.0.1"}
-    path = os.pathsep.join((str(tmp_path), str(CLOCK)))
-    environment = {"PYTHONPATH": path, "COSTS": str(costs), **settings}
-    command = (sys.executable, "-m", "mahasiswa")
-    with (
-        Service(database, environment, command=command) as service,
-        service.site() as site,
-    ):
-        records = numbered(300, "Nama {}", "Alamat", nim="{:08}")
-        import_records(parse_database_url(database), records)
-        shown = (
-            Importer(site).paste("NIM\tNama\tAlamat\n1\tSiti\tSolo"),
-            site.page(f"{DELETE}?cari=a"),
-        )
-        fields = [page.tree.css("input[name=data]")[0].attributes["value"] for page in shown]
-        yield Measured(service, costs, [urlencode({"data": field}).encode() for field in fields])
-
-
-@pytest.mark.parametrize(
-    ("count", "seconds"), [(200, 10), pytest.param(10_000, 300, marks=pytest.mark.torture)]
+NAMED: Sequence[tuple[int, str, Callable[[str, bytes], bytes]]] = (
+    (60_000, HEADERS, with_header),
+    (8_000, "cari di urut arah halaman per", partial(with_parameter, "/")),
+    (8_000, "kop tanpa judul kolom kota jabatan nama nip", partial(with_parameter, PRINTOUT)),
+    (8_000, "jenis tanggal kelompok", partial(with_parameter, "/mahasiswa/riwayat")),
+    (8_000, "nim lagi daftar perubahan cari", partial(with_parameter, "/mahasiswa/add")),
+    (FORM_MAX_BYTES, "nim nama alamat", partial(with_field, "/mahasiswa/add")),
+    (FORM_MAX_BYTES, "versi", partial(with_field, "/mahasiswa/edit/1")),
+    (FORM_MAX_BYTES, "berkas tempel lembar", of_an_upload),
 )
-def test_no_part_of_a_request_is_dear_for_the_event_loop(
-    measured: Measured, count: int, seconds: float
-) -> None:
-    """Each part with each filler, at the largest size, beside a bystander: as many as fit into the time."""
-    table = [*itertools.product(PARTS, FILLERS)]
-    dearest: dict[tuple[str, bytes], float] = {}
+
+
+def parts() -> Iterator[tuple[int, Callable[[bytes], bytes]]]:
+    """Yield the parts of a request, each with the largest size that is let in, or above it, and the request with it."""
+    yield 60_000, partial(get, "/")
+    yield 3_000, partial(get, "/mahasiswa/edit/")
+    yield 8_000, partial(get, f"{DELETE}?cari=")
+    for size, names, request in NAMED:
+        for name in names.split():
+            yield size, partial(request, name)
+    for route in ROUTES:
+        path = re.sub(":(nim|id)", "1", route.path)
+        if route.body == "preview":
+            yield 8 * MEGABYTE - 99, partial(with_field, path, "data")
+        elif route.body == "upload":
+            yield 2 * MEGABYTE, partial(upload, target=path)
+        elif route.body:
+            yield FORM_MAX_BYTES, partial(form, path)
+    yield 2 * MEGABYTE, pasted
+    yield 2 * MEGABYTE, partial(upload, name=b"berkas", filename=b"a.csv")
+    yield 4_000, partial(upload, b"1")
+    yield 4_000, partial(upload, b"1\t2\t3", b"berkas")
+    yield FORM_MAX_BYTES, in_chunks
+
+
+@pytest.mark.parametrize("seconds", [10, pytest.param(100, marks=pytest.mark.torture)])
+def test_no_part_of_a_request_delays_others(service: Service, seconds: float) -> None:
+    """Each part with each filler, at the largest size, from three clients at once: as many as fit into the time."""
+    table = [*itertools.product(parts(), FILLERS)]
+    random.shuffle(table)
     deadline = time.monotonic() + seconds
-    with attacked(measured.service, releases=False):
-        for part, filler in random.sample(table, min(count, len(table))):
-            dearest[part, filler] = measured.cost(part, filler)
-            if time.monotonic() > deadline:
-                break
-    ranked = sorted(dearest.items(), key=lambda item: -item[1])
-    # Shown by pytest -rP, or if the test fails.
-    sys.stdout.write("\n".join(map(str, [len(ranked), *ranked[:10]])))
-    assert ranked[0][1] <= CALLBACK_MAX_MS, ranked[:10]
+    with attacked(service):
+        while table and time.monotonic() < deadline:
+            (size, request), filler = table.pop()
+            sent = request(filler * (size // len(filler)))
+            at_once(3, partial(service.raw, sent, 300))
 
 
-def test_a_head_that_comes_byte_by_byte_is_searched_once(measured: Measured) -> None:
+def test_a_head_that_comes_byte_by_byte_is_searched_once(service: Service) -> None:
     """After 60 KB of line feeds, each further byte costs as little as in a short head."""
-    (worker,) = map(psutil.Process, children(measured.service.pid))
+    worker = psutil.Process(service.worker)
     spent = []
     for sent in (b"", b"\nx" * 30_000):
-        with socket.create_connection(("127.0.0.1", measured.service.port)) as client:
+        with socket.create_connection(("127.0.0.1", service.port)) as client:
             client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             client.sendall(b"GET / HTTP/1.1\r\nHost: a" + sent)
             before = sum(worker.cpu_times()[:2])
@@ -539,30 +424,3 @@ def test_a_head_that_comes_byte_by_byte_is_searched_once(measured: Measured) -> 
                 time.sleep(0.001)  # so that each byte is read alone
             spent.append(sum(worker.cpu_times()[:2]) - before)
     assert spent[1] < 2 * spent[0] + 0.1, spent
-
-
-READS = {
-    r'(?:name == |(?:headers|sent)\.get\()b"[a-z-]+"|b"[a-z-]+" (?:not )?in headers': HEADERS
-    - {"x-remote-user"},
-    r'(?:parameters|query_params)\.get\("\w+"|_whole\(parameters, "\w+"|"\w+" in parameters|b"lagi=1"|names = \([^)]+': {
-        *QUERIES
-    },
-    r'sent\["[^"]+"|_inputs\(sent, [^)]+|body=\([^)]+': {*FIELDS, "data"} - {OF_A_COLUMN, *LAYOUT}
-    | {"nama"},
-    r'form\.get\("\w+"|and name == "\w+"|texts\.get\("[^"]+"': {*UPLOADED} - {OF_A_COLUMN},
-}
-"""How the code reads headers, parameters of a query, fields of a form and parts of an upload, and their names."""
-
-
-def test_each_part_that_the_code_reads_is_in_the_table() -> None:
-    """A part of a request that is read in a new place fails this test until it has a row."""
-    folder = Path(mahasiswa.web.__file__).parent
-    source = "".join(
-        file.read_text()
-        for file in [folder.parent / "server" / "http_protocol.py", *folder.glob("*.py")]
-    )
-    for pattern, names in READS.items():
-        assert (
-            set(re.findall(r'"([\w-]+(?:\[])?)(?:=1)?"', "".join(re.findall(pattern, source))))
-            == names
-        )

@@ -16,7 +16,6 @@ from postgres import execute
 from processes import working
 from sockets import CLOSE, Line, get, post
 from spreadsheets import numbered
-from stalls import waited_since
 from stores import ask, fill, migrate
 
 from mahasiswa.settings import SQLiteURL, parse_database_url
@@ -135,7 +134,7 @@ def visit(service: Service, kind: str, number: int) -> float:
             else line.add(f"tamu-{number}", "Siti", "Solo")
         )
         assert answer.status == (200 if BYSTANDERS[kind] else 302), (kind, answer)
-        return waited_since(began)
+        return time.monotonic() - began
 
 
 NEWEST = """

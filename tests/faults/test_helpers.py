@@ -14,22 +14,18 @@ import psutil  # type: ignore[import-untyped]
 import pytest
 import xlsxwriter  # type: ignore[import-untyped]
 from attack import attacked
-from clocks import CLOCK
-from harness import Service, visited
+from harness import Service
 from processes import children, helpers, is_running, memory, until
 from sockets import Line, upload
 from spreadsheets import (
     HEADER,
     HEADER_XML,
-    Importer,
     by_openpyxl,
-    csv,
     sheet_xml,
     text_cell,
     with_sheet,
     zip_bomb,
 )
-from visitor import page_of
 
 from mahasiswa import wording
 from mahasiswa.server.helper import PREVIEW_MEMORY_BYTES, PREVIEW_PROCESSOR_SECONDS
@@ -109,26 +105,6 @@ def test_a_bomb_is_refused_in_bounded_memory_and_time(
     assert memory(worker, "VmHWM") - before < len(file) / (1 << 20) + WORKER_GROWS_MAX_MB
 
 
-@pytest.mark.parametrize("count", [1_000, pytest.param(10_000, marks=pytest.mark.torture)])
-def test_no_preview_and_no_confirmation_stops_the_worker(database: str, count: int) -> None:
-    """The clock of the tests measures the worker: dear texts, rows of 16,384 cells, and long NIMs, which are then removed."""
-    chat = "22000186203 Ani, Solo 22000186204 Budi; Bantul\n" * 1400
-    few = with_sheet(sheet_xml(HEADER_XML, b"<row>" + text_cell(b"1") * 16_384 + b"</row>"))
-    rows = [(f"{n:05}" + "é" * 250, f"Nama {n}", "Solo") for n in range(count)]
-    with visited(database) as site:
-        importer = Importer(site)
-        for answer in (importer.send(pasted=chat), importer.send(few, "a.xlsx")):
-            assert answer.status_code in (200, 400)
-        importer.save(importer.upload(csv(HEADER, *rows)), ticks=True)
-        nims = {"tempel": (None, "\n".join(nim for nim, *_ in rows))}
-        selection = page_of(site.client.post("/mahasiswa/pilih", files=nims))
-        fields = {"data": selection.values("input[name=data]")[0]}
-        for target in ("pilih/cetak", "pilih/ekspor.xlsx", "pilih/ekspor.csv"):
-            assert site.post(f"/mahasiswa/{target}", fields).status_code == 200
-        assert site.post("/mahasiswa/pilih/simpan", fields).status_code == 302
-        assert not site.list().nims
-
-
 @contextmanager
 def reading(service: Service) -> Iterator[tuple[int, Future[bytes]]]:
     """Upload a bomb; yield the helper that reads it, and the answer."""
@@ -171,8 +147,7 @@ def test_a_fault_of_a_helper_or_of_their_parent_costs_one_page(
 
 
 FAILING_FORK = """
-import errno, os, pathlib, sys, watch_interpreter
-watch_interpreter.watch_workers()
+import errno, os, pathlib, sys
 fork = os.fork
 def fails_at_times():
     if pathlib.Path(FAULT).exists():
@@ -187,9 +162,8 @@ def test_a_fork_of_a_helper_that_fails_costs_one_page(tmp_path: Path) -> None:
     """The page says that the service is busy. Another task of the worker goes on."""
     fault = tmp_path / "fault"
     (tmp_path / "sitecustomize.py").write_text(FAILING_FORK.replace("FAULT", repr(str(fault))))
-    path = os.pathsep.join((str(tmp_path), str(CLOCK)))
     with (
-        Service(tmp_path / "a.db", {"PYTHONPATH": path}) as service,
+        Service(tmp_path / "a.db", {"PYTHONPATH": str(tmp_path)}) as service,
         reading(service) as (helper, bomb),
     ):
         worker = service.worker

@@ -291,7 +291,6 @@ def test_a_disconnected_client_ends_its_stream(tmp_path: Path) -> None:
         worker = psutil.Process(children(service.pid)[0])
 
         def seconds_spent() -> float:
-            # The clock of the tests takes a few percent itself.
             until(lambda: worker.cpu_percent(0.5) < 20)
             return float(sum(worker.cpu_times()[:2]))
 
