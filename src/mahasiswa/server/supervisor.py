@@ -10,7 +10,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from importlib import metadata
 from multiprocessing.connection import wait
@@ -18,13 +18,7 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
-from mahasiswa.logs import (
-    STANDARD_ERROR,
-    STANDARD_OUTPUT,
-    configure_logging,
-    priority,
-    write_now,
-)
+from mahasiswa.logs import configure_logging, log_thread, priority, write_error
 from mahasiswa.settings import Settings, SQLiteURL
 from mahasiswa.store.engines import engine_of
 from mahasiswa.store.store_errors import NeedsRepair, StoreError
@@ -52,6 +46,7 @@ SEND_BUFFER_BYTES = 512 * 1024
 # a client reads.
 UNSENT_MAX_BYTES = 64 * 1024
 
+STANDARD_OUTPUT = 1
 SOCKET_MODE = 0o660  # a client of the socket can give any name, so only the proxy may open it
 
 NOTIFY_SOCKET = "NOTIFY_SOCKET"  # systemd's variable with the socket of Type=notify
@@ -99,7 +94,8 @@ def serve(settings: Settings) -> None:
         raise CannotStart(settings, error) from error
     listener.settimeout(0)
     _raise_open_files()
-    _Supervisor(settings, listener).run()
+    with log_thread():
+        _Supervisor(settings, listener).run()
 
 
 class _Supervisor:
@@ -150,8 +146,7 @@ class _Supervisor:
         if not self._is_serving and all(worker.accepts for worker in self._workers):
             self._is_serving = True
             _notify_systemd()
-            for notice in _notices(self._settings):
-                write_now(STANDARD_OUTPUT, notice)
+            _say_where(self._settings)
 
 
 class _Worker:
@@ -283,14 +278,17 @@ def _notify_systemd() -> None:
             notifier.sendto(b"READY=1", name)
 
 
-def _notices(settings: Settings) -> Iterator[str]:
-    """The lines for the operator at the start; a terminal gets at most four."""
-    yield f"mahasiswa {metadata.version('mahasiswa')}: {settings.base_url}/"
-    yield f"The records are in {settings.database_url}"
+def _say_where(settings: Settings) -> None:
+    """Print at most four lines for the operator. A standard output that is closed or full stops nothing."""
+    notices = f"mahasiswa {metadata.version('mahasiswa')}: {settings.base_url}/\n"
+    notices += f"The records are in {settings.database_url}\n"
     if settings.backup_dir is None:
-        yield "No back-ups are made. To have them, set BACKUP_DIR to a folder."
+        notices += "No back-ups are made. To have them, set BACKUP_DIR to a folder.\n"
     if os.isatty(STANDARD_OUTPUT):
-        yield "Ctrl-C stops the service."
+        notices += "Ctrl-C stops the service.\n"
+    if sys.stdout:
+        with suppress(OSError):
+            os.write(STANDARD_OUTPUT, notices.encode(errors="backslashreplace"))
 
 
 def _end(processes: Iterable[BaseProcess | None]) -> None:
@@ -372,7 +370,6 @@ def _make_ready(settings: Settings, parent: int) -> None:
                 "Forms of other sites are accepted. To refuse them, set SAME_ORIGIN_ONLY=1 and BASE_URL."
             )
     except StoreError as error:
-        # A long text would lose its middle, and the SQL for the owner of a table is needed whole.
-        for reason in f"mahasiswa: {error}".split("\n"):
-            write_now(STANDARD_ERROR, priority(logging.ERROR) + reason)
+        prefix = priority(logging.ERROR)
+        write_error(prefix + f"mahasiswa: {error}".replace("\n", f"\n{prefix}"))
         sys.exit(IN_VAIN if isinstance(error, NeedsRepair) else FAILED)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import uvicorn
 from starlette.concurrency import run_in_threadpool
 
-from mahasiswa.logs import configure_logging, lines
+from mahasiswa.logs import log_thread
 from mahasiswa.server.http_protocol import HttpProtocol
 from mahasiswa.settings import Settings
 from mahasiswa.store import Store
@@ -77,14 +77,9 @@ def run(
     # A terminal sends SIGINT and SIGHUP to all of its processes, and then the main process sends SIGTERM to the workers. A
     # second signal would make them drop running requests.
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGHUP})
-    configure_logging(settings.log_level, settings.timezone)
-    lines.start_thread()
     sys.setswitchinterval(SWITCH_SECONDS)
-    try:
-        with asyncio.Runner(loop_factory=new_event_loop) as runner:
-            runner.run(_serve(settings, listener, beats))
-    finally:
-        lines.end()
+    with log_thread(), asyncio.Runner(loop_factory=new_event_loop) as runner:
+        runner.run(_serve(settings, listener, beats))
 
 
 async def _serve(

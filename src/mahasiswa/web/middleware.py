@@ -13,7 +13,6 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from mahasiswa.logs import write_line
 from mahasiswa.record import NIM_MAX_CHARACTERS
 from mahasiswa.sheets.public import SheetError, TooBig
 from mahasiswa.store.history_items import NAMES_CHANGE, OLEH
@@ -163,7 +162,7 @@ class Middleware:
         who = "" if oleh is None else f" by {_quoted(oleh)}"
         sender = f"{self.guard.address(request.scope)} {request.number}"
         outcome = f"{status} {seconds * 1000:.1f} ms"
-        write_line(level, f"{method} {path}{nim}{who} {outcome} {sender}")
+        log.log(level, "%s %s%s%s %s %s", method, path, nim, who, outcome, sender)
 
 
 def _quoted(text: str) -> str:
