@@ -170,6 +170,8 @@ TESTS = {
     "record": "test_record store/test_one_field web/records/test_edit_conflicts",
     "shared_task": "test_work",
     "commands/transfers": "cli/test_cli_transfers cli/test_cli_interrupt",
+    "intake/cells": "web/imports/test_stage",
+    "intake/stage": "web/imports/test_stage",
     "server/helper": "faults/test_helpers",
     "server/pace": "faults/test_stalled faults/test_connections",
     "server/worker": "cli/test_server cli/test_shutdown",

@@ -12,6 +12,7 @@ import json
 import os
 import re
 import secrets
+import shutil
 import stat
 import tempfile
 import time
@@ -140,7 +141,7 @@ class Stage:
         self.db.execute(
             "PRAGMA trusted_schema = OFF; PRAGMA secure_delete = ON; PRAGMA synchronous = OFF;"
             f"PRAGMA max_page_count = {MAX_BYTES // PAGE_BYTES}"
-        )
+        ).fetchall()
 
     @classmethod
     def create(cls, folder: Path, purpose: Purpose, name: str, address: str) -> Self:
@@ -373,7 +374,7 @@ def _sqlite_errors(path: Path) -> Iterator[None]:
     except apsw.BusyError as error:
         raise Busy(f"another worker changes the upload {path.name[:8]}") from error
     except apsw.FullError as error:
-        if path.is_file() and path.stat().st_size > MAX_BYTES - 16 * PAGE_BYTES:
+        if shutil.disk_usage(path.parent).free > MAX_BYTES:
             raise TooHeavy from error
         raise OSError(errno.ENOSPC, str(error), str(path)) from error
     except (apsw.CantOpenError, apsw.NotADBError, apsw.CorruptError) as error:
