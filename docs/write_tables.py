@@ -202,7 +202,7 @@ TESTS = {
     "store/engine": "store/test_store cli/test_cli_restore",
     "store/engines": "store/test_store",
     "store/folding": "store/test_search",
-    "store/group_commit": "store/test_store store/postgres/test_writes",
+    "store/group_commit": "store/test_store store/test_sqlite",
     "store/history_items": "store/test_history",
     "store/queries": "store/test_search web/lists/test_find",
     "store/reader": "store/test_store store/test_search store/test_history",

@@ -18,11 +18,12 @@ async def turns() -> None:
 async def test_callers_share_a_call_that_began_after_they_asked() -> None:
     """Callers that come while a call runs share the next call. A cancelled caller does not cancel it for the others."""
     gate = asyncio.Event()
-    begun: list[float] = []
+    begun = 0
 
-    async def work(asked: float) -> int:
-        begun.append(asked)
-        number = len(begun)
+    async def work() -> int:
+        nonlocal begun
+        begun += 1
+        number = begun
         await gate.wait()
         return number
 
@@ -31,11 +32,11 @@ async def test_callers_share_a_call_that_began_after_they_asked() -> None:
     await turns()
     later = [asyncio.create_task(shared.result()) for _ in range(3)]
     await turns()
-    assert len(begun) == 1
+    assert begun == 1
     later[0].cancel()
     gate.set()
     assert [await first, *await asyncio.gather(*later[1:])] == [1, 2, 2]
-    assert len(begun) == 2
+    assert begun == 2
 
 
 async def test_an_error_of_shared_work_reaches_its_callers_and_no_log() -> None:
@@ -43,7 +44,7 @@ async def test_an_error_of_shared_work_reaches_its_callers_and_no_log() -> None:
     reported: list[object] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: reported.append(context))
 
-    async def work(_asked: float) -> None:
+    async def work() -> None:
         await asyncio.sleep(0)
         raise ValueError
 

@@ -1,7 +1,6 @@
 """Lets all callers that wait for the same result share one running task."""
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable
 from typing import Any, Generic, TypeVar
 
@@ -18,11 +17,10 @@ class SharedTask(Generic[T]):
     """Calls `work` for all callers together, one call at a time.
 
     A caller never receives the result of work that began before the caller asked. If a caller is
-    cancelled, the work goes on for the other callers. `work` gets the moment at which its first
-    caller asked, in seconds of time.monotonic(). Deadlines count from that moment.
+    cancelled, the work goes on for the other callers.
     """
 
-    def __init__(self, work: Callable[[float], Awaitable[T]]) -> None:
+    def __init__(self, work: Callable[[], Awaitable[T]]) -> None:
         self._work = work
         self._running: asyncio.Task[T] | None = None
         self._next: asyncio.Task[T] | None = None
@@ -30,7 +28,7 @@ class SharedTask(Generic[T]):
     async def result(self) -> T:
         """Return the result, or raise what `work` raises."""
         if self._next is None:
-            self._next = asyncio.create_task(self._work_after(self._running, time.monotonic()))
+            self._next = asyncio.create_task(self._work_after(self._running))
             self._next.add_done_callback(retrieve_exception)
         return await asyncio.shield(self._next)
 
@@ -39,9 +37,9 @@ class SharedTask(Generic[T]):
         if tasks := [task for task in (self._running, self._next) if task]:
             await asyncio.wait(tasks)
 
-    async def _work_after(self, previous: asyncio.Task[T] | None, asked: float) -> T:
+    async def _work_after(self, previous: asyncio.Task[T] | None) -> T:
         if previous and not previous.done():
             await asyncio.wait([previous])
         self._running = self._next
         self._next = None  # a later caller needs another call
-        return await self._work(asked)
+        return await self._work()

@@ -239,7 +239,7 @@ TICK_ALL = "Pilih semua baris di halaman ini"
 ProblemName = Literal[
     "bad request", "other site", "no record", "no page", "not in history", "changed", "deleted", "renamed", "undo renamed", "undo too long", "undo refused", "method", "too slow", "too large",
     "confirmation too large", "file too large", "not carried", "not a form", "failed", "not saved", "uncertain", "not read",
-    "busy", "busy write", "search too long", "page too long", "disk full",
+    "locked", "busy", "busy write", "search too long", "page too long", "disk full",
 ]  # fmt: skip
 
 
@@ -273,6 +273,7 @@ PROBLEMS: dict[ProblemName, Problem] = {
     "failed": Problem(500, "Maaf", "Terjadi kesalahan di server. Cobalah beberapa saat lagi. Jika berulang, hubungi pengelola."),
     "not saved": Problem(503, "Basis data tidak dapat diakses", "Data belum tersimpan karena basis data sedang tidak dapat diakses. Cobalah beberapa saat lagi."),
     "uncertain": Problem(503, "Basis data tidak dapat diakses", "Belum dapat dipastikan apakah data tersimpan. Periksa daftar sebelum mencoba lagi."),
+    "locked": Problem(503, "Data sedang diubah", "Data ini sedang diubah program lain. Cobalah beberapa saat lagi. Belum ada yang disimpan."),
     "busy": Problem(503, "Layanan sedang sibuk", "Layanan sedang sibuk. Cobalah beberapa saat lagi."),
     "busy write": Problem(503, "Layanan sedang sibuk", "Layanan sedang sibuk. Cobalah beberapa saat lagi. Belum ada yang disimpan."),
     "search too long": Problem(503, "Pencarian terlalu lama", "Pencarian ini terlalu lama. Coba kata yang lebih pendek."),

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from mahasiswa.store import parts
+from mahasiswa.store import PART_RECORDS
 from mahasiswa.store.store_errors import Locked, StoreError, Unavailable
 from mahasiswa.work import STEP_TIMEOUT_SECONDS, Slots
 
@@ -31,12 +31,11 @@ class GroupCommit(Generic[T, R]):
 
     `commit` makes a group durable. It returns for each change its result if it is stored, otherwise the error. If it
     raises, nothing was stored, and the error is that of each change. A change that is Locked is queued again until its
-    deadline. A group is a part as `parts` makes it, by the `length` of each change.
+    deadline. A group has at most PART_RECORDS changes.
     """
 
     _slots: Slots
     _commit: Callable[[Sequence[QueuedChange[T]]], Awaitable[Sequence[R | StoreError]]]
-    _length: Callable[[T], int] = lambda _: 0
     _queue: list[QueuedChange[T]] = field(default_factory=list)
     _running: asyncio.Task[None] | None = None
 
@@ -58,8 +57,8 @@ class GroupCommit(Generic[T, R]):
 
     async def _run(self) -> None:
         while self._queue:
-            group = next(parts(self._queue, lambda queued: self._length(queued.change)))
-            del self._queue[: len(group)]
+            group = self._queue[:PART_RECORDS]
+            del self._queue[:PART_RECORDS]
             for queued, outcome in zip(group, await self._outcomes(group), strict=True):
                 if isinstance(outcome, Locked) and queued.deadline > time.monotonic():
                     self._queue.append(queued)

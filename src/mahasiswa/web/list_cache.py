@@ -53,7 +53,7 @@ class ListCache:
         page = await self._rendering.result()
         return page.respond(scope) if page else None
 
-    async def _render(self, _asked: float) -> CachedPage | None:
+    async def _render(self) -> CachedPage | None:
         """Render the page, unless it is current: a short one at once, a long one in a thread."""
         version = await self._store.version()
         if version is None:

@@ -13,7 +13,7 @@ from starlette.requests import ClientDisconnect
 from starlette.requests import Request as StarletteRequest
 from starlette.types import Receive, Scope
 
-from mahasiswa.store.store_errors import TookTooLong, Unavailable, Uncertain
+from mahasiswa.store.store_errors import Locked, TookTooLong, Unavailable, Uncertain
 from mahasiswa.web.connection import connection_of
 from mahasiswa.web.list_query import ListQuery, is_list_query
 from mahasiswa.web.routes import Router
@@ -114,6 +114,9 @@ class BareRequest(StarletteRequest):
         if isinstance(error, Busy):
             log.warning("busy: %s", error)
             return "busy write" if self.method == "POST" else "busy"
+        if isinstance(error, Locked):
+            log.warning("another program holds a lock: %s", error)
+            return "locked"
         if isinstance(error, Unavailable | Uncertain) and self.route and self.route.writes:
             log.error("a change was not saved: %s (request %s)", error, self.number)
             return "uncertain" if isinstance(error, Uncertain) else "not saved"

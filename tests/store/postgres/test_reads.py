@@ -12,15 +12,13 @@ from pathlib import Path
 import processes
 import pytest
 from postgres import Server, awaited_locks, execute, locked, until
-from stores import SITI, attempt, read_all
 
 from mahasiswa.commands.transfers import export_file
-from mahasiswa.record import Mahasiswa
 from mahasiswa.settings import PostgresURL
 from mahasiswa.store import Query, Store
 from mahasiswa.store.postgres import postgres_sql as sql
 from mahasiswa.store.store_errors import TookTooLong, Uncertain
-from mahasiswa.work import CHANGE, EXPORT, RECORD, SEARCH, STEP_TIMEOUT_SECONDS, Busy
+from mahasiswa.work import EXPORT, RECORD, SEARCH, STEP_TIMEOUT_SECONDS, Busy
 
 Read = Callable[[Store], Awaitable[object]]
 
@@ -78,25 +76,6 @@ async def test_slow_searches_keep_no_single_record_from_its_connection(
         ended = await asyncio.gather(*searches, return_exceptions=True)
         assert {type(error) for error in ended} == {TookTooLong, Busy}
         assert time.monotonic() - began < STEP_TIMEOUT_SECONDS
-
-
-async def test_a_hundred_additions_need_one_slot(dsn: str, store: Store) -> None:
-    """They are batched; beyond the queue of changes, an addition is refused at once."""
-    records = [Mahasiswa(f"{number:04}", "Siti", "Solo") for number in range(CHANGE.waiting - 1)]
-    with locked(dsn, "SHARE"):
-        first = asyncio.create_task(attempt(store.add(*SITI)))
-        await until(lambda: awaited_locks(dsn))
-        adding = [
-            asyncio.create_task(attempt(store.add(*record)))
-            for record in records
-            if record.nim != SITI.nim
-        ]
-        adding.append(asyncio.create_task(attempt(store.add("x", "Siti", "Solo"))))
-        await asyncio.sleep(0)  # every addition is queued now
-        with pytest.raises(Busy, match="changes"):
-            await store.add("y", "Siti", "Solo")
-    assert set(await asyncio.gather(first, *adding)) == {None}
-    assert len(await read_all(store)) == len(records) + 1
 
 
 async def test_a_commit_that_waits_for_the_standby_is_not_interrupted(

@@ -9,99 +9,41 @@ from functools import partial
 import psycopg
 import pytest
 from harness import Service
-from postgres import Server, awaited_locks, execute, locked, until
-from stores import SITI, Outcome, attempt, attempt_all, items, merge, opened, read_all
+from postgres import Server, awaited_locks, execute, until
+from stores import SITI, attempt, items, merge, opened, read_all
 
 from mahasiswa.record import Mahasiswa, Write, digest
 from mahasiswa.settings import PostgresURL
-from mahasiswa.store import PART_CHARACTERS, PART_RECORDS, Store
+from mahasiswa.store import Store
 from mahasiswa.store.postgres.pool import MAX_ATTEMPTS
-from mahasiswa.store.store_errors import Changed, NotInHistory, Refused, Unavailable
+from mahasiswa.store.postgres.postgres_sql import LOCK_TIMEOUT_SECONDS
+from mahasiswa.store.store_errors import Changed, Locked, NotInHistory, Unavailable
 from mahasiswa.work import RECORD, STEP_TIMEOUT_SECONDS
 
 
-async def test_a_batch_with_refused_additions_keeps_the_order(
-    url: PostgresURL, store: Store
-) -> None:
-    """Of equal nims the first is stored. A constraint that someone added later has no message, so it is a failure."""
-    execute(url.address, "ALTER TABLE mahasiswa ADD CONSTRAINT nama_terisi CHECK (nama <> '')")
-    writes: dict[tuple[str, str | None, str], Outcome] = {
-        ("1", None, "Solo"): ("nama", "missing"), ("1", "Ani", "Solo"): None, ("2", "Siti", "Solo"): None,
-        ("1", "Ina", "Solo"): ("nim", "duplicate"), ("3", "", "Solo"): "unavailable",
-        ("2", "Siti", ""): ("nim", "duplicate"),
-    }  # fmt: skip
-    assert await attempt_all(*(store.add(*write) for write in writes)) == [*writes.values()]
-    assert await read_all(store) == [("1", "Ani", "Solo"), ("2", "Siti", "Solo")]
-
-
-@pytest.mark.parametrize(
-    ("count", "nama", "largest"),
-    [
-        (2 * PART_RECORDS - 1, "Ani", PART_RECORDS),
-        (50, '"' * 30_000, PART_CHARACTERS // 30_000 + 1),
-    ],
-    ids=["many", "long"],
-)
-async def test_a_batch_of_waiting_additions_is_bounded(
-    dsn: str, store: Store, count: int, nama: str, largest: int
-) -> None:
-    """The event loop quotes the texts of a batch in one step. Those beyond its number and length are the next batch."""
-    with locked(dsn, "SHARE"):
-        adding = [asyncio.create_task(store.add(*SITI))]
-        await until(lambda: awaited_locks(dsn))
-        adding += [asyncio.create_task(store.add(f"x{n}", nama, "Solo")) for n in range(count)]
-        await asyncio.sleep(0)  # every addition is queued now
-    await asyncio.gather(*adding)
-    sizes = execute(dsn, "SELECT count(*) FROM mahasiswa GROUP BY xmin::text")
-    assert max(sizes) == (largest,)
-
-
-async def test_a_refused_addition_does_not_make_its_neighbours_wait_for_locks_of_others(
+async def test_an_addition_waits_four_seconds_for_a_program_that_adds_the_same_nim(
     dsn: str, store: Store
 ) -> None:
-    """The refused addition and a good one are answered at once, and the locked ones wait together, not in turn."""
-    began = time.monotonic()
-    seconds: dict[str, float] = {}
-
-    async def add(nim: str) -> None:
-        try:
-            await store.add(nim, "Ani", "Solo")
-        except Unavailable:
-            assert nim.startswith("z")
-        except Refused:
-            assert nim == ".."
-        seconds[nim] = time.monotonic() - began
-
+    """Then it is refused as locked, and nothing was done. Other additions are not kept waiting."""
     with psycopg.connect(dsn) as other:
-        for number in range(5):
-            other.execute("INSERT INTO mahasiswa VALUES (%s, 'Ina', 'Solo')", [f"z{number}"])
-        await asyncio.gather(*map(add, ["a", "..", *(f"z{number}" for number in range(5))]))
-    assert max(seconds["a"], seconds[".."]) < 4
-    assert max(seconds.values()) < 10
-    assert [record.nim for record in await read_all(store)] == [
-        "a",
-        *(f"z{number}" for number in range(5)),
-    ]
-
-
-async def test_a_lock_delays_a_write_for_a_few_seconds_at_most(dsn: str, store: Store) -> None:
-    """Then nothing was done. The oldest addition ends its batch; a younger one is tried again. Reads are not delayed."""
-    with locked(dsn, "SHARE"):
+        other.execute("INSERT INTO mahasiswa VALUES ('1', 'Ina', 'Solo')")
         began = time.monotonic()
-        first = asyncio.ensure_future(store.add("1", "Ani", "Solo"))
+        waiting = asyncio.ensure_future(store.add("1", "Ani", "Solo"))
         await until(lambda: awaited_locks(dsn))
-        oldest = asyncio.ensure_future(store.add("2", "Ani", "Solo"))
-        assert await read_all(store) == []
-        await asyncio.sleep(2)  # so that the next addition has a later deadline
-        youngest = asyncio.ensure_future(store.add("3", "Ani", "Solo"))
-        with pytest.raises(Unavailable, match="lock timeout"):
-            await first
-        with pytest.raises(Unavailable):
-            await oldest
-        assert time.monotonic() - began < 10
-        assert not youngest.done()
-    await youngest
-    assert await read_all(store) == [("3", "Ani", "Solo")]
+        await store.add("2", "Ani", "Solo")
+        assert time.monotonic() - began < LOCK_TIMEOUT_SECONDS
+        with pytest.raises(Locked):
+            await waiting
+        assert time.monotonic() - began < STEP_TIMEOUT_SECONDS
+        other.rollback()
+    assert [record.nim for record in await read_all(store)] == ["2"]
+
+
+async def test_a_constraint_that_someone_has_added_is_a_failure(dsn: str, store: Store) -> None:
+    """It has no message for the form."""
+    execute(dsn, "ALTER TABLE mahasiswa ADD CONSTRAINT nama_terisi CHECK (nama <> '')")
+    with pytest.raises(Unavailable, match="nama_terisi"):
+        await store.add("1", "", "Solo")
 
 
 async def test_of_two_who_write_the_same_records_one_is_told_that_they_changed(

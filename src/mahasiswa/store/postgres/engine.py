@@ -193,7 +193,7 @@ def _transaction(conninfo: str) -> Iterator[SyncConnection]:
     """
     try:
         with connect(conninfo) as db, interrupt.at_once(db.cancel):
-            db.execute(sql.BEGIN.format(milliseconds=0))
+            db.execute(sql.BEGIN_COMMAND)
             db.execute(sql.NAME, {"oleh": json.dumps(command_name())})
             yield db
             interrupt.check()

@@ -19,6 +19,7 @@ from mahasiswa.store.reader import READ_ROWS, Rows, Steps, size_with
 from mahasiswa.store.shared_sql import Parameters
 from mahasiswa.store.store_errors import (
     REASONS,
+    Locked,
     Refused,
     StoreError,
     TookTooLong,
@@ -26,15 +27,10 @@ from mahasiswa.store.store_errors import (
     Uncertain,
 )
 from mahasiswa.system import interrupt
-from mahasiswa.work import DATABASE_CONNECTIONS, STEP_TIMEOUT_SECONDS, Kind, Slots
-
-REQUEST_TIMEOUT_SECONDS = STEP_TIMEOUT_SECONDS - 0.5
-"""Maximum time for a request to get a slot, a connection and its answer, so that its page is sent in time."""
+from mahasiswa.work import DATABASE_CONNECTIONS, Kind, Slots
 
 # Time after a deadline for the server to report that it has interrupted the statement.
 SERVER_DELAY_SECONDS = 0.1
-# A lock timeout within this time was a short one, so the transaction is made once more.
-LOCK_RETRY_SECONDS = 1.0
 # Maximum attempts to make a transaction that fails with a serialization failure or a deadlock.
 MAX_ATTEMPTS = 5
 
@@ -112,10 +108,10 @@ class Pool:
         )
         self._is_reachable = True
 
-    async def run(self, kind: Kind, work: Work[T], deadline: float, *, commits: bool = True) -> T:
+    async def run(self, kind: Kind, work: Work[T], *, commits: bool = True) -> T:
         """Call `work`, which begins a transaction, then commit unless it only reads. Try again if nothing was done."""
+        deadline = new_deadline()
         attempts = 0
-        soon = time.monotonic() + LOCK_RETRY_SECONDS
         while True:
             attempts += 1
             try:
@@ -131,12 +127,6 @@ class Pool:
                     raise Unavailable(first_line(error)) from error
                 await asyncio.sleep(random() * 0.1)  # noqa: S311 - so that two transactions do not collide repeatedly
             except psycopg.Error as error:
-                if (
-                    isinstance(error, errors.LockNotAvailable)
-                    and attempts == 1
-                    and time.monotonic() < soon
-                ):
-                    continue  # the short lock timeout was only there to let other requests pass
                 await _pause_or_raise(error, deadline)
 
     @asynccontextmanager
@@ -184,12 +174,7 @@ class Pool:
 
 def new_deadline() -> float:
     """The deadline of a request that begins now, in seconds of time.monotonic()."""
-    return time.monotonic() + REQUEST_TIMEOUT_SECONDS
-
-
-def begin(statement: str, deadline: float) -> str:
-    """Return sql.BEGIN or sql.BEGIN_READING with the time until the deadline as its statement timeout."""
-    return statement.format(milliseconds=round(1000 * _seconds_left(deadline)))
+    return time.monotonic() + sql.REQUEST_TIMEOUT_SECONDS
 
 
 async def execute(
@@ -266,7 +251,7 @@ def is_lost(error: psycopg.Error) -> bool:
 
 
 def translate(error: psycopg.Error) -> StoreError:
-    """Return Refused if a constraint refuses a record; otherwise TookTooLong or Unavailable.
+    """Return Refused if a constraint refuses a record; otherwise Locked, TookTooLong or Unavailable.
 
     The name of the constraint gives the field and the reason.
     """
@@ -274,6 +259,8 @@ def translate(error: psycopg.Error) -> StoreError:
         return Refused(error.diag.column_name or "nim", "missing")
     if isinstance(error, errors.QueryCanceled):
         return TookTooLong(first_line(error))
+    if isinstance(error, errors.LockNotAvailable):
+        return Locked(first_line(error))
     field, _, reason = (error.diag.constraint_name or "").partition("_")
     if reason in REASONS:
         return Refused(field, reason)
@@ -281,8 +268,10 @@ def translate(error: psycopg.Error) -> StoreError:
 
 
 async def _pause_or_raise(error: psycopg.Error, deadline: float) -> None:
-    if not is_lost(error) or time.monotonic() > deadline:
+    if not is_lost(error):
         raise translate(error) from error
+    if time.monotonic() > deadline:  # time_limit has broken the connection
+        raise TookTooLong(first_line(error)) from error
     await asyncio.sleep(0.05)
 
 

@@ -291,7 +291,7 @@ def _commits(db: SyncConnection) -> Iterator[Finding]:
     """
     if db.execute(sql.IS_STANDBY).fetchone():
         return
-    db.execute(sql.BEGIN.format(milliseconds=0))
+    db.execute(sql.BEGIN_COMMAND)
     db.execute(sql.WRITE_MESSAGE)
     # A statement timeout does not end the wait of a commit.
     (timer := Timer(COMMIT_TIMEOUT_SECONDS, db.cancel)).start()

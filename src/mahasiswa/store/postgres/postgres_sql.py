@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mahasiswa.store.shared_sql import SharedSQL, read_statements
+from mahasiswa.work import STEP_TIMEOUT_SECONDS
 
 # --- Schema ---
 
@@ -73,17 +74,22 @@ WHERE current_setting('synchronous_commit') IN ('off', 'local', 'remote_write')"
 # A transaction sets what it depends on, because the role or the database may have other defaults. The
 # settings end with it, so they also work through a connection pooler. The lock timeout is shorter than
 # a request's, so the request can still say that nothing was done. If our host disappears, the idle
-# timeout releases its locks. A statement timeout of 0 is none. commit_checked needs the warnings.
+# timeout releases its locks. commit_checked needs the warnings.
+REQUEST_TIMEOUT_SECONDS = STEP_TIMEOUT_SECONDS - 0.5
+"""Maximum time for a request to get a slot, a connection and its answer, so that its page is sent in time."""
+
+STATEMENT_TIMEOUT = f"SET LOCAL statement_timeout = '{REQUEST_TIMEOUT_SECONDS}s';"
 LOCK_TIMEOUT_SECONDS = 4
 BEGIN = f"""
-BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; SET LOCAL statement_timeout = {{milliseconds}};
-SET LOCAL lock_timeout = '{LOCK_TIMEOUT_SECONDS}s'; SET LOCAL client_min_messages = 'warning'; SET LOCAL idle_in_transaction_session_timeout = '20s'; {SYNCHRONOUS_COMMIT};"""
-BEGIN_READING = """
-BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL statement_timeout = {milliseconds};
+BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; {STATEMENT_TIMEOUT}
+SET LOCAL lock_timeout = '{LOCK_TIMEOUT_SECONDS}s'; SET LOCAL client_min_messages = 'warning';
+SET LOCAL idle_in_transaction_session_timeout = '20s'; {SYNCHRONOUS_COMMIT};"""
+BEGIN_COMMAND = f"{BEGIN} SET LOCAL statement_timeout = 0;"  # none
+BEGIN_READING = f"""
+BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {STATEMENT_TIMEOUT}
 SET LOCAL idle_in_transaction_session_timeout = '60s';"""
 NO_IDLE_TIMEOUT = "SET LOCAL idle_in_transaction_session_timeout = 0;"
 COMMIT = "COMMIT"
-SHORTEN_LOCK_TIMEOUT = "SET LOCAL lock_timeout = '200ms'"
 
 # Two equal answers prove that nothing was committed in between. Each transaction that writes has an
 # id of 64 bits, which is never used again. Until its commit, a snapshot lists the id as running, or
@@ -152,8 +158,6 @@ _STATEMENTS = {
     name: re.sub(r"(?<!:):([a-z_]+)", r"%(\1)s", text.replace("%", "%%"))
     for name, text in read_statements(Path(__file__).with_name("sql")).items()
 }
-NEWEST_ENTRIES = _STATEMENTS.pop("newest_entries")
-ADD_ALL = _STATEMENTS["add_all"]
 
 
 def _array(texts: Sequence[str]) -> str:

@@ -323,8 +323,3 @@ FROM mahasiswa_history_state
 -- name: purge
 -- If it is time.
 SELECT mahasiswa_history_purge(true)
-
--- name: newest_entries
--- The entries of records that this transaction has just added.
-SELECT DISTINCT ON (nim) nim, id, to_char(moment AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') FROM mahasiswa_history
-WHERE nim = ANY(:nims) ORDER BY nim, id DESC
