@@ -8,18 +8,15 @@ import ast
 import importlib
 import pkgutil
 import re
-import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import cast
 
 import mahasiswa
 from mahasiswa.commands.cli import main
 from mahasiswa.settings import Settings
-from mahasiswa.store.backup_folder import Outcome, write_outcome
-from mahasiswa.web.metrics import Metrics
-from mahasiswa.work import KINDS, Limits
+from mahasiswa.web.metrics import METRICS
+from mahasiswa.work import KINDS
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCUMENTS = ("README.md", "docs/reference.md", "docs/architecture.md")
@@ -279,17 +276,8 @@ def commands() -> Iterator[list[str]]:
 
 def metrics() -> Iterator[list[str]]:
     yield ["name", "meaning"]
-    with tempfile.TemporaryDirectory() as folder:
-        database = Path(folder, "mahasiswa.db")
-        for file in (database, Path(f"{database}-wal")):
-            file.touch()
-        write_outcome(database, Outcome(succeeded=1.0, newest=1.0))
-        environ = {"DATABASE_URL": f"sqlite:///{database}", "BACKUP_DIR": folder}
-        cache = cast("Any", SimpleNamespace(age_seconds=lambda: 0.0))
-        shown = Metrics(Settings.from_environment(environ), cache)
-        text = shown.text(Limits(), 1, shown.last_backup(""))
-    for name, meaning in re.findall("^# HELP ([a-z_]+) (.*)$", text, re.MULTILINE):
-        yield [f"`{name}`", meaning]
+    for name, meaning in METRICS.items():
+        yield [f"`mahasiswa_{name}`", meaning]
 
 
 def limits() -> Iterator[list[str]]:

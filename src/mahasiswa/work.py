@@ -168,10 +168,6 @@ class Slots:
         loop = asyncio.get_running_loop()
         return loop.run_in_executor(self._threads[kind], function, *arguments)
 
-    def load(self) -> Iterator[tuple[Kind, int, int]]:
-        """Each kind, with the number that runs now and the number that waits."""
-        return ((kind, self._running[kind], self._waiting[kind]) for kind in KINDS)
-
     def _busy(self, kind: Kind) -> Busy:
         return Busy(f"{kind.name}: {self._running[kind]} running, {self._waiting[kind]} waiting")
 

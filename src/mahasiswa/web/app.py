@@ -132,7 +132,7 @@ ROUTES: tuple[Route, ...] = (
     Route("GET", "/mahasiswa/panduan", guide.show),
     Route("GET", "/mahasiswa/panduan/:nama", guide.picture),
     Route("GET", HEALTH_PATH, monitoring.health),
-    Route("GET", METRICS_PATH, monitoring.show, needs="metrics"),
+    Route("GET", METRICS_PATH, monitoring.show, abandons=True, needs="metrics"),
 )
 
 
@@ -142,7 +142,7 @@ def create_app(settings: Settings, store: Store, limits: Limits, helpers: Helper
     tempfile.gettempdir()
     pages = Pages(settings)
     cache = ListCache(store, pages, limits.slots)
-    metrics = Metrics(settings, cache) if settings.metrics else None
+    metrics = Metrics(settings) if settings.metrics else None
     router = Router(
         route for route in ROUTES if route.needs is None or getattr(settings, route.needs)
     )

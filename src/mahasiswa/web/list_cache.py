@@ -1,6 +1,5 @@
 """Cache of the list page: rendered once per version of the data, then served from memory."""
 
-import time
 from contextlib import suppress
 from datetime import date
 from functools import partial
@@ -35,13 +34,8 @@ class ListCache:
         self._slots = slots
         self._pages = pages
         self._kept_of: tuple[Version | None, date] = (None, date.min)
-        self._rendered = time.monotonic()
         self._page: CachedPage | None = None
         self._rendering = SharedTask(self._render)
-
-    def age_seconds(self) -> float:
-        """Time since the page was rendered last, or since the start."""
-        return time.monotonic() - self._rendered
 
     def respond_now(self, scope: Scope) -> FixedResponse | None:
         """The answer to GET or HEAD of exactly the list; None if the page is not kept, or not current."""
@@ -73,7 +67,6 @@ class ListCache:
         # The page is kept under the version of its records, which may be later than the version that was asked for.
         self._kept_of = snapshot.version, today
         self._page = page
-        self._rendered = time.monotonic()
         return page
 
     def _is_current(self, version: Version | None) -> bool:

@@ -46,7 +46,7 @@ class Middleware:
         """The answer to GET or HEAD of exactly the list, if nothing has to be waited for."""
         page = None if self.guard.problem(scope) else self.service.cache.respond_now(scope)
         if page and self.service.metrics:
-            self.service.metrics.observe("/", scope["method"], page.status_code, 0.0)
+            self.service.metrics.observe("/", page.status_code, 0.0)
         return page
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -139,7 +139,7 @@ class Middleware:
         if self.service.metrics:
             route = next(iter(request.methods.values()), None)
             path = route.path if route else "other"
-            self.service.metrics.observe(path, request.method, status, seconds)
+            self.service.metrics.observe(path, status, seconds)
 
     def _log(self, request: Request, status: int, seconds: float) -> None:
         """Log a request if it is a POST or was refused, with its address and its number.
