@@ -1,12 +1,38 @@
 """The cells of a sheet: a text, a number, or a cell whose text must not be stored as it is."""
 
-from collections.abc import Iterable, Sequence
+import html
+import re
+from collections.abc import Collection, Iterable, Sequence
 from typing import Literal, NamedTuple
 
 # Excel keeps 15 digits of a number, so a longer whole number may have lost its last digits.
 MAX_EXACT = 10**15
+ROW_MAX_CELLS = 16_384  # as in Excel
+CELL_MAX_CHARACTERS = 131_072  # four times what Excel holds, and the limit of Python's CSV reader
 
 BadKind = Literal["error", "date", "formula", "boolean", "damaged"]
+
+# UTF-8 that was read as Windows-1252: the first byte of a letter, and the others.
+_NEXT = (
+    "[\u0080-\u00bf\u0152\u0153\u0160\u0161\u0178\u017d\u017e\u0192\u02c6\u02dc\u2013\u2014\u2018-\u201a"
+    "\u201c-\u201e\u2020-\u2022\u2026\u2030\u2039\u203a\u20ac\u2122]"
+)
+_UTF_8 = f"[\u00c2-\u00df]{_NEXT}|[\u00e0-\u00ef]{_NEXT}{_NEXT}|[\u00c2\u00c3](?=\\s|$)"
+# Signs that stand beside no letter, and capital letters inside a word: another encoding was used.
+_SIGNS = "[\u0131\u0192\u02c6\u02dc\u201a\u201e\u2020\u2021\u2026\u2030\u2039\u203a\u2500-\u25ff\u00a1-\u00a9\u00ab-\u00af\u00b1\u00b4-\u00b9\u00bb-\u00bf\u00d7\u00f7]"
+_OTHER = (
+    f"(?<=[a-z])(?:[\u00c0-\u00d6\u00d8-\u00de\u0152\u0160\u0178\u017d]|{_SIGNS})|{_SIGNS}(?=[a-z])"
+)
+odd_letters = re.compile(f"{_UTF_8}|{_OTHER}|[\ufffd\ue000-\uf8ff]").findall
+"""Finds letters that were lost, or decoded with the wrong encoding."""
+
+
+class Refused(ValueError):
+    """The file cannot be read. The text is a sentence in Indonesian for the person."""
+
+
+class TooHeavy(Exception):
+    """A limit is exceeded that no sentence about the file explains."""
 
 
 class Bad(NamedTuple):
@@ -27,15 +53,35 @@ class Sheet(NamedTuple):
 
     name: str
     rows: Iterable[Row]
-    hidden: frozenset[int] = frozenset()  # the numbers of the rows that Excel hides
+    hidden: Collection[int] = ()  # the numbers of the rows that Excel hides
+    hidden_columns: Collection[int] = ()  # counted from 0
+    is_split: bool = False  # whether the rows are lines of a text, split into NIM, Nama and Alamat
+
+
+_entity = re.compile(r"&(?:#\d{2,6}|#[xX][\da-fA-F]{2,5}|[A-Za-z]{2,8});").sub
+
+
+def unescaped(text: str) -> str:
+    """A text in which entities of HTML, such as `&amp;`, are the letters that they stand for."""
+    return _entity(lambda found: html.unescape(found[0]), text)
 
 
 def text_of(cell: Cell) -> str:
     """The text of a cell, as a person sees it."""
+    if isinstance(cell, str):
+        return cell
     if cell is None:
         return ""
     if isinstance(cell, Bad):
         return cell.text
-    if isinstance(cell, float) and cell.is_integer() and abs(cell) < MAX_EXACT:
-        return str(int(cell))
-    return str(cell)
+    if abs(cell) >= MAX_EXACT:
+        return f"{cell:.14E}"
+    return str(int(cell)) if cell == int(cell) else str(cell)
+
+
+def is_blank(cells: Iterable[Cell]) -> bool:
+    """Whether no cell has a text."""
+    for cell in cells:
+        if cell is not None and not (isinstance(cell, str) and (not cell or cell.isspace())):
+            return False
+    return True
