@@ -6,6 +6,7 @@ The machine shares the network of this computer. Packages of Python come from a 
 import re
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -153,11 +154,14 @@ def test_staff_work_with_a_service_that_runs_in_its_sandbox(installed: Machine) 
 
 
 def test_the_service_is_back_after_a_kill_of_its_main_process(installed: Machine) -> None:
-    """It answers within 3 seconds with the same records."""
+    """It answers within 3 seconds with the same records; on a slow machine, in the time of two starts."""
+    began = time.monotonic()
+    installed.run(f"systemctl restart {UNIT}")
+    usual = time.monotonic() - began
     before, main = records(installed.site), installed.property("MainPID")
     installed.run(f"systemctl kill --kill-whom=main --signal=KILL {UNIT}")
     until(lambda: not is_well(installed.site))
-    until(lambda: is_well(installed.site), BACK_SECONDS)
+    until(lambda: is_well(installed.site), max(BACK_SECONDS, 2 * usual))
     assert records(installed.site) == before
     assert installed.property("MainPID") != main
 
@@ -193,6 +197,21 @@ def test_a_lost_database_is_restored_with_its_records(installed: Machine) -> Non
     installed.run(restore.replace("FILE", f"{BACKUPS}/{file.name}"))
     installed.run(f"systemctl restart mahasiswa; {blocks('keep.md', 'Check')[0]}")
     assert records(installed.site) == expected
+
+
+def test_back_ups_go_to_another_disk_and_its_loss_does_not_stop_the_service(
+    installed: Machine,
+) -> None:
+    """The service itself writes there, out of its sandbox. `doctor` reports the loss."""
+    (block,) = blocks("keep.md", "Back up to another disk")
+    before = installed.in_root(SETTINGS).read_text("utf-8")
+    installed.run(f"mkdir /mnt/usb; mount -t tmpfs disk /mnt/usb; {block}")
+    until(lambda: installed.run("ls /mnt/usb/mahasiswa").endswith(".db\n"))
+    installed.run("umount /mnt/usb; systemctl restart mahasiswa")
+    assert is_well(installed.site)
+    installed.run(f"! {COMMAND} doctor")
+    installed.in_root(SETTINGS).write_text(before, "utf-8")
+    installed.run("systemctl restart mahasiswa")
 
 
 def test_the_list_of_before_an_upgrade_comes_back_with_the_old_version(installed: Machine) -> None:
