@@ -30,7 +30,6 @@ DEFAULTS_IN_WORDS = {
     "HOST": "`::`, or `0.0.0.0` without IPv6",
     "BASE_URL": "`http://localhost:PORT`",
     "CDN_URL": "Bootstrap 5",
-    "CDN_INTEGRITY": "that of Bootstrap 5",
 }
 
 # What is limited, its maximum, and what happens beyond it.
@@ -161,7 +160,7 @@ LIMITS = [
 
 # The tests of a module, in tests/, if no test has its name or if other tests fit better.
 TESTS = {
-    "__main__": "cli/test_cli",
+    "__main__": "cli/test_utf8",
     "digits": "cli/test_settings web/lists/test_find",
     "logs": "web/service/test_health cli/test_supervisor",
     "record": "test_record store/test_one_field web/records/test_edit_conflicts",

@@ -6,7 +6,6 @@ import re
 import socket
 from collections.abc import Callable, Mapping
 from configparser import ConfigParser
-from difflib import SequenceMatcher
 from pathlib import Path
 from typing import Any, Self
 from urllib.parse import urlsplit
@@ -56,12 +55,26 @@ class PostgresURL:
 
 DatabaseURL = SQLiteURL | PostgresURL
 
+UNCLEAN = re.compile(r"[\x00-\x1f\x7f-\x9f]|^\s|\s$")
+
+
+def clean(text: str) -> str:
+    """Return the text; raise ValueError for a control character, and for a blank at an end.
+
+    If a shell reads a file with CRLF, each value ends with CR.
+    """
+    if UNCLEAN.search(text):
+        raise ValueError("without control characters, and without blanks at its ends")
+    return text
+
 
 def parse_database_url(text: str) -> DatabaseURL:
     """Read a database's address; raise ValueError with the forms that are allowed."""
     if text.startswith(SQLITE):
         path = text.removeprefix(SQLITE)
-        if path and Path(path).name != ":memory:" and "\0" not in path:
+        if "?" in path:
+            raise ValueError("an SQLite file without ? in its path")
+        if path and Path(path).name != ":memory:":
             return SQLiteURL(Path(path))
     elif text.startswith(("postgresql://", "postgres://")):
         _check_postgres(text)
@@ -155,26 +168,6 @@ def _folder(text: str) -> Path | None:
     return Path(text).absolute() if text else None
 
 
-def _is_slip(name: str, setting: str) -> bool:
-    """Whether a name is probably a setting that was misspelt.
-
-    A slip is one wrong letter, letters in another order, or a missing last word. A name belongs to
-    another program if it contains the whole name of a setting, as HOSTNAME does, or a digit. One
-    wrong letter counts only in a setting of more than four letters, because many names differ from
-    PORT in one letter.
-    """
-    if setting in name or any(map(str.isdigit, name)):
-        return False
-    written = name.upper().replace("_", "")
-    meant = setting.replace("_", "")
-    blocks = SequenceMatcher(None, written, meant).get_matching_blocks()
-    equal = sum(block.size for block in blocks)
-    differing = len(written) + len(meant) - 2 * equal
-    is_one_letter_off = len(meant) > 4 and differing <= 2
-    is_beginning = "_" in name and setting.startswith(f"{name}_")
-    return is_one_letter_off or is_beginning or sorted(written) == sorted(meant)
-
-
 def _setting(parse: Callable[[str], Any], default: str, explanation: str, allowed: str = "") -> Any:  # noqa: ANN401 - as field()
     """A setting, whose value `parse` reads.
 
@@ -212,12 +205,6 @@ class Settings:
         "style sheet that the pages load in addition to their own",
         "the http(s) address of a style sheet",
     )
-    cdn_integrity: str = _setting(
-        _matching(r"(sha(256|384|512)-[A-Za-z0-9+/]+={0,2})?"),
-        BOOTSTRAP_INTEGRITY,
-        "hash of that style sheet; none if only CDN_URL is set",
-        "a hash such as sha384-…, or nothing",
-    )
     workers: int = _number(1, 64, "1", "processes that answer requests")
     log_level: str = _setting(
         _matching("(?i)debug|info|warning|error"),
@@ -232,10 +219,7 @@ class Settings:
         "1 or 0",
     )
     history_days: int = _number(
-        0,
-        36500,
-        str(DEFAULT_HISTORY_DAYS),
-        "days for which a change can be undone; 0 keeps no history and hides its pages",
+        1, 36500, str(DEFAULT_HISTORY_DAYS), "days for which a change can be undone"
     )
     timezone: ZoneInfo = _setting(
         ZoneInfo,
@@ -266,15 +250,13 @@ class Settings:
     def from_environment(cls, environ: Mapping[str, str]) -> Self:
         """Read every setting from `environ`; raise SettingError. An empty value counts as unset."""
         given = {name: value for name, value in environ.items() if value}
-        if "CDN_URL" in given:
-            given.setdefault("CDN_INTEGRITY", "")
         if "PORT" in given:
             given.setdefault("BASE_URL", f"http://localhost:{given['PORT']}")
         values = {}
         for variable, field in cls.declared():
             text = given.get(variable, field.metadata["default"])
             try:
-                values[field.name] = field.metadata["parse"](text)
+                values[field.name] = field.metadata["parse"](clean(text))
             except (KeyError, OSError, ValueError) as error:  # OSError: a folder, not a zone
                 allowed = field.metadata["allowed"] or error
                 # A database's address may hold a password, which must not get into a log.
@@ -287,17 +269,10 @@ class Settings:
         """Every setting's environment variable and field, in order."""
         return [(field.name.upper(), field) for field in dataclasses.fields(cls)]
 
-    @classmethod
-    def misspelt(cls, environ: Mapping[str, str]) -> list[str]:
-        """A sentence for each variable in `environ` that is no setting but was probably meant as one."""
-        settings = [variable for variable, _ in cls.declared()]
-        return [
-            f"{name} is not a setting and is ignored. If you mean {setting}, rename it."
-            for name, value in environ.items()
-            if value and name not in settings
-            for setting in settings
-            if _is_slip(name, setting)
-        ]
+    @property
+    def cdn_integrity(self) -> str:
+        """The hash of the style sheet of `cdn_url`, if it is the one by default."""
+        return BOOTSTRAP_INTEGRITY if self.cdn_url == BOOTSTRAP else ""
 
     @property
     def socket(self) -> str:

@@ -123,17 +123,6 @@ def test_a_restore_keeps_the_tables_of_other_programs_right(changed: Operator) -
     assert changed.ask(KEPT) == before
 
 
-def test_a_restore_without_a_history_writes_none(changed: Operator) -> None:
-    """HISTORY_DAYS=0 stays in force."""
-    with Service(changed.database, {"HISTORY_DAYS": "0"}):
-        pass
-    changed.done("restore", "cadangan.db")
-    assert changed.records() == TWO
-    assert history_of(changed.database) == []
-    triggers = "SELECT name FROM sqlite_schema WHERE name GLOB 'mahasiswa_history*_insert'"
-    assert changed.ask(triggers) == []
-
-
 def test_the_files_of_another_database_are_restored_with_their_log(
     changed: Operator, tmp_path: Path
 ) -> None:

@@ -301,12 +301,6 @@ def test_copy_copies_all_records_to_the_other_engine_and_back(
     assert operator.failed("copy", "--from", here, "--to", database) == [said]
 
 
-def test_copy_says_once_that_a_setting_is_misspelt(operator: Operator) -> None:
-    operator.fill(TWO)
-    said = operator.run("copy", "--to", f"sqlite:///{operator.folder}/lain.db", PROT="8080").stderr
-    assert said.count("PROT is not a setting") == 1
-
-
 def test_copy_takes_an_address_from_the_environment_or_a_file(operator: Operator) -> None:
     """So no other user reads it. DATABASE_URL stands for the other one. The target's history begins with one import."""
     operator.fill(TWO)

@@ -162,7 +162,6 @@ def test_ctrl_c_after_the_record_is_removed_says_that_the_copies_remain(filled: 
 def test_no_copy_is_removed_if_the_list_is_empty(copied: tuple[Operator, list[Path]]) -> None:
     """All of its records may be lost. So it is if it has lost many, until that is accepted."""
     operator, copies = copied
-    operator.environment["HISTORY_DAYS"] = "0"
     operator.sql("DELETE FROM mahasiswa; DELETE FROM mahasiswa_history")
     refused = answered(operator, "y\n")
     assert "mahasiswa: no copy is removed, because the list is empty" in refused.stderr

@@ -20,6 +20,7 @@ from mahasiswa.settings import (
     SettingError,
     Settings,
     SQLiteURL,
+    clean,
     parse_database_url,
 )
 from mahasiswa.sheets import public as sheets
@@ -108,9 +109,7 @@ def main(context: click.Context, file: Path | None) -> None:
 def serve() -> None:
     """Start the service. SIGTERM or Ctrl-C stops it."""
     try:
-        supervisor.serve(Settings.from_environment(os.environ))
-    except SettingError as error:
-        _fail(f"mahasiswa: {error}", supervisor.IN_VAIN)
+        supervisor.serve(_settings())
     except supervisor.CannotStart as error:
         _fail(f"mahasiswa: {error}", error.exit_code)
 
@@ -430,10 +429,9 @@ def copy(source: str | None, target: str | None) -> None:
 
 def _url(option: str, text: str) -> DatabaseURL:
     try:
-        is_file = text.startswith("@")
-        return parse_database_url(
-            Path(text[1:]).read_text("utf-8", "surrogateescape").strip() if is_file else text
-        )
+        if text.startswith("@"):
+            text = Path(text[1:]).read_text("utf-8", "surrogateescape").strip()
+        return parse_database_url(clean(text))
     except OSError as error:
         _fail(f"mahasiswa: {option}: {text[1:]}: {error.strerror}", 2)
     except ValueError as error:
@@ -457,8 +455,6 @@ def _say_database(url: DatabaseURL) -> None:
 
 
 def _settings() -> Settings:
-    for notice in Settings.misspelt(os.environ):
-        _say(f"mahasiswa: {notice}", logging.WARNING)
     try:
         return Settings.from_environment(os.environ)
     except SettingError as error:

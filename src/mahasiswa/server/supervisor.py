@@ -77,8 +77,6 @@ def serve(settings: Settings) -> None:
     # If the starter has ignored it, the kernel would not tell that a worker or a helper has ended.
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     configure_logging(settings.log_level, settings.timezone)
-    for notice in Settings.misspelt(os.environ):
-        log.warning("%s", notice)
     listener = bind(settings)
     # Until the workers start, Ctrl-C ends both processes without a traceback.
     signal.signal(signal.SIGINT, signal.SIG_DFL)

@@ -61,7 +61,7 @@ PREVIEW_SILENT_SECONDS = 20.0
 # A helper reads files of strangers, so it gets only what Python and the pages need: no password, and no database.
 VARIABLES = (
     "PYTHONPATH", "PYTHONHOME", "PYTHONDONTWRITEBYTECODE", "PATH", "LD_LIBRARY_PATH", "TMPDIR",
-    "BASE_URL", "PORT", "CDN_URL", "CDN_INTEGRITY", "HISTORY_DAYS", "TIMEZONE",
+    "BASE_URL", "PORT", "CDN_URL", "HISTORY_DAYS", "TIMEZONE",
 )  # fmt: skip
 
 Answer = Callable[[str, Sequence[Any]], Awaitable[Iterable[bytes]]]

@@ -6,11 +6,11 @@ from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from engines import empty_list, run_elsewhere, service_on_each_engine  # noqa: F401 - fixtures
-from form_answers import assert_error, assert_page
+from form_answers import assert_page
 from harness import Page, Service, Site, led_to, visited
 from naughty import NAUGHTY
 from spreadsheets import HEADER, Importer, Record, csv, numbered
-from visitor import page_of, texts_in
+from visitor import texts_in
 
 HISTORY = "/mahasiswa/riwayat"
 SITI = ("2207", "Siti Aminah", "Sleman")
@@ -207,41 +207,13 @@ def test_the_history_is_filtered_by_kind_and_day(site: Site) -> None:
         assert bool(changes(site.page(f"{HISTORY}?tanggal={tanggal}&cari=aminah"))) is is_shown
 
 
-def test_the_settings_decide_about_the_history_and_its_moments(database: str) -> None:
-    """HISTORY_DAYS=0 hides the line, the history, undo and former texts, and removes the entries."""
-
-    def assert_empty(site: Site) -> None:
-        assert line(site.list()) == line(site.page("/?cari=x")) == ""
-        assert site.page(HISTORY).texts(".empty, table") == ["Belum ada perubahan."]
-
-    with visited(database) as site:
-        assert_empty(site)
-        site.add(*SITI)
-    with visited(database, {"HISTORY_DAYS": "0"}) as site:
-        site.edit("2207", "Siti A.", "Klaten")
-        for target in ("/", "/?cari=siti", "/mahasiswa/add", "/mahasiswa/nim/2207"):
-            assert not re.search("Riwayat|Terakhir:|Batalkan", site.get(target).text), target
-        (warned,) = site.page("/mahasiswa/panduan").texts(".alert")
-        assert warned.startswith("Layanan ini tidak menyimpan riwayat")
-        for answer in (
-            site.get(HISTORY),
-            site.get(f"{HISTORY}/kelompok/1"),
-            site.post(f"{HISTORY}/perubahan/1"),
-        ):
-            assert_error(answer, site, 404, "Periksa kembali tautannya.")
-        answer = site.client.post(
-            "/mahasiswa/pilih", files={"berkas": ("", b"")}, data={"tempel": "2207"}
-        )
-        assert "Data yang dihapus tidak dapat dikembalikan." in answer.text
-        assert not re.search("Riwayat", answer.text)
-        fields = {"nama": "Siti", "alamat": "Solo", "versi": "x"}
-        conflict = page_of(site.post("/mahasiswa/edit/2207", fields), 409)
-        assert conflict.texts("table.compare thead th")[1:] == ["Data terbaru", "Isian Anda"]
+def test_the_settings_decide_about_the_moments_of_the_history(database: str) -> None:
+    """They are shown in the time zone, and with the year, which HISTORY_DAYS needs."""
     settings = {"TIMEZONE": "Asia/Makassar", "HISTORY_DAYS": "366"}
     with visited(database, settings) as site:
-        assert_empty(site)
-        site.delete(SITI[0])
-        # Moments are shown in the time zone, and with the year, which HISTORY_DAYS needs.
+        assert line(site.list()) == line(site.page("/?cari=x")) == ""
+        assert site.page(HISTORY).texts(".empty, table") == ["Belum ada perubahan."]
+        site.add(*SITI)
         for target in ("/", HISTORY):
             shown = site.page(target).texts("time")[0]
             assert re.fullmatch(MOMENT.replace("WIB", "WITA").replace(") ", ") 20[0-9]{2} "), shown)

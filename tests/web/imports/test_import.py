@@ -332,12 +332,12 @@ def test_a_damaged_confirmation_is_refused(
 def test_a_preview_is_confirmed_at_every_service_of_its_database_and_at_no_other(
     database: str, tmp_path: Path
 ) -> None:
-    """Also after a new start and without a history, because the database keeps the key."""
+    """Also after a new start, because the database keeps the key."""
     with visited(database) as site:
         sent = {"data": Importer(site).upload(csv(HEADER, ("1", "Ani", "Solo"))).data}
     with visited(tmp_path / "b.db") as site:
         refused = Importer(site).refused(site.post(SAVE, sent))
         assert (refused, site.records) == (wording.CONFIRMATION_DAMAGED, [])
-    with visited(database, {"HISTORY_DAYS": "0"}) as site:
+    with visited(database) as site:
         assert led_to(site.post(SAVE, sent)) == "/?halaman=1"
         assert site.records == [("1", "Ani", "Solo")]

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import httpx
 import pytest
 from engines import empty_list, service_on_each_engine  # noqa: F401 - fixtures
-from harness import Form, Page, Service, Site, visited
+from harness import Form, Page, Service, Site
 from spreadsheets import (
     HEADER,
     Importer,
@@ -261,21 +261,3 @@ def test_a_change_that_cannot_be_shown_is_not_shown(
     ):
         page = site.page(f"{address}&perubahan={key}")
         assert not page.texts(".latest, .warning, main > [role=status], .record [role=status]")
-
-
-def test_without_a_history_the_page_says_what_the_list_says(database: str) -> None:
-    """With HISTORY_DAYS=0 a redirect names no change. The next form names the record, as long as it is stored."""
-    with visited(database, {"HISTORY_DAYS": "0"}) as site:
-        form = f"/mahasiswa/add{PLACE}"
-        answer = site.post(form, fields(SITI))
-        assert answer.headers["location"] == f"/{PLACE}#m-5500000001"
-        next_form = site.post(f"{form}&lagi=1", fields(NEAR)).headers["location"]
-        assert next_form == f"{form}&lagi=1&nim=55OO000001"
-        for target, said in (
-            (next_form, ["Siti Aminah (55OO000001) tersimpan."]),
-            (f"/{PLACE}&perubahan=1-1", []),
-        ):
-            assert site.page(target).texts("main [role=status]") == said
-        answer = site.post(f"/mahasiswa/delete/{NEAR[0]}{PLACE}")
-        assert answer.headers["location"] == f"/{PLACE}&perubahan=0-1"
-        assert not site.page(next_form).texts("main [role=status]")

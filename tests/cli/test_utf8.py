@@ -1,0 +1,58 @@
+"""Everything is read and written in UTF-8, whatever the locale of the machine is."""
+
+from pathlib import Path
+
+import pytest
+from harness import Service
+from operators import COMMAND, Operator
+from processes import run
+from spreadsheets import HEADER, csv
+
+LOCALE = ("LC_ALL", "LOCPATH", "PYTHONUTF8", "PYTHONCOERCECLOCALE")
+SITI = ("1/é", "Siti Nur’aini 😀", "Jalan Café 5")
+
+
+@pytest.fixture(params=["id_ID", "POSIX"])
+def abroad(request: pytest.FixtureRequest, operator: Operator, tmp_path: Path) -> Operator:
+    """Return an operator whose locale has another encoding: ISO 8859-1, or ASCII although Python could change it."""
+    values = (request.param, str(tmp_path), "0", "0")
+    operator.environment |= dict(zip(LOCALE, values, strict=True))
+    if request.param != "POSIX":
+        run("localedef", "-i", "id_ID", "-f", "ISO-8859-1", tmp_path / "id_ID")
+    return operator
+
+
+def test_every_command_reads_and_writes_utf_8(abroad: Operator) -> None:
+    """Names of files, arguments, standard streams and settings."""
+    folder = abroad.folder / "Café ’26"
+    folder.mkdir()
+    settings = f"DATABASE_URL=sqlite:///siswa’.db\nBACKUP_DIR='{folder}/cadangan é'\n"
+    (folder / "é.env").write_text(settings, "utf-8")
+    (folder / "masuk ’.csv").write_bytes(csv(HEADER, SITI))
+    del abroad.environment["DATABASE_URL"]
+
+    def done(*arguments: str) -> str:
+        return abroad.done("--settings", f"{folder}/é.env", *arguments, before=["env"])
+
+    assert "postgresql://…" in abroad.done("--help", before=["env"])
+    assert done("import", f"{folder}/masuk ’.csv").startswith("written: 1 new")
+    assert abroad.databases == [f"{folder}/siswa’.db"]
+    assert done("export", "-") == "\ufeff" + csv(HEADER, SITI).decode().replace("\r\n", "\n")
+    assert done("export", f"{folder}/keluar ’.xlsx") == f"1 records in {folder}/keluar ’.xlsx\n"
+    assert done("backup").startswith(f"{folder}/cadangan é/siswa’-")
+    assert done("backup", f"{folder}/é.db").startswith(f"{folder}/é.db: ")
+    assert done("copy", "--to", f"sqlite:///{folder}/lain’.db") == "1 records copied\n"
+    assert done("forget", SITI[0]).startswith(f"{SITI[0]}: the record and its history are removed")
+    assert done("restore", f"{folder}/é.db").startswith("1 records restored from ")
+    checked = abroad.run("--settings", f"{folder}/é.env", "doctor", before=["env"]).stdout
+    assert f"{folder}/siswa’.db" in checked
+
+
+def test_the_service_reads_and_writes_utf_8(abroad: Operator) -> None:
+    """Also standard output, which names the file."""
+    locale = {name: abroad.environment[name] for name in LOCALE}
+    with Service(abroad.folder / "siswa’.db", locale, command=COMMAND) as service:
+        with service.site() as site:
+            site.stores(*SITI)
+            assert site.list().records == [SITI]
+        assert f"{abroad.folder}/siswa’.db" in service.stdout()
