@@ -19,9 +19,6 @@ from processes import cannot, children, finished, forked, run, started, until, w
 from spreadsheets import HEADER, Record, csv
 from stores import ask, merge, migrate, run_script
 
-from mahasiswa.settings import SQLiteURL
-from mahasiswa.store.engines import engine_of
-
 COMMAND = [sys.executable, "-m", "mahasiswa"]
 COMMAND_SECONDS = 60.0
 SAID_DATABASE = re.compile("^database: (.*)\n", re.MULTILINE)
@@ -58,8 +55,8 @@ class Operator:
         self.environment["BACKUP_DIR"] = str(self.backups)
 
     def backup_files(self) -> list[Path]:
-        """Return the files in BACKUP_DIR, in order of their names. A name holds the time in UTC."""
-        return sorted(self.backups.glob("*"))
+        """Return the back-ups in BACKUP_DIR, in order of their names. A name holds the time in UTC."""
+        return sorted(self.backups.glob("*.db"))
 
     def serving(self, command: Sequence[str] = (), **settings: str) -> Service:
         """Start the service with the database and BACKUP_DIR."""
@@ -160,7 +157,7 @@ class Operator:
 
     def fill(self, records: Sequence[Record]) -> None:
         self.database.unlink(missing_ok=True)
-        engine_of(SQLiteURL(self.database)).begin()
+        migrate(self.database)
         merge(self.database, *records)
 
     def sql(self, script: str) -> None:

@@ -1,29 +1,17 @@
-"""The files that commands create and replace: their modes, symbolic links, and disks without hard links."""
+"""The files that commands create and replace: their modes, and symbolic links."""
 
 import os
-import re
-import shutil
 import stat
-import sys
-import tempfile
 from pathlib import Path
 
 import pytest
-from harness import Service, visited
-from operators import COMMAND, COMMAND_SECONDS, TWO, Operator, records_of
-from processes import cannot, finished, started, until
+from harness import visited
+from operators import COMMAND, COMMAND_SECONDS, TWO, Operator
+from processes import started, until
 from spreadsheets import numbered
 
 # The first makes a file readable by its owner only if the program asks for it.
 WIDE_UMASK = ["sh", "-c", 'umask 000; exec "$@"', "sh"]
-
-# Runs `mahasiswa backup cadangan.db` after it has created symbolic links of names that contain the process's id.
-WITH_PLANTED_LINKS = """
-import os, sys
-for name in (".cadangan.db.{}", ".cadangan.db.{}-journal", "cadangan.db.{}"):
-    os.symlink("penting", name.format(os.getpid()))
-os.execvp(sys.argv[1], sys.argv[1:])
-"""
 
 
 def mode_of(path: Path) -> int:
@@ -70,75 +58,20 @@ def test_a_database_behind_a_link_is_read_with_its_log(operator: Operator) -> No
         address = operator.environment["DATABASE_URL"]
         said = "mahasiswa: the database to copy to holds records already"
         assert other.failed("copy", "--to", address) == [said]
-        assert "1 records are accepted" in operator.doctor("--accept")
         operator.done("backup")
         (backup,) = operator.backup_files()
         assert backup.name.startswith("mahasiswa-")
         operator.done("restore", str(other.database))
         (before,) = real.parent.glob("daftar.db.before-*")
-        assert f"{before} still holds the texts." in operator.done("forget", "1")
+        assert f"{before} still holds the texts. " in operator.done("forget", "1")
 
 
-def test_the_service_warns_of_a_database_that_every_user_can_read() -> None:
-    """The line names the command that changes the mode. The mode stays, because a person may have chosen it."""
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        Service(Path(folder).resolve() / "a.db") as service,
-    ):
-        database = Path(folder).resolve() / "a.db"
-        if not all(parent.stat().st_mode & 0o001 for parent in database.parent.parents):
-            cannot("share a file", "the folder for temporary files is private")
-        for mode, folder_mode in ((0o640, 0o755), (0o644, 0o750)):
-            database.chmod(mode)
-            database.parent.chmod(folder_mode)
-            service.restart()
-        assert service.stderr() == ""
-        database.parent.chmod(0o755)
-        service.restart()
-        said = rf".* ERROR Every user of this computer has rights on {database}, .* Run: chmod o= {database}\*\n"
-        assert re.fullmatch(said, service.stderr())
-        assert mode_of(database) == 0o644
-
-
-@pytest.fixture
-def without_hard_links(tmp_path: Path) -> list[str]:
-    """Return the start of a command that gets EPERM for each hard link, as on FAT and exFAT."""
-    strace = shutil.which("strace")
-    if strace is None:
-        pytest.skip("strace is not installed")
-    inject = f"-f -qq -o {tmp_path / 'calls'} -e inject=?link,linkat:error=EPERM"
-    command = [strace, *inject.split()]
-    if (done := finished(*command, "true")).returncode:
-        cannot("let strace look at a program", done.stderr)
-    return command
-
-
-def test_a_backup_needs_no_hard_links_and_follows_no_link_of_a_name_that_can_be_guessed(
-    operator: Operator, without_hard_links: list[str]
-) -> None:
-    """It is written, and nothing else is left in the folder. The file behind links with the process id stays."""
-    operator.fill(TWO)
-    operator.write("penting", b"penting")
-    before = [*without_hard_links, sys.executable, "-c", WITH_PLANTED_LINKS]
-    operator.done("backup", "cadangan.db", before=before)
-    assert "(INJECTED)" in (operator.folder / "calls").read_text()
-    links = {path.name for path in operator.folder.iterdir() if path.is_symlink()}
-    assert len(links) == 3
-    assert operator.names() - links == {"calls", "penting", "cadangan.db"}
-    assert (operator.folder / "penting").read_bytes() == b"penting"
-    assert mode_of(operator.folder / "cadangan.db") == 0o600
-    assert records_of(operator.folder / "cadangan.db") == TWO
-
-
-@pytest.mark.parametrize("links", [True, False], ids=["with hard links", "without hard links"])
-def test_a_backup_never_replaces_a_file_that_is_created_meanwhile(
-    filled: Operator, without_hard_links: list[str], *, links: bool
-) -> None:
+def test_a_backup_never_replaces_a_file_that_is_created_meanwhile(filled: Operator) -> None:
     """Another program creates a file of that name while the copy is made."""
     target = filled.folder / "cadangan.db"
-    command = [*([] if links else without_hard_links), *COMMAND, "backup", target.name]
+    command = [*COMMAND, "backup", target.name]
     with started(*command, cwd=filled.folder, env=filled.environment) as process:
-        until(lambda: any(filled.folder.glob(".mahasiswa-*")))
+        until(lambda: any(filled.folder.glob(".cadangan.db.unfinished")))
         target.write_bytes(b"penting")
         _, said = process.communicate(timeout=COMMAND_SECONDS)
     assert process.returncode == 1
@@ -146,7 +79,7 @@ def test_a_backup_never_replaces_a_file_that_is_created_meanwhile(
         b"\nmahasiswa: cadangan.db exists already; a backup never replaces another\n"
     )
     assert target.read_bytes() == b"penting"
-    assert filled.names() - {"calls"} == {"cadangan.db"}
+    assert filled.names() == {"cadangan.db"}
 
 
 def test_a_backup_that_cannot_be_written_names_its_folder_and_leaves_nothing(

@@ -50,10 +50,10 @@ COMMANDS: dict[str, Callable[[Path], bool]] = {
     "import b.csv": lambda folder: has_log(folder / "mahasiswa.db-wal"),  # its rows are written
     "import a.xlsx": lambda folder: is_read(folder / "a.xlsx"),  # by a child process
     "export keluar.csv": lambda folder: any(
-        file.stat().st_size for file in folder.glob(".mahasiswa-*/*")
+        file.stat().st_size for file in folder.glob(".*.unfinished")
     ),
     "copy --to sqlite:///lain.db": lambda folder: (folder / "lain.db").exists(),
-    "backup b.db": lambda folder: any(folder.glob(".mahasiswa-*")),
+    "backup b.db": lambda folder: any(folder.glob(".*.unfinished")),
     "restore cadangan.db": lambda folder: any(folder.glob("mahasiswa.db.before-*")),
 }
 

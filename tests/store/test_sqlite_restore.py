@@ -112,4 +112,4 @@ def test_a_restore_that_is_killed_at_any_moment_leaves_one_of_the_two_lists(
         "a reader saw a list again that was replaced"
     )
     # A killed command leaves unfinished copies, which are private.
-    assert all(path.stat().st_mode & 0o077 == 0 for path in operator.folder.glob(".mahasiswa-*"))
+    assert all(path.stat().st_mode & 0o077 == 0 for path in operator.folder.glob(".mahasiswa.db*"))

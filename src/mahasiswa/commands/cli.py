@@ -3,8 +3,8 @@
 import logging
 import os
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn, cast
 
@@ -13,22 +13,19 @@ import click
 from mahasiswa.commands import transfers
 from mahasiswa.commands.doctor import diagnose
 from mahasiswa.commands.settings_file import use_settings
-from mahasiswa.logs import configure_logging, priority
+from mahasiswa.logs import priority
 from mahasiswa.server import supervisor
 from mahasiswa.settings import (
     DatabaseURL,
     SettingError,
     Settings,
-    SQLiteURL,
     clean,
     parse_database_url,
 )
 from mahasiswa.sheets import public as sheets
-from mahasiswa.store.copies import copies_that_hold, is_of_another, remove_copy
 from mahasiswa.store.engines import engine_of
 from mahasiswa.store.store_errors import (
     StoreError,
-    TextsRemain,
     Uncertain,
 )
 from mahasiswa.system import interrupt
@@ -188,25 +185,33 @@ def export(file: Path) -> None:
 
 @main.command()
 @click.argument("file", required=False, type=click.Path(dir_okay=False, path_type=Path))
+@click.option(
+    "--due",
+    is_flag=True,
+    help="Only if the newest one is older than BACKUP_HOURS, as the service does each hour.",
+)
 @_ended_early()
-def backup(file: Path | None) -> None:
+def backup(file: Path | None, *, due: bool) -> None:
     """Back up the SQLite database to a new file and verify the copy. The service may run meanwhile.
 
-    Without FILE the copy gets a name with the time, in BACKUP_DIR or beside the database. If nothing has changed since
-    the newest of these copies, only its modification time is set to now. In BACKUP_DIR old copies are removed.
+    Without FILE the copy gets a name with the time, in BACKUP_DIR or beside the database. In BACKUP_DIR old back-ups are
+    removed.
 
     \b
     mahasiswa backup
     mahasiswa backup /media/usb/mahasiswa.db
     """  # noqa: D301 - as above
+    if file and due:
+        raise click.UsageError("--due has no FILE.")
     settings = _settings_and_database()
+    engine = engine_of(settings.database_url)
     if file is None:
-        # Each back-up that is removed is a line of the log.
-        configure_logging(settings.log_level, settings.timezone)
-        file = cast("Path", engine_of(settings.database_url).backup_into(settings.backup_dir))
+        hours = settings.backup_hours if due else None
+        for line in engine.back_up(settings.backup_dir, hours):
+            click.echo(line)
     else:
-        engine_of(settings.database_url).backup(file)
-    click.echo(f"{file}: {file.stat().st_size} bytes, verified")
+        engine.backup(file)
+        click.echo(f"{file}: {file.stat().st_size} bytes, verified")
 
 
 @main.command()
@@ -241,36 +246,15 @@ def restore(file: Path) -> None:
 
 
 @main.command()
-@_ended_early()
-def begin() -> None:
-    """Begin an empty list, although back-ups of a list with the same name hold records. They stay.
-
-    The service does not begin an empty list beside them by itself, because the database may only be lost.
-
-    \b
-    mahasiswa begin
-    """  # noqa: D301 - as above
-    url = _settings_and_database().database_url
-    engine_of(url).begin()
-    click.echo(f"{url} is ready")
-
-
-@main.command()
-@click.option("--accept", is_flag=True, help="Accept the number of records, if it has shrunk.")
 @_ended_early("the check is incomplete")
-def doctor(*, accept: bool) -> None:
-    """Check the settings, the service, its units, the database, its disk and the back-ups, and name each fault with its remedy.
+def doctor() -> None:
+    """Check the settings, the service, the database, its disk and the newest back-up, and name each fault with its remedy.
 
     Run it as the user of the service, and with its settings. The service may run meanwhile. The exit code is 1 if
     something is wrong.
     """
-    settings = _settings_and_database()
-    if accept:
-        click.echo(
-            f"{engine_of(settings.database_url).accept(settings.backup_dir)} records are accepted"
-        )
     is_good = True
-    for finding in diagnose(settings, os.environ):
+    for finding in diagnose(_settings_and_database()):
         click.echo(f"{'ok   ' if finding.is_good else 'WRONG'}  {finding.text}")
         is_good &= finding.is_good
     sys.exit(not is_good)
@@ -287,114 +271,35 @@ def _utf8(_context: click.Context, _parameter: click.Parameter, text: str | None
 
 @main.command()
 @click.argument("nim", callback=_utf8)
-@click.option(
-    "--delete-copies",
-    is_flag=True,
-    help="After a question, remove the copies that still hold the texts. If the newest back-up is one of them, a new one is made first.",
-)
 @_ended_early("nothing was removed")
-def forget(nim: str, *, delete_copies: bool) -> None:
+def forget(nim: str) -> None:
     """Remove a person's record and all of its history, also from the free space of the database's files.
 
-    If the NIM was changed, the texts under the person's other NIMs remain, and the command names these NIMs.
-
-    It cannot be undone. The command names the copies beside the database, in BACKUP_DIR and in the folders of the unit
-    that still hold the texts. Replicas, archives and logs elsewhere hold them too: remove them there yourself. If a
-    program that has the database open prevents the removal from its files, the exit code is 1, and the files are named.
+    It cannot be undone. If the NIM was changed, the texts under the person's other NIMs remain, and the command names
+    these NIMs. It lists each back-up that still holds the texts, with the month after which it may be removed.
 
     \b
     mahasiswa forget 20/456839/TK/50663
     """  # noqa: D301 - as above
     settings = _settings_and_database()
-    for other in transfers.other_nims(settings.database_url, nim):
-        click.echo(f"{other}: the same person had this NIM. Run the command for it too.")
-    remain: TextsRemain | None = None
-    try:
-        was_known = engine_of(settings.database_url).forget(nim)
-    except TextsRemain as error:
-        remain = error
-        was_known = error.was_known
-    if was_known:
-        note(f"forget: a record and its history were removed from {settings.database_url}")
-    if not remain:
-        removed = "the record and its history are removed"
-        click.echo(f"{nim}: {removed if was_known else 'no record and no history'}")
-    try:
-        _forget_copies(settings, nim, delete_copies=delete_copies)
-    finally:  # also if a copy cannot be removed
-        if remain:
-            _say(f"mahasiswa: {remain}", logging.ERROR)
-    if remain:
-        sys.exit(1)
-
-
-def _forget_copies(settings: Settings, nim: str, *, delete_copies: bool) -> None:
-    """Name the copies that still hold the texts, and remove them if that is wanted."""
-    copies = _copies(settings, nim)
-    for file in copies:
-        click.echo(f"{file} still holds the texts.")
-    if copies and not delete_copies:
-        click.echo("To remove these copies, add --delete-copies.")
-    click.echo(
-        "Back-ups, replicas, archives and logs elsewhere keep what they have. Remove it from them yourself."
-    )
-    if copies and delete_copies:
-        with _ended_early("the record is not in the list any more, and copies remain"):
-            _remove(settings, copies)
-
-
-def _copies(settings: Settings, nim: str) -> Sequence[Path]:
     url = settings.database_url
-    own = url.address.absolute() if isinstance(url, SQLiteURL) else None
-    # systemd's variable: a database that was used before may be in a folder of the unit.
-    of_unit = [Path(name) for name in os.environ.get("STATE_DIRECTORY", "").split(":") if name]
-    # A restore leaves copies beside the file that a symbolic link leads to.
-    beside = [own.parent, Path(os.path.realpath(own)).parent] if own else []
-    places = [*beside, settings.backup_dir, *of_unit]
+    for other in transfers.other_nims(url, nim):
+        click.echo(f"{other}: the same person had this NIM. Run the command for it too.")
+    engine = engine_of(url)
+    was_known = engine.forget(nim)
+    if was_known:
+        note(f"forget: a record and its history were removed from {url}")
+    removed = "the record and its history are removed"
+    click.echo(f"{nim}: {removed if was_known else 'no record and no history'}")
     try:
-        return copies_that_hold(filter(None, places), own, nim)
+        for line in engine.holders(settings.backup_dir, settings.backup_hours, nim):
+            click.echo(line)
     except OSError as error:
-        _fail(f"mahasiswa: the copies in {error.filename} cannot be read: {error.strerror}")
-
-
-def _remove(settings: Settings, copies: Sequence[Path]) -> None:
-    """Remove copies after a question.
-
-    If the newest back-up is one of the copies, or if there is none, make a new back-up first.
-    """
-    engine = engine_of(settings.database_url)
-    folder = settings.backup_dir
-    newest: Path | None = None
-    try:
-        with suppress(FileNotFoundError):
-            engine.check_removal(folder)
-            own = engine.backup_files(folder) if folder else ()
-            newest = own[0].file if own else None
-        chosen = _chosen(copies, engine.list_id())
-        if newest in (None, *copies):
-            click.echo(f"{engine.backup_into(folder)}: a new back-up, verified")
-        for copy in chosen:
-            remove_copy(copy)
-            click.echo(f"{copy} is removed")
-    except OSError as error:
-        _fail(f"mahasiswa: {error.filename}: {error.strerror}. Copies remain")
-    note(f"forget: {len(chosen)} copies were removed")
-
-
-def _chosen(copies: Sequence[Path], own_id: str | None) -> Sequence[Path]:
-    """Ask which copies to remove.
-
-    Copies of another list need a second answer. After a move, old copies have the id of another list.
-    """
-    foreign = [copy for copy in copies if is_of_another(copy, own_id)]
-    chosen = [copy for copy in copies if copy not in foreign]
-    with interrupt.at_once():
-        if chosen:
-            click.confirm(f"Remove these {len(chosen)} copies for ever?", abort=True, err=True)
-        asked = f"{len(foreign)} are of another list, or cannot be read. Those too?"
-        if foreign and click.confirm(asked, err=True):
-            return copies
-    return chosen
+        _say(f"mahasiswa: the back-ups cannot be read: {error}", logging.ERROR)
+    click.echo(
+        "Dumps, exports, replicas and logs keep what they have. Remove it from them yourself."
+    )
+    engine.rewrite()
 
 
 @main.command()

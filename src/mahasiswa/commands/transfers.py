@@ -243,9 +243,8 @@ def _complete_file(file: Path) -> Iterator[BinaryIO]:
             yield target
         return
     final = Path(os.path.realpath(file))
-    with unfinished(final.parent) as folder:
-        copy = folder / final.name
-        with copy.open("xb") as target:
+    with unfinished(final, mode=0o666) as copy:  # less those of the umask
+        with copy.open("wb") as target:
             if mode is not None:
                 copy.chmod(stat.S_IMODE(mode))
             yield target

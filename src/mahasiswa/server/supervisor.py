@@ -3,11 +3,13 @@
 import errno
 import fcntl
 import logging
+import math
 import multiprocessing
 import os
 import resource
 import signal
 import socket
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable
@@ -26,8 +28,7 @@ from mahasiswa.system.parent import end_with
 
 # Maximum time for the workers after SIGTERM; the service promises to end within 5 seconds.
 SHUTDOWN_SECONDS = 4.5
-# Minimum time between two starts of a worker, so that a failing one keeps no processor busy, and
-# after a back-up that could not be started.
+# Minimum time between two starts of a worker, so that a failing one keeps no processor busy.
 RESTART_SECONDS = 0.5
 # Maximum of that time after failed forks. multiprocessing leaves four files open at each failed
 # fork.
@@ -36,6 +37,7 @@ CHECK_SECONDS = 1.0  # time between two checks of the workers
 SILENT_SECONDS = 30.0  # a worker whose event loop does not run for so long is killed and replaced
 # Time between two checks of the newest back-up, and before a failed one is tried again.
 BACKUP_CHECK_SECONDS = 3600.0
+BACK_UP = (sys.executable, "-m", "mahasiswa", "backup", "--due")
 BACKLOG = 4096  # maximum connections that wait to be accepted
 
 # The kernel's send buffer of each connection. Linux doubles this number. Without it, the buffer
@@ -124,7 +126,8 @@ class _Supervisor:
             raise
         finally:
             self._listener.close()
-            _end([*(worker.process for worker in self._workers), self._backups.process])
+            self._backups.end()
+            _end(worker.process for worker in self._workers)
 
     def _events(self) -> list[Any]:
         """The sources that become readable: after a signal, when a worker ends, or when its event loop runs."""
@@ -197,34 +200,47 @@ class _Worker:
 
 
 class _Backups:
-    """Starts a process that makes a back-up if the newest one is old enough: at the start, and then every hour."""
+    """Starts `mahasiswa backup --due` at the start, and then each hour."""
 
     def __init__(self, settings: Settings) -> None:
-        url = settings.database_url
-        folder = settings.backup_dir
-        max_age = settings.backup_hours * 3600 - BACKUP_CHECK_SECONDS / 2
-        self._arguments = (
-            (url.address, folder, max_age, os.getpid())
-            if isinstance(url, SQLiteURL) and folder
-            else None
-        )
-        self._check_at = 0.0
-        self._pause = RESTART_SECONDS  # from the next fork that fails to the one after it
-        self.process: BaseProcess | None = None
+        is_wanted = isinstance(settings.database_url, SQLiteURL) and settings.backup_dir
+        self._start_at = 0.0 if is_wanted else math.inf
+        self.process: subprocess.Popen[str] | None = None
 
     def check(self) -> None:
-        """Start the process if it is time, and if the last one has ended."""
+        """Start the command if it is time, and log what an ended one has said."""
+        if self.process and self.process.poll() is not None:
+            _log_backup(self.process)
+            self.process = None
         now = time.monotonic()
-        is_running = self.process and self.process.is_alive()
-        if self._arguments and now > self._check_at and not is_running:
+        if now >= self._start_at and not self.process:
+            self._start_at = now + BACKUP_CHECK_SECONDS
             try:
-                self.process = _started(_back_up, *self._arguments)
-                self._check_at = now + BACKUP_CHECK_SECONDS
-                self._pause = RESTART_SECONDS
+                self.process = subprocess.Popen(  # noqa: S603 - all of it is ours
+                    BACK_UP,
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    encoding="utf-8",
+                    errors="backslashreplace",
+                    process_group=0,  # Ctrl-C is for the service
+                )
             except OSError as error:
-                self._check_at = now + self._pause
-                self._pause = min(2 * self._pause, RESTART_MAX_SECONDS)
                 log.error("a back-up could not be started: %s", error.strerror)  # noqa: TRY400 - it is tried again
+
+    def end(self) -> None:
+        """Kill the command. The next back-up replaces its unfinished file."""
+        if self.process:  # its folder may hang, so do not wait for its end
+            self.process.kill()
+
+
+def _log_backup(process: "subprocess.Popen[str]") -> None:
+    said, errors = process.communicate()
+    for line in said.splitlines():
+        log.info("%s", line)
+    if process.returncode:
+        reason = errors.rstrip().rpartition("\n")[2].rpartition("mahasiswa: ")[2]
+        log.error("the back-up failed: %s", reason or f"exit code {process.returncode}")
 
 
 def _started(target: Callable[..., None], *arguments: object) -> BaseProcess:
@@ -236,19 +252,6 @@ def _started(target: Callable[..., None], *arguments: object) -> BaseProcess:
     finally:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
     return process
-
-
-def _back_up(file: Path, folder: Path, max_age_seconds: float, parent: int) -> None:
-    end_with(parent)
-    signal.set_wakeup_fd(-1)  # inherited from the main process, as its handlers are
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # removes the unfinished file
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
-    from mahasiswa.store.sqlite.keeping import keep_backups  # noqa: PLC0415 - PostgreSQL does not need it
-
-    try:
-        keep_backups(file, folder, max_age_seconds)
-    except OSError as error:
-        log.error("the outcome of the back-up could not be noted: %s", error.strerror)  # noqa: TRY400 - a traceback tells the operator nothing
 
 
 def _wakened_by_signals() -> socket.socket:
@@ -355,12 +358,9 @@ def _make_ready(settings: Settings, parent: int) -> None:
     """Run in a process of its own, because no handle of SQLite may be open when the workers are forked."""
     end_with(parent)
     try:
-        engine_of(settings.database_url).migrate(settings.history_days, backups=settings.backup_dir)
-        # The start must not wait for the folder of the back-ups, so it is not examined here. The
-        # first back-up reports its faults.
-        for finding in engine_of(settings.database_url).examine(None, quick=True):
-            if not finding.is_good:
-                log.error("%s", finding.text)
+        engine = engine_of(settings.database_url)
+        engine.migrate(settings.history_days, backups=settings.backup_dir)
+        engine.count()  # fails if the list is damaged
         if settings.takes_foreign_forms and not os.isatty(
             STANDARD_OUTPUT
         ):  # a terminal shows four lines

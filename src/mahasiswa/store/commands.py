@@ -1,11 +1,10 @@
-"""Imports rows, forgets a record and tries changes for a command, in the same steps on both engines."""
+"""Imports rows and forgets a record for a command, in the same steps on both engines."""
 
-import secrets
 from collections.abc import Sequence
 
 from mahasiswa.store.history_items import UNDOABLE_ROWS_MAX, BatchKind
 from mahasiswa.store.reader import Steps
-from mahasiswa.store.results import Finding, Merged, good, wrong
+from mahasiswa.store.results import Merged
 from mahasiswa.store.shared_sql import DAYS, Parameters
 
 # The rows of an imported file are in the temporary table `incoming`.
@@ -70,19 +69,3 @@ def recorded(
     for statement in statements:
         yield statement, parameters
     yield ("end_silent" if is_silent else "end_batch"), head
-
-
-def try_changes(name: str) -> Steps[Finding]:
-    """Add, edit and delete a record, and count the entries of the history. The caller rolls it back."""
-    nim = secrets.token_hex(16)
-    nims = {"nims": [nim]}
-    yield "add", {"nim": nim, "nama": "", "alamat": ""}
-    yield "update", {"nim": nim, "nama": "a", "alamat": "a"}
-    yield "delete", nims
-    ((entries,),) = yield "count_recent", nims
-    ((days,),) = yield DAYS, {}
-    if days and entries != 3:
-        return wrong(
-            "The triggers of the history are missing or disabled. Restart the service: it creates them again."
-        )
-    return good(f"{name} takes changes.")

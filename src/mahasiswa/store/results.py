@@ -4,8 +4,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from mahasiswa.system.administrator import typed
-
 
 class Finding(NamedTuple):
     """One sentence about the installation. If something is wrong, a second sentence gives the remedy."""
@@ -20,12 +18,6 @@ def good(text: str) -> Finding:
 
 def wrong(text: str) -> Finding:
     return Finding(text, is_good=False)
-
-
-def shrunk(doubt: str) -> Finding:
-    """A finding about an alarming loss of records, of which `Engine.doubt` tells."""
-    remedy = f"If they are lost, restore a back-up. If not, run: {typed('doctor --accept')}"
-    return wrong(f"{doubt[0].upper()}{doubt[1:]}. {remedy}")
 
 
 class Merged(NamedTuple):

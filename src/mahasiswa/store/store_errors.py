@@ -69,22 +69,6 @@ class TookTooLong(Unavailable):
     """A step of a web request was interrupted at its deadline."""
 
 
-class TextsRemain(StoreError):
-    """The record is not in the list, but files may still hold its texts. The text names them and the remedy.
-
-    `was_known` is False if this run has removed nothing, as after an earlier run that failed in the same way.
-    """
-
-    def __init__(self, files: str, reason: str, *, was_known: bool) -> None:
-        removed, hold = (
-            ("the record and its history are removed", "still hold")
-            if was_known
-            else ("no record and no history", "may still hold")
-        )
-        super().__init__(f"{removed}, but {files} {hold} the texts{reason}")
-        self.was_known = was_known
-
-
 class Uncertain(StoreError):
     """The commit has perhaps been made, or may not last. An addition may be repeated, because a second one is a duplicate."""
 

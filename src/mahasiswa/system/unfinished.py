@@ -1,66 +1,64 @@
-"""Private folders for files that are not complete yet, and the folders that killed programs have left behind."""
+"""Gives a file that is not complete yet a name of its own beside its final one."""
 
+import errno
 import fcntl
 import os
-import re
-import secrets
-import shutil
-import stat
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from mahasiswa.system.lookout import listed
-
-NAME = re.compile(r"\.mahasiswa-[0-9a-f]{32}")  # so long that no folder of a person has such a name
-LOCK = "lock"  # the file in the folder that is locked while the folder is in use
-# A folder without a lock is removed if it is older. A younger one may not have its lock yet.
-LEFT_SECONDS = 3600
+SIDE_FILES = ("", "-wal", "-shm", "-journal")  # of a database
 
 
 @contextmanager
-def unfinished(folder: Path) -> Iterator[Path]:
-    """Make a private folder inside `folder`, on the same disk, and remove it with its files at the end; raise OSError.
+def unfinished(final: Path, mode: int = 0o600) -> Iterator[Path]:
+    """Create an empty file beside `final`, and remove it at the end unless it was renamed.
 
-    Its lock says that it is in use. Folders that killed programs have left are removed first.
+    The file that a killed program has left is replaced. Raise BlockingIOError if another program
+    writes it now, and OSError.
     """
-    remove_leftovers(folder)
-    private = folder / f".mahasiswa-{secrets.token_hex(16)}"
-    private.mkdir(mode=0o700)
+    copy = final.with_name(f".{final.name}.unfinished")
+    with suppress(FileNotFoundError):
+        _remove_left(copy)
+    descriptor = os.open(copy, os.O_RDWR | os.O_CREAT | os.O_EXCL, mode)
     try:
-        with (private / LOCK).open("wb") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            yield private
+        _lock(descriptor, copy)
+        try:
+            yield copy
+        finally:
+            if _is_at(copy, descriptor):
+                _remove(copy)
     finally:
-        _remove(private)
+        os.close(descriptor)
 
 
-def remove_leftovers(folder: Path) -> None:
-    """Remove the folders that killed programs have left, with their files; raise OSError."""
-    for left in leftovers(folder, LEFT_SECONDS):
-        _remove(left)
-
-
-def leftovers(folder: Path, min_age_seconds: float = 0.0) -> Sequence[Path]:
-    """The folders of `unfinished` whose program was killed. They may hold copies of all records. Raise OSError."""
-    found = [entry for entry in listed(folder) if NAME.fullmatch(entry.name)]
-    return sorted(entry for entry in found if _is_left(entry, min_age_seconds))
-
-
-def _is_left(entry: Path, min_age_seconds: float) -> bool:
+def _remove_left(copy: Path) -> None:
+    """Remove what a killed program has left. A symbolic link, which may be planted, is refused."""
+    descriptor = os.open(copy, os.O_RDONLY | os.O_NOFOLLOW)
     try:
-        status = entry.lstat()
-        if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():
-            return False
-        # A program that was killed early has made no lock.
-        with suppress(FileNotFoundError), Path(entry, LOCK).open("rb") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except (BlockingIOError, FileNotFoundError):  # its program runs, or has just ended
-        return False
-    return time.time() - status.st_mtime >= min_age_seconds
+        _lock(descriptor, copy)
+        _remove(copy)
+    finally:
+        os.close(descriptor)
 
 
-def _remove(private: Path) -> None:
-    with suppress(FileNotFoundError):  # another program may remove an old one at the same time
-        shutil.rmtree(private)
+def _lock(descriptor: int, copy: Path) -> None:
+    busy = BlockingIOError(errno.EAGAIN, "another program is writing it now", str(copy))
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise busy from None
+    if not _is_at(copy, descriptor):
+        raise busy
+
+
+def _is_at(copy: Path, descriptor: int) -> bool:
+    """Whether an open file still has that name. Another program may have made the next one."""
+    with suppress(FileNotFoundError):
+        return os.path.samestat(os.fstat(descriptor), copy.lstat())
+    return False
+
+
+def _remove(copy: Path) -> None:
+    for suffix in SIDE_FILES:
+        Path(f"{copy}{suffix}").unlink(missing_ok=True)

@@ -3,13 +3,14 @@
 import math
 import os
 import shutil
-import time
 from collections import defaultdict
 from collections.abc import Mapping
 from contextlib import suppress
+from datetime import UTC, datetime
+from threading import Lock
 
 from mahasiswa.settings import Settings, SQLiteURL
-from mahasiswa.store.backup_folder import find_backups
+from mahasiswa.store.backup_folder import newest_backup
 
 # The name and the meaning of each metric. A counter ends with _total.
 METRICS = {
@@ -28,6 +29,7 @@ class Metrics:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
+        self._files_lock = Lock()
         # By the name of a metric, and by further labels.
         self._counters: defaultdict[tuple[str, str], float] = defaultdict(float)
 
@@ -51,6 +53,15 @@ class Metrics:
 
     def files(self, list_id: str) -> dict[str, float]:
         """The free space beside an SQLite file, and the age of its newest back-up in BACKUP_DIR, which may be slow."""
+        # A folder on a network may hang. Then it holds one thread, and other requests go on.
+        if not self._files_lock.acquire(blocking=False):
+            return {}
+        try:
+            return self._files(list_id)
+        finally:
+            self._files_lock.release()
+
+    def _files(self, list_id: str) -> dict[str, float]:
         url, folder = self._settings.database_url, self._settings.backup_dir
         state: dict[str, float] = {}
         if not isinstance(url, SQLiteURL):
@@ -59,7 +70,7 @@ class Metrics:
             state["disk_free_bytes"] = shutil.disk_usage(url.address.resolve().parent).free
             if folder and list_id:
                 state["newest_backup_age_seconds"] = math.inf
-                found = find_backups(folder, f"{url.address.stem}-", url.address.suffix)
-                made = [one.found_at() for one in found if one.list_id == list_id]
-                state["newest_backup_age_seconds"] = time.time() - max(made, default=-math.inf)
+                if newest := newest_backup(folder, list_id):
+                    age = datetime.now(UTC) - newest
+                    state["newest_backup_age_seconds"] = age.total_seconds()
         return state

@@ -14,8 +14,7 @@ from mahasiswa.settings import PostgresURL
 from mahasiswa.store import Query, Store
 from mahasiswa.store.engines import engine_of
 from mahasiswa.store.history_items import PURGE_ENTRIES, Batch, Entry
-from mahasiswa.store.postgres import engine
-from mahasiswa.store.store_errors import TextsRemain, Unusable
+from mahasiswa.store.store_errors import Unusable
 from mahasiswa.system.administrator import command_name
 from mahasiswa.work import SEARCH
 
@@ -111,7 +110,7 @@ def test_a_role_that_may_only_insert_can_insert_and_forge_nothing(server: Server
 async def test_a_role_that_owns_nothing_uses_the_list_and_the_whole_history(
     clerk: str, url: PostgresURL, dsn: str
 ) -> None:
-    """It needs rights on the tables of the history too. Only the end of `forget` needs the owner."""
+    """It needs rights on the tables of the history too. Only the owner may write the tables anew after `forget`."""
     execute(dsn, "REVOKE ALL ON mahasiswa_history, mahasiswa_history_state FROM clerk")
     with pytest.raises(
         Unusable, match=r"must run: GRANT SELECT, UPDATE, DELETE ON .*\Z"
@@ -130,8 +129,9 @@ async def test_a_role_that_owns_nothing_uses_the_list_and_the_whole_history(
         await store.add(*SITI)
         merge(clerk, (SITI.nim, "Siti", None))
         assert await read_all(store) == [SITI._replace(nama="Siti")]
-        with pytest.raises(TextsRemain, match=r"the owner of the table must run: VACUUM"):
-            engine_of(PostgresURL(clerk)).forget(SITI.nim)
+        assert engine_of(PostgresURL(clerk)).forget(SITI.nim)
+        with pytest.raises(Unusable, match=r"the owner of the tables must run: VACUUM"):
+            engine_of(PostgresURL(clerk)).rewrite()
         assert [item.oleh for item in await items(store)] == [command_name()]
     assert execute(dsn, "SELECT days FROM mahasiswa_history_state") == [(7,)]
 
@@ -243,50 +243,21 @@ async def test_a_forgotten_record_is_in_no_file_of_the_tables(
 
     assert left() > {b"rahasia", b"nim-050"}
     assert engine_of(url).forget("nim-050")
+    engine_of(url).rewrite()
     assert left() == set()
-    files = execute(dsn, FILES)
-    assert not engine_of(url).forget("nim-050\0")
-    assert execute(dsn, FILES) == files  # no text holds a NUL, so no table is written anew
 
 
-LOCK_OUT = """
-CREATE FUNCTION lock_out() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS
-  'BEGIN ALTER ROLE clerk NOLOGIN; RETURN NULL; END';
-CREATE TRIGGER lock_out AFTER DELETE ON mahasiswa FOR EACH STATEMENT EXECUTE FUNCTION lock_out()"""
-
-
-def test_forgetting_without_a_second_connection_says_that_the_texts_remain(
-    clerk: str, dsn: str
-) -> None:
-    """The record and its history are removed, and the same command can be run again."""
-    merge(clerk, SITI)
-    execute(dsn, LOCK_OUT)
-    with pytest.raises(TextsRemain, match=r"not permitted to log in; .* run: VACUUM"):
-        engine_of(PostgresURL(clerk)).forget(SITI.nim)
-    assert execute(dsn, "SELECT count(*) FROM mahasiswa") == [(0,)]
-
-
-HINDRANCES = {
-    "READ COMMITTED": r"lock timeout; the owner of the table must run: VACUUM \(FULL\)",
-    "REPEATABLE READ": r"processes {pid} .* run: VACUUM \(FULL\)",
-}
-
-
-@pytest.mark.parametrize("isolation", HINDRANCES)
 async def test_forgetting_does_not_wait_long_for_another_program(
-    url: PostgresURL, store: Store, monkeypatch: pytest.MonkeyPatch, isolation: str
+    url: PostgresURL, store: Store
 ) -> None:
-    """It has the lock, or an older transaction that keeps the texts. The record and its history are removed all the same."""
-    monkeypatch.setattr(engine, "OLDER_TRANSACTIONS_TIMEOUT_SECONDS", 0.3)
+    """It reads the table. The record and its history are removed all the same, and the texts later."""
     await store.add(*SITI)
     with psycopg.connect(url.address) as other:
-        other.execute(
-            f"SET TRANSACTION ISOLATION LEVEL {isolation}; SELECT FROM mahasiswa".encode()
-        )
-        with pytest.raises(
-            TextsRemain, match=HINDRANCES[isolation].format(pid=other.info.backend_pid)
-        ):
-            engine_of(url).forget(SITI.nim)
+        other.execute("SELECT FROM mahasiswa")
+        assert engine_of(url).forget(SITI.nim)
+        with pytest.raises(Unusable, match=r"lock timeout.* run: VACUUM \(FULL\)"):
+            engine_of(url).rewrite()
         assert await read_all(store) == []
         assert [item.oleh for item in await items(store)] == [command_name()]
-    assert not engine_of(url).forget(SITI.nim)  # and the same command removes the rest later
+    assert not engine_of(url).forget(SITI.nim)
+    engine_of(url).rewrite()

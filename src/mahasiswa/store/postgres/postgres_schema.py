@@ -12,9 +12,7 @@ import hashlib
 import logging
 import re
 import time
-from collections.abc import Iterator
 from pathlib import Path
-from threading import Timer
 from typing import NamedTuple
 
 import psycopg
@@ -22,24 +20,20 @@ from psycopg.errors import LockNotAvailable
 
 from mahasiswa.settings import DEFAULT_HISTORY_DAYS
 from mahasiswa.store import shared_sql
-from mahasiswa.store.commands import try_changes
 from mahasiswa.store.history_items import PURGE_ENTRIES, PURGE_SECONDS
 from mahasiswa.store.postgres import postgres_sql as sql
 from mahasiswa.store.postgres.pool import (
     SyncConnection,
-    commit_checked,
     connect,
-    do_steps,
     first_line,
     is_lost,
 )
 from mahasiswa.store.results import Finding, good, wrong
-from mahasiswa.store.store_errors import NeedsRepair, Uncertain, Unusable
+from mahasiswa.store.store_errors import NeedsRepair, Unusable
 from mahasiswa.system.administrator import typed
 
 # Maximum time to wait for a server that does not answer, because it may be starting too.
 START_TIMEOUT_SECONDS = 10.0
-COMMIT_TIMEOUT_SECONDS = 4.0
 FOLDER = Path(__file__).parent
 # UPGRADES[n] makes version n + 1 of version n.
 UPGRADES = ((FOLDER / "version_1.sql").read_text(),)
@@ -225,97 +219,38 @@ def _new_triggers(history_days: int) -> list[str]:
     return created if history_days else [*created, sql.CLEAR_HISTORY]
 
 
-# --- Checks, for the start of the service and for `mahasiswa doctor`
+# --- Checks, for `mahasiswa doctor`
 
 
-def examine(conninfo: str, *, quick: bool) -> Iterator[Finding]:
-    """Check the tables, this role's rights and the server; raise Unusable if the service cannot work with them."""
+def examine(conninfo: str) -> Finding:
+    """Check that the tables are of this version, and that this role can use them."""
     try:
         with connect(conninfo) as db:
-            if 0 < _find_table(db).version < len(UPGRADES):
-                yield good("The tables are of an older version. The service upgrades them.")
-                return
-            for check in QUICK_CHECKS if quick else CHECKS:
-                yield from check(db)
+            return _schema(db)
+    except Unusable as error:
+        return wrong(f"{error}.")
     except psycopg.Error as error:
-        raise Unusable(
-            f"PostgreSQL cannot be used: {first_line(error)}. Check DATABASE_URL and the server"
-        ) from error
+        remedy = "Check DATABASE_URL and the server"
+        return wrong(f"PostgreSQL cannot be used: {first_line(error)}. {remedy}.")
 
 
-def _schema(db: SyncConnection) -> Iterator[Finding]:
+def _schema(db: SyncConnection) -> Finding:
     _check_encoding(db)
-    if _find_table(db).days is None:
-        raise Unusable(
-            "the table mahasiswa does not exist; start the service once, or correct DATABASE_URL"
+    table = _find_table(db)
+    if table.days is None:
+        return wrong(
+            "The table mahasiswa does not exist. Start the service, or correct DATABASE_URL."
+        )
+    if table.version < len(UPGRADES):
+        return wrong("The tables are of an older version. To upgrade them, restart the service.")
+    if db.execute(sql.IS_STANDBY).fetchone():
+        return wrong(
+            "The server is a standby, which takes no changes. Promote it, or correct DATABASE_URL."
         )
     _check_rights(db)
     present = {name for (name,) in db.execute(sql.CONSTRAINTS)}
     if missing := {"nim_duplicate", "nim_too_long", "nim_unaddressable"} - present:
         names = ", ".join(sorted(missing))
-        yield wrong(
-            f"The table mahasiswa lacks the constraints {names}. Restore a back-up, or create them again."
-        )
-
-
-def _changes(db: SyncConnection) -> Iterator[Finding]:
-    if db.execute(sql.IS_STANDBY).fetchone():
-        yield wrong(
-            "The server is a standby, which takes no changes. Promote it, or correct DATABASE_URL."
-        )
-        return
-    try:
-        with db.transaction(force_rollback=True):
-            db.execute(sql.ALTER_LOCK_TIMEOUT)
-            finding = do_steps(db, try_changes("The table mahasiswa"))
-    except LockNotAvailable:
-        yield wrong("Another program has locked the table mahasiswa. Try again when it has ended.")
-    else:
-        yield finding
-
-
-def _durability(db: SyncConnection) -> Iterator[Finding]:
-    unsafe = [name for (name,) in db.execute(sql.UNSAFE_SETTINGS)]
-    for name in unsafe:
-        yield wrong(
-            f"PostgreSQL runs with {name} = off: a crash of its host can destroy the list. Set it to on."
-        )
-    if not unsafe:
-        yield good("PostgreSQL writes each change to the disk before it acknowledges it (fsync).")
-
-
-def _commits(db: SyncConnection) -> Iterator[Finding]:
-    """Check that a commit ends: it waits for the synchronous standbys.
-
-    The commit writes a message into the WAL that no program reads.
-    """
-    if db.execute(sql.IS_STANDBY).fetchone():
-        return
-    db.execute(sql.BEGIN_COMMAND)
-    db.execute(sql.WRITE_MESSAGE)
-    # A statement timeout does not end the wait of a commit.
-    (timer := Timer(COMMIT_TIMEOUT_SECONDS, db.cancel)).start()
-    try:
-        with commit_checked(db):
-            db.execute(sql.COMMIT)
-    except Uncertain:
-        remedy = "Start the standby, or correct synchronous_standby_names"
-        yield wrong(f"No change is acknowledged, because no synchronous standby answers. {remedy}.")
-    finally:
-        timer.cancel()
-
-
-def _imports(db: SyncConnection) -> Iterator[Finding]:
-    for (grant,) in db.execute(sql.GRANT_TO_IMPORT):
-        yield wrong(
-            f"The commands import and copy lack a right. The owner of the database must run: {grant}"
-        )
-
-
-def _count(db: SyncConnection) -> Iterator[Finding]:
+        return wrong(f"The table mahasiswa lacks the constraints {names}. Create them again.")
     (count,) = db.execute(shared_sql.COUNT).fetchall()[0]
-    yield good(f"The table mahasiswa holds {count} records.")
-
-
-QUICK_CHECKS = (_schema, _changes, _durability)  # the checks at the start of the service
-CHECKS = (*QUICK_CHECKS, _imports, _count, _commits)
+    return good(f"The table mahasiswa holds {count} records.")

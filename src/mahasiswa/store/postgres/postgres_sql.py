@@ -12,9 +12,6 @@ from mahasiswa.work import STEP_TIMEOUT_SECONDS
 # The lock ends with the transaction, so it also works through a connection pooler. The number is arbitrary.
 LOCK_SCHEMA = "SELECT pg_advisory_xact_lock(5207110482153)"
 
-UNSAFE_SETTINGS = """
-SELECT name FROM unnest(ARRAY['fsync', 'full_page_writes']) AS name WHERE current_setting(name) = 'off'"""
-
 # The comment of the table, whether a release made it, its schema and its owner, and whether we may
 # alter it. If there is no table yet, the query describes the table that we would make.
 FIND_TABLE = """
@@ -50,7 +47,6 @@ DROP_TRIGGER = "DROP TRIGGER IF EXISTS {} ON mahasiswa"
 SET_DIGEST = "COMMENT ON FUNCTION mahasiswa_nim_refuse IS '{digest}'"
 CLEAR_HISTORY = "TRUNCATE mahasiswa_history"
 IS_STANDBY = "SELECT 1 WHERE pg_is_in_recovery()"
-WRITE_MESSAGE = "SELECT pg_logical_emit_message(true, 'mahasiswa doctor', '')"
 SET_HISTORY_DAYS = "UPDATE mahasiswa_history_state SET days = {days}"
 MISSING_RIGHTS = """
 SELECT name, string_agg(needed, ', ') FROM (VALUES
@@ -138,18 +134,9 @@ LOCK_TABLE = "LOCK TABLE mahasiswa IN EXCLUSIVE MODE"
 # The name of the person as a JSON text, or an object with the names of several persons by nim.
 NAME = "SELECT set_config('mahasiswa.oleh', %(oleh)s, true)"
 
-TRANSACTION_ID = "SELECT pg_current_xact_id()::xid::text"
-# Transactions that still see the rows that a given transaction has deleted. VACUUM keeps these rows until they end.
-FIND_OLDER_TRANSACTIONS = """
-SELECT pid FROM pg_stat_activity
-WHERE age(backend_xmin) >= age(%s::text::xid) AND pid <> pg_backend_pid() AND coalesce(datname, '') IN (current_database(), '')
-"""
-# Both statements write both tables anew. VACUUM alone marks the space as free, and leaves the texts
-# in it. An operator types VACUUM (FULL), but it cannot be in a transaction with ALTER_LOCK_TIMEOUT.
-VACUUM = "VACUUM (FULL) mahasiswa, mahasiswa_history"
-REWRITE = (
-    "CLUSTER mahasiswa USING nim_duplicate; CLUSTER mahasiswa_history USING mahasiswa_history_pkey"
-)
+SHORT_LOCK_TIMEOUT = "SET lock_timeout = '4s'"
+# VACUUM alone marks the space of removed rows as free, and leaves their texts in it.
+REWRITE = "VACUUM (FULL) mahasiswa, mahasiswa_history"
 
 # --- The statements of the .sql files ---
 

@@ -1,13 +1,12 @@
 """Writes a verified copy of the SQLite file while the service runs and writes."""
 
 import errno
-import filecmp
-import logging
 import os
+import re
 import shlex
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, cast
 from urllib.parse import quote
@@ -17,118 +16,97 @@ import apsw
 from mahasiswa.store import shared_sql
 from mahasiswa.store.backup_folder import (
     Backups,
-    Outcome,
+    backups_of,
     expired,
     find_backups,
     free_name,
     id_of_list,
     lack_of_room,
-    missing_records,
-    own_backups,
+    last_month,
+    moment_now,
+    newest_backup,
 )
 from mahasiswa.store.sqlite import sqlite_sql as sql
-from mahasiswa.store.sqlite.connection import CHECK_STEPS, connect, folder_lock, real_file
-from mahasiswa.store.sqlite.sqlite_errors import forbidden, reason, usable
+from mahasiswa.store.sqlite.connection import CHECK_STEPS, connect, real_file
+from mahasiswa.store.sqlite.sqlite_errors import reason, usable
 from mahasiswa.store.store_errors import NeedsRepair, Unavailable, Unusable
 from mahasiswa.system import interrupt
 from mahasiswa.system.administrator import typed
-from mahasiswa.system.lookout import listed
 from mahasiswa.system.unfinished import unfinished
 
-SUFFIX = ".db"  # the end of the name of a back-up that gets its name from the time
+# The service looks for its newest back-up each hour, so one that is nearly due is made.
+DUE_TOLERANCE = timedelta(minutes=30)
 
-REPLACED = ("before", "damaged", "newer")
-"""The kinds of files that a restore leaves beside the database: `mahasiswa.db.before-20261120T101700Z`, for example."""
-
-log = logging.getLogger(__name__)
+# The files that a restore leaves beside the database: `mahasiswa.db.before-20261120T101700Z`.
+REPLACED = r"{}\.(before|damaged|newer)-\d{{8}}T\d{{6}}Z(-\d+)?"
 
 
 def backup(source: Path, target: Path) -> None:
-    """Copy the database to a new private file, which gets its name when it is verified and on disk; raise Unusable."""
+    """Copy the database to a new private file; raise Unusable."""
     with closing(_open(source)) as origin, _reported(target.parent):
-        if os.path.lexists(target):
-            raise FileExistsError(errno.EEXIST, "", target)
         if not target.parent.is_dir():
             raise Unusable(f"the folder {target.parent} does not exist")
-        _write(origin, target)
+        _refuse_existing(target)
+        with unfinished(target) as copy:
+            write_copy(origin, copy)
+            _refuse_existing(target)  # another program may have created it meanwhile
+            give_name(copy, target)
 
 
-def backup_files(
-    source: Path, folder: Path, list_id: str | None = None, *, from_future: bool = False
-) -> Backups:
-    """The back-ups of the list with that id, or of all lists with that name, newest first; raise OSError."""
-    found = find_backups(folder, f"{source.stem}-", SUFFIX, from_future=from_future)
-    return own_backups(found, list_id, id_in)
-
-
-def files_beside(source: Path) -> Sequence[Backups]:
-    """For each kind of REPLACED the files that restores have left beside the database, newest first; raise OSError."""
-    file = real_file(source)
-    return [find_backups(file.parent, f"{file.name}.{kind}-") for kind in REPLACED]
-
-
-def id_in(file: Path) -> str | None:
-    """The id of the list in a file, None if it cannot be read or is of a version that had no ids."""
-    key = _value_in(file, shared_sql.SIGNING_KEY)
-    return id_of_list(key) if key else None
-
-
-def count_records(file: Path) -> int | None:
-    """The number of records in a file, None if it cannot be read."""
-    return cast("int | None", _value_in(file, shared_sql.COUNT))
-
-
-def _value_in(file: Path, statement: str) -> Any:  # noqa: ANN401 - of a column
-    try:
-        with closing(open_to_read(file)) as db:
-            return db.execute(statement).get
-    except apsw.Error:
-        return None
-
-
-def backup_into(source: Path, kept_in: Path | None, max_age_seconds: float = 0.0) -> Path | None:
-    """See Engine. If the newest back-up is younger than `max_age_seconds`, only return None."""
+def back_up(source: Path, kept_in: Path | None, due_hours: int | None = None) -> Sequence[str]:
+    """See Engine."""
     folder = kept_in or source.parent
     with closing(_open(source)) as origin, _reported(folder):
-        with suppress(FileNotFoundError):
-            listed(folder)  # a folder that hangs is an error
+        list_id = id_of_list(origin.execute(shared_sql.SIGNING_KEY).get)
         with suppress(FileExistsError):
             folder.mkdir(mode=0o700)
-        with folder_lock(folder):  # two services may keep one folder
-            list_id = id_in(source)
-            newest = next(iter(backup_files(source, folder, list_id)), None)
-            if newest and time.time() - newest.found_at() < max_age_seconds:
-                # Prove that the next back-up can be written. Under systemd the service may see the
-                # disk as read-only.
-                with unfinished(folder):
-                    return None
-            if problem := lack_of_room(folder, source.stat().st_size):
-                raise Unusable(f"no back-up was made: {problem}")
-            target = free_name(folder, f"{source.stem}-{f'{list_id}-' if list_id else ''}", SUFFIX)
-            made = _write(origin, target, newest.file if newest else None)
-            if kept_in and list_id:
-                _remove_expired([backup_files(source, folder, list_id), *files_beside(source)])
-    return made
+        try:
+            with unfinished(folder / f"{source.stem}-{list_id}{source.suffix}") as copy:
+                newest = newest_backup(folder, list_id)
+                if due_hours is not None and newest and not _is_due(newest, due_hours):
+                    return []
+                if problem := lack_of_room(folder, source.stat().st_size):
+                    raise Unusable(f"no back-up was made: {problem}")
+                write_copy(origin, copy)
+                target = folder / f"{source.stem}-{list_id}-{moment_now()}.db"
+                give_name(copy, target)
+        except BlockingIOError:  # by another instance, or by a command
+            if due_hours is None:
+                raise
+            return []
+        done = f"{target}: {target.stat().st_size} bytes, verified"
+        return [done, *_remove_expired(backups_of(folder, list_id) if kept_in else [])]
+
+
+def _is_due(newest: datetime, hours: int) -> bool:
+    return datetime.now(UTC) - newest >= timedelta(hours=hours) - DUE_TOLERANCE
+
+
+def _remove_expired(own: Backups) -> Iterator[str]:
+    for one in expired(own, count_records):
+        one.file.unlink(missing_ok=True)
+        yield f"removed the old back-up {one.file}"
+
+
+def own_backups(source: Path, folder: Path) -> Backups:
+    """The back-ups of a list, or of all lists with its name if the file cannot tell its id; raise OSError."""
+    key = _value_in(source, shared_sql.SIGNING_KEY)
+    if key:
+        return backups_of(folder, id_of_list(key))
+    return [one for one in find_backups(folder) if one.database == source.stem]
 
 
 def refuse_if_lost(path: Path, folder: Path | None) -> None:
-    """Raise NeedsRepair if the database is missing or has no tables, and a copy of that name has or may have records.
-
-    Only in this case the start waits for a folder that hangs, at most LOOK_SECONDS.
-    """
+    """Raise NeedsRepair if the database is missing or has no tables, and there are back-ups of that name."""
     if not _has_no_tables(path):
         return
-    for file in _all_copies(path, folder):
-        number = count_records(file)
-        if number == 0:
-            continue
-        if number:
-            found = f"{file} holds {number} records"
-        else:  # the records may be in it
-            found = f"{file} cannot be read" if os.access(file, os.R_OK) else forbidden(file)
-        empty = f"To begin an empty list: {typed('begin')}"
-        back = f"To have the records back: {typed(f'restore {shlex.quote(str(file))}')}"
-        raise NeedsRepair(f"{path} holds no list, but {found}. {empty}. {back}")
+    for place in filter(None, (folder, path.parent)):
+        with suppress(OSError):  # a folder that cannot be used never stops the service
+            for one in find_backups(place):
+                if one.database == path.stem:
+                    back = f"To have its records back: {typed(f'restore {shlex.quote(str(one.file))}')}"
+                    empty = f"To begin an empty list, move its back-ups away from {place}"
+                    raise NeedsRepair(f"{path} holds no list, but it has back-ups. {back}. {empty}")
 
 
 def _has_no_tables(path: Path) -> bool:
@@ -142,31 +120,42 @@ def _has_no_tables(path: Path) -> bool:
     return False
 
 
-def _all_copies(path: Path, folder: Path | None) -> Iterator[Path]:
-    """The copies of that name in the folder and beside the database, those with a wrong time last."""
-    for place in (folder, path.parent):
-        with suppress(OSError):  # a folder that cannot be used never stops the service
-            for from_future in (False, True):
-                found = backup_files(path, place, from_future=from_future) if place else ()
-                yield from (one.file for one in found)
-    yield from (one.file for kind in files_beside(path) for one in kind)
+def holders(path: Path, folder: Path | None, backup_hours: int, nim: str) -> Iterator[str]:
+    """See Engine."""
+    found = own_backups(path, folder) if folder else []
+    for one in found:
+        month = last_month(one, found, backup_hours)
+        yield from _if_it_holds(one.file, nim, f"It may be removed after {month}")
+    beside = real_file(path)
+    replaced = re.compile(REPLACED.format(re.escape(beside.name)))
+    others = [file for file in beside.parent.iterdir() if replaced.fullmatch(file.name)]
+    if folder != path.parent:
+        others += [one.file for one in own_backups(path, path.parent)]
+    for file in sorted(others):
+        yield from _if_it_holds(file, nim, "It stays until you remove it")
 
 
-def lacking(path: Path, folder: Path, outcome: Outcome) -> int:
-    """How many records the list lacks, compared with its back-ups of the last 30 days.
+def _if_it_holds(file: Path, nim: str, end: str) -> Iterator[str]:
+    try:
+        with closing(open_to_read(file)) as db:
+            if db.execute(*sql.SHARED.step("is_known", {"nims": [nim]})).get:
+                yield f"{file} still holds the texts. {end}."
+    except apsw.Error as error:
+        if file.exists():  # the service may have just removed it
+            yield f"{file} cannot be read ({reason(error)}), so it may hold the texts. {end}."
 
-    Raise OSError. See `missing_records`.
-    """
-    own = backup_files(path, folder, id_in(path))
-    return missing_records(count_records(path) or 0, own, count_records, outcome)
+
+def count_records(file: Path) -> int | None:
+    """The number of records in a file, None if it cannot be read."""
+    return cast("int | None", _value_in(file, shared_sql.COUNT))
 
 
-def _remove_expired(kinds: Sequence[Backups]) -> None:
-    for files in kinds:
-        for file in expired(files, count_records):
-            for suffix in ("", "-wal", "-shm"):
-                Path(f"{file}{suffix}").unlink(missing_ok=True)
-            log.info("removed the old back-up %s", file)
+def _value_in(file: Path, statement: str) -> Any:  # noqa: ANN401 - of a column
+    try:
+        with closing(open_to_read(file)) as db:
+            return db.execute(statement).get
+    except apsw.Error:
+        return None
 
 
 def open_to_read(file: Path) -> apsw.Connection:
@@ -204,38 +193,34 @@ def _open(source: Path) -> apsw.Connection:
     return origin
 
 
-def _write(origin: apsw.Connection, target: Path, newest: Path | None = None) -> Path:
-    with unfinished(target.parent) as private:
-        copy = private / target.name
-        copy.touch(mode=0o600)
-        copy_database(origin, copy)
-        # A database that no release made, or a newer one, may have no noted clock.
-        with closing(apsw.Connection(str(copy.absolute()))) as db, suppress(apsw.SQLError):
-            db.execute(sql.REMOVE_NOTED_CLOCK)
-        if newest and _is_renewed(newest, copy):
-            return newest
-        verify(copy)
-        _rename(copy, target)
+def copy_before(path: Path) -> Path:
+    """Make a verified copy beside the database before it is replaced or upgraded; raise apsw.Error, OSError, Unavailable."""
+    kept = free_name(path, "before")
+    with closing(connect(path)) as db, unfinished(path.with_name(f"{path.name}.before")) as copy:
+        write_copy(db, copy)
+        give_name(copy, kept)
+    return kept
+
+
+def write_copy(origin: apsw.Connection, copy: Path) -> None:
+    """Write an open database to an unfinished file, and verify it; raise apsw.Error."""
+    copy_database(origin, copy)
+    verify(copy)
+
+
+def give_name(copy: Path, target: Path) -> None:
+    """Give a verified copy its name, on the disk too; raise OSError."""
+    copy.replace(target)
     folder = os.open(target.parent, os.O_RDONLY)
     try:
         os.fsync(folder)
     finally:
         os.close(folder)
-    return target
 
 
-def _is_renewed(newest: Path, copy: Path) -> bool:
-    """Whether the newest back-up is the same as a copy; if it is, set its time to now.
-
-    A back-up that cannot be read counts as different.
-    """
-    try:
-        if filecmp.cmp(copy, newest, shallow=False):
-            os.utime(newest)
-            return True
-    except OSError as error:
-        log.warning("%s cannot be used: %s", newest, reason(error))
-    return False
+def _refuse_existing(target: Path) -> None:
+    if os.path.lexists(target):
+        raise FileExistsError(errno.EEXIST, "", target)
 
 
 def copy_database(origin: apsw.Connection, target: Path) -> None:
@@ -263,16 +248,3 @@ def check_integrity(db: apsw.Connection) -> None:
     result = db.execute("PRAGMA integrity_check(1)").get
     if result != "ok":
         raise apsw.CorruptError(f"the file is damaged: {' '.join(result.split())}")
-
-
-def _rename(copy: Path, target: Path) -> None:
-    """Rename a file; raise FileExistsError if the new name exists, even if it was created a moment ago."""
-    try:
-        os.link(copy, target)  # a rename would replace an existing file
-    except FileExistsError:
-        raise
-    except (
-        OSError
-    ):  # FAT and exFAT have no hard links, so create the name first: O_EXCL replaces nothing either
-        os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-        copy.replace(target)

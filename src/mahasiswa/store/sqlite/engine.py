@@ -4,7 +4,7 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,8 +12,7 @@ from pathlib import Path
 import apsw
 
 from mahasiswa.record import Incoming
-from mahasiswa.store import commands
-from mahasiswa.store.backup_folder import Backups, lack_of_room, read_outcome
+from mahasiswa.store import commands, shared_sql
 from mahasiswa.store.engine import Engine
 from mahasiswa.store.results import Finding, Merged, Restored
 from mahasiswa.store.sqlite import backup, doctor, sqlite_schema
@@ -26,16 +25,14 @@ from mahasiswa.store.sqlite.connection import (
     transaction,
 )
 from mahasiswa.store.sqlite.restore import restore
-from mahasiswa.store.sqlite.sqlite_errors import refusal, usable
+from mahasiswa.store.sqlite.sqlite_errors import is_of_full_disk, reason, refusal, usable
 from mahasiswa.store.sqlite.sqlite_reader import take, take_named
 from mahasiswa.store.sqlite.store import SQLiteStore
-from mahasiswa.store.store_errors import TextsRemain, Unusable
-from mahasiswa.system.administrator import typed
+from mahasiswa.store.store_errors import Unusable
 from mahasiswa.work import Slots
 
 # Maximum wait for the readers of the write-ahead log after a record was forgotten.
-CHECKPOINT_TIMEOUT_SECONDS = 10
-CHECKPOINT_INTERVAL_SECONDS = 0.1
+CHECKPOINT_TIMEOUT_MILLISECONDS = 2000
 
 
 @dataclass
@@ -53,9 +50,6 @@ class SQLiteEngine(Engine):
             with usable(self._path):
                 backup.refuse_if_lost(self._path, backups)
         sqlite_schema.migrate(self._path, history_days, create=create, copy_first=True)
-
-    def begin(self) -> None:
-        sqlite_schema.migrate(self._path)
 
     @contextmanager
     def readable(self) -> Iterator["SQLiteEngine"]:
@@ -88,63 +82,45 @@ class SQLiteEngine(Engine):
             return merged._replace(seconds=time.monotonic() - began)
 
     def forget(self, nim: str) -> bool:
-        with _connected(self._path) as db:
-            with transaction(db), interruptible(db):
-                was_known = take_named(db, commands.forget(nim))
-            try:
-                _erase_traces(db)
-            except apsw.Error as error:
-                remedy = (
-                    "make room on the disk, up to twice the size of the file"
-                    if isinstance(error, apsw.FullError)
-                    else "stop every program that has the file open, such as Litestream"
-                )
-                raise TextsRemain(
-                    f"{self._path} and {real_file(self._path)}-wal",
-                    f" ({error}); {remedy}, then run the command again",
-                    was_known=was_known,
-                ) from error
-        return was_known
+        with _connected(self._path) as db, transaction(db), interruptible(db):
+            return take_named(db, commands.forget(nim))
+
+    def rewrite(self) -> None:
+        """See Engine. The free space of the file and its log may hold removed texts."""
+        try:
+            with closing(connect(self._path)) as db:
+                db.execute("VACUUM")
+                # Other writers wait for as long as the attempt takes.
+                db.set_busy_timeout(CHECKPOINT_TIMEOUT_MILLISECONDS)
+                db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+        except apsw.Error as error:
+            if is_of_full_disk(error):
+                remedy = "make room on the disk, up to twice the size of the file"
+            else:
+                remedy = "stop every program that reads it, such as Litestream"
+            left = f"{self._path} and {real_file(self._path)}-wal may still hold the texts"
+            raise Unusable(
+                f"{left} ({reason(error)}); {remedy}, then run the command again"
+            ) from error
+
+    def holders(self, folder: Path | None, backup_hours: int, nim: str) -> Iterator[str]:
+        return backup.holders(self._path, folder, backup_hours, nim)
 
     def backup(self, to: Path) -> None:
         backup.backup(self._path, to)
 
-    def backup_into(self, folder: Path | None) -> Path | None:
-        return backup.backup_into(self._path, folder)
+    def back_up(self, folder: Path | None, due_hours: int | None = None) -> Sequence[str]:
+        return backup.back_up(self._path, folder, due_hours)
 
     def restore(self, file: Path) -> Restored:
         return restore(self._path, file)
 
-    def examine(self, folder: Path | None, *, quick: bool = False) -> Iterator[Finding]:
-        return doctor.examine(self._path, folder, quick=quick)
+    def examine(self, folder: Path | None, backup_hours: int) -> Iterator[Finding]:
+        return doctor.examine(self._path, folder, backup_hours)
 
     def count(self) -> int:
-        count = backup.count_records(self._path)
-        if count is None:
-            raise Unusable(f"{self._path} cannot be read")
-        return count
-
-    def missing(self, folder: Path) -> int:
-        return backup.lacking(self._path, folder, read_outcome(self._path))
-
-    def outcome_of(self, folder: Path | None) -> Path:
-        del folder  # the outcome stands beside the database
-        return self._path
-
-    def backup_files(self, folder: Path, *, from_future: bool = False) -> Backups:
-        return backup.backup_files(self._path, folder, self.list_id(), from_future=from_future)
-
-    def list_id(self) -> str | None:
-        return backup.id_in(self._path)
-
-    def lack_of_room(self, folder: Path) -> str:
-        return lack_of_room(folder, self._path.stat().st_size if self._path.exists() else 0)
-
-    def backup_command(self) -> str:
-        return typed("backup")
-
-    def examine_backup(self, file: Path) -> Finding:
-        return doctor.examine_backup(file)
+        with usable(self._path), closing(connect(self._path)) as db:
+            return int(db.execute(shared_sql.COUNT).get)
 
 
 @contextmanager
@@ -158,20 +134,3 @@ def _connected(path: Path) -> Iterator[apsw.Connection]:
     except apsw.Error:
         with usable(path):
             raise
-
-
-def _erase_traces(db: apsw.Connection) -> None:
-    """Rewrite the file without its free space, which may hold removed texts, and empty the log; raise apsw.Error."""
-    db.execute("VACUUM")
-    # Many short attempts: other writers wait for as long as one attempt takes.
-    db.set_busy_timeout(int(CHECKPOINT_INTERVAL_SECONDS * 1000))
-    deadline = time.monotonic() + CHECKPOINT_TIMEOUT_SECONDS
-    while True:
-        try:
-            db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
-        except apsw.BusyError:
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(CHECKPOINT_INTERVAL_SECONDS)
-        else:
-            return

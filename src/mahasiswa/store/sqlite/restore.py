@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import apsw
@@ -12,8 +12,8 @@ from mahasiswa.store.commands import recorded
 from mahasiswa.store.results import Restored
 from mahasiswa.store.sqlite import sqlite_sql as sql
 from mahasiswa.store.sqlite.backup import (
-    backup,
     check_integrity,
+    copy_before,
     copy_database,
     count_records,
     open_to_read,
@@ -37,15 +37,14 @@ def restore(path: Path, file: Path) -> Restored:
     """See `Engine.restore`. Nothing is changed if it raises, and the tables of other programs stay.
 
     An empty database also gets the history of the back-up. The back-up itself is only read: a copy of it is verified and
-    upgraded in a private folder beside the database.
+    upgraded beside the database.
     """
     path = real_file(path)
     with _reported(path):
         if path.exists() and path.samefile(file):
             raise Unusable(f"{file} is the database itself")
         # The folder for temporary files may be small, and may be on another disk, so do not use it.
-        with unfinished(path.parent) as folder:
-            copy = folder / "copy.db"
+        with unfinished(path) as copy:
             _copy_verified(file, copy)
             if why := _why_replaced(path):
                 return _replace_file(path, copy, why)
@@ -70,7 +69,6 @@ def _reported(path: Path) -> Iterator[None]:
 
 
 def _copy_verified(file: Path, copy: Path) -> None:
-    copy.touch(mode=0o600)
     try:
         with closing(open_to_read(file)) as origin:
             copy_database(origin, copy)
@@ -107,15 +105,18 @@ def _why_replaced(path: Path) -> str:
 
 def _replace_file(path: Path, copy: Path, why: str) -> Restored:
     """Give the files of the database other names, then let the copy take its place. A running service notices it."""
-    kept = free_name(path.parent, f"{path.name}.{why}-")
+    kept = free_name(path, why)
     with folder_lock(path.parent):  # the service removes the log of a replaced file under this lock
         for suffix in ("", "-wal", "-shm"):  # SQLite would apply an old log to the new file
-            with suppress(FileNotFoundError):
-                Path(f"{path}{suffix}").rename(f"{kept}{suffix}")
+            file = Path(f"{path}{suffix}")
+            if why == "missing":
+                file.unlink(missing_ok=True)
+            elif file.exists():
+                file.rename(f"{kept}{suffix}")
         copy.replace(path)
     migrate(path)
-    count = count_records(path) or 0
-    return Restored(count, count, 0, 0, None if why == "missing" else kept, must_start=True)
+    records = count_records(path) or 0
+    return Restored(records, records, 0, 0, None if why == "missing" else kept, must_start=True)
 
 
 def _replace_records(path: Path, copy: Path) -> Restored:
@@ -142,13 +143,12 @@ def _replace_records(path: Path, copy: Path) -> Restored:
 
 
 def _replace_in_transaction(db: apsw.Connection, path: Path, saved: list[Path]) -> Restored:
-    added, changed, removed, count = db.execute(sql.COMPARE_BACKUP).get
+    added, changed, removed, records = db.execute(sql.COMPARE_BACKUP).get
     if not (rows := added + changed + removed):
-        return Restored(count, 0, 0, 0)
-    before = free_name(path.parent, f"{path.name}.before-")
-    backup(path, before)  # under the lock, so that the back-up has every earlier change
-    saved.append(before)
+        return Restored(records, 0, 0, 0)
+    # Under the lock of this transaction, so that the copy has every earlier change.
+    saved.append(copy_before(path))
     had_nothing = db.execute(sql.IS_EMPTY).get
     statements = [sql.RESTORE_BACKUP, *([sql.RESTORE_HISTORY] if had_nothing else [])]
     take_named(db, recorded("restore", statements, {}, rows))
-    return Restored(count, added, changed, removed, saved[0])
+    return Restored(records, added, changed, removed, saved[0])

@@ -16,19 +16,18 @@ import apsw
 
 from mahasiswa.settings import DEFAULT_HISTORY_DAYS
 from mahasiswa.store import shared_sql
-from mahasiswa.store.backup_folder import free_name, lack_of_room
+from mahasiswa.store.backup_folder import lack_of_room
 from mahasiswa.store.sqlite import sqlite_sql as sql
-from mahasiswa.store.sqlite.backup import backup
+from mahasiswa.store.sqlite.backup import copy_before
 from mahasiswa.store.sqlite.connection import (
     LOCK_TIMEOUT_SECONDS,
     SECURE_DELETE,
     folder_lock,
     real_file,
 )
-from mahasiswa.store.sqlite.sqlite_errors import access_problem, usable
+from mahasiswa.store.sqlite.sqlite_errors import access_problem, reason, usable
 from mahasiswa.store.store_errors import NeedsRepair, Unusable
 from mahasiswa.system.administrator import typed
-from mahasiswa.system.unfinished import remove_leftovers
 
 log = logging.getLogger(__name__)
 
@@ -62,17 +61,16 @@ def migrate(
 def _copy_before_upgrade(path: Path) -> None:
     """Make a verified copy beside the file, with which an older release can go on; raise NeedsRepair."""
     file = real_file(path)
-    copy = free_name(file.parent, f"{file.name}.before-")
-    problem = lack_of_room(file.parent, file.stat().st_size)
-    if not problem:
-        try:
-            backup(path, copy)
-        except Unusable as error:
-            problem = str(error)
-    if problem:
+    if problem := lack_of_room(file.parent, file.stat().st_size):
         raise NeedsRepair(
             f"{path} is of an older version, and is upgraded only after a copy: {problem}"
         )
+    try:
+        copy = copy_before(file)
+    except (apsw.Error, OSError) as error:
+        raise NeedsRepair(
+            f"{path} is of an older version, and could not be copied: {reason(error)}"
+        ) from error
     log.info("%s is the list before the upgrade; an older release can restore it", copy)
 
 
@@ -150,9 +148,7 @@ def _exclusive(path: Path, *, create: bool) -> Iterator[apsw.Connection]:
         if not create and not path.exists():
             raise Unusable(f"{path} does not exist")
         # Switching to a write-ahead log needs the file alone, and SQLite's busy timeout does not cover it.
-        folder = real_file(path).parent  # a restore and the service lock that one
-        with folder_lock(folder):
-            remove_leftovers(folder)
+        with folder_lock(real_file(path).parent):  # a restore and the service lock that one
             if create:  # SQLite gives the mode of the file to the write-ahead log
                 # The file exists; if it cannot be created, SQLite says so next.
                 with suppress(OSError):

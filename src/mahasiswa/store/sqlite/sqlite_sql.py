@@ -39,7 +39,6 @@ _STATEMENTS = read_statements(Path(__file__).with_name("sql"))
 SET_OLEH = _STATEMENTS.pop("set_oleh")
 IS_PURGE_DUE = _STATEMENTS.pop("is_purge_due")
 PURGE_SOME = _STATEMENTS.pop("purge_some")
-REMOVE_NOTED_CLOCK = _STATEMENTS.pop("remove_noted_clock")
 # The triggers of the history, which a silent batch drops and creates again.
 HISTORY_TRIGGERS = [name for name in TRIGGERS if name.startswith("mahasiswa_history_")]
 _STATEMENTS["end_silent"] = "; ".join(
@@ -60,7 +59,7 @@ SHARED = SharedSQL(
 PACKED = """
 SELECT CAST(coalesce(group_concat(nim || :nul || nama || :nul || alamat, :nul), '') AS BLOB), count(*)
 FROM (SELECT nim, nama, alamat FROM mahasiswa ORDER BY nim LIMIT :records)"""
-ALL_AS_BYTES = "SELECT CAST(nim AS BLOB), CAST(nama AS BLOB), CAST(alamat AS BLOB) FROM mahasiswa"
+ALL_RECORDS = "SELECT nim, nama, alamat FROM mahasiswa ORDER BY nim"
 
 # --- Importing
 

@@ -283,9 +283,6 @@ WHERE kind IS NOT NULL AND id IN (SELECT batch FROM mahasiswa_history WHERE nim 
 -- name: delete_entries
 DELETE FROM mahasiswa_history WHERE nim = ANY(:nims) OR rows = 0
 
--- name: count_recent
-SELECT count(*) FROM mahasiswa_history AS recent WHERE nim = ANY(:nims)
-
 -- name: is_known
 SELECT EXISTS (SELECT 1 FROM mahasiswa WHERE nim = ANY(:nims))
   OR EXISTS (SELECT 1 FROM mahasiswa_history WHERE nim = ANY(:nims))

@@ -266,9 +266,6 @@ WHERE kind IS NOT NULL AND id IN (SELECT batch FROM mahasiswa_history WHERE nim 
 -- name: delete_entries
 DELETE FROM mahasiswa_history WHERE nim IN (SELECT value FROM json_each(:nims)) OR rows = 0
 
--- name: count_recent
-SELECT count(*) FROM (SELECT id, nim FROM mahasiswa_history ORDER BY id DESC LIMIT 1000) AS recent WHERE nim IN (SELECT value FROM json_each(:nims))
-
 -- name: is_known
 SELECT EXISTS (SELECT 1 FROM mahasiswa WHERE nim IN (SELECT value FROM json_each(:nims)))
   OR EXISTS (SELECT 1 FROM mahasiswa_history WHERE nim IN (SELECT value FROM json_each(:nims)))
@@ -325,18 +322,11 @@ SELECT noted, has_leapt,
 FROM mahasiswa_history_state
 
 -- name: purge
--- Notes the clock. The writer purges after each change, so also after this one. A back-up has no
--- noted clock, so the first one after its restore is no leap.
+-- Notes the clock. The writer purges after each change, so also after this one.
 UPDATE mahasiswa_history_state SET
   noted = strftime('%Y-%m-%dT%H:%M:%fZ', 'now'),
-  has_leapt = NOT has_leapt AND noted <> '1970-01-01T00:00:00.000Z'
-    AND noted NOT BETWEEN strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-2 days')
+  has_leapt = NOT has_leapt AND noted NOT BETWEEN strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-2 days')
     AND strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '2 days')
-
--- name: remove_noted_clock
--- Of a back-up. Otherwise one of an unchanged list would differ from the one of the day before.
--- The text has the length of a noted one, so that it takes its place in the file.
-UPDATE mahasiswa_history_state SET noted = '1970-01-01T00:00:00.000Z', has_leapt = 0
 
 -- name: is_purge_due
 SELECT noted > strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '1 minute')
@@ -352,8 +342,7 @@ FROM mahasiswa_history_state
 -- part.
 UPDATE mahasiswa_history_state SET
   noted = strftime('%Y-%m-%dT%H:%M:%fZ', 'now'),
-  has_leapt = NOT has_leapt AND noted <> '1970-01-01T00:00:00.000Z'
-    AND noted NOT BETWEEN strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-2 days')
+  has_leapt = NOT has_leapt AND noted NOT BETWEEN strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-2 days')
     AND strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '2 days')
 WHERE noted > strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '1 minute')
   OR noted <= strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-1 day');
