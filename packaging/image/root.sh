@@ -22,7 +22,7 @@ setsid --wait mmdebstrap --quiet --variant=extract --include="python3-minimal li
   --python-version 3.11 --implementation cp --only-binary=:all: --require-hashes -r "$repository/requirements.txt"
 "$python" -m pip install --quiet --disable-pip-version-check --no-compile --target "$root/usr/lib/python3/dist-packages" \
   --no-deps --no-index "$wheel"
-rm -r "$root/usr/lib/python3/dist-packages/bin" "$root/usr/lib/python3/dist-packages/share"
+rm -r "$root/usr/lib/python3/dist-packages/bin"
 printf '#!/usr/bin/python3 -P\nfrom mahasiswa.__main__ import main\n\nmain()\n' >"$root/usr/bin/mahasiswa"
 chmod 755 "$root/usr/bin/mahasiswa"
 # The root is read-only later, so Python cannot keep compiled files at the first start.
