@@ -1,6 +1,6 @@
 # make run      start the service on http://localhost:3000
 # make test     run the tests of every rule and page, in about eight minutes
-# make test-long run the long tests and those of root, in about an hour: attacks, kills, packages, a machine
+# make test-long run the long tests and those of root, in about half an hour: attacks, kills, packages, a machine
 # make test-all run both
 # make check    check style, types, the order of the layers, and known vulnerabilities
 # make dist     build the wheel, its constraints, the sdist and the SBOM of an installation into dist/
@@ -25,19 +25,23 @@ INSTALL := $(PIP) install
 run: .venv/run.stamp
 	@exec $(BIN)/mahasiswa
 
+PYTEST := $(BIN)/python -m pytest --durations 25
+
 test: .venv/dev.stamp
-	@$(BIN)/python -m pytest --numprocesses 3 --max-worker-restart 0 --dist loadfile --no-loadscope-reorder $(ARGS)
+	@$(PYTEST) --numprocesses 3 --max-worker-restart 0 --dist loadfile --no-loadscope-reorder $(ARGS)
 	@echo 'Left out, because they take long (make test-long runs them):'
 	@grep -rl --include='test_*.py' 'mark\.torture' tests | sort | sed 's/^/  /'
 
 test-all: test
 	@$(MAKE) test-long
 
-# The long tests run one at a time, because many of them measure the time of answers. Those that fail run once more, because
-# another program may have taken the processors; the first failure stays in the output. The tests of root are fifteen seconds.
-LONG := $(BIN)/python -m pytest -m "torture or root"
+# Two long tests run at a time, except those that measure the time of answers. Those that fail run once more, because
+# another program may have taken the processors; the first failure stays in the output. Exit code 5: there is no such test.
+twice = $(1) $(ARGS) || [ $$? = 5 ] || $(1) --last-failed --last-failed-no-failures none $(ARGS)
+TWO := --numprocesses 2 --max-worker-restart 0 --dist loadfile --no-loadscope-reorder
 test-long: .venv/dev.stamp
-	@$(LONG) $(ARGS) || $(LONG) --last-failed --last-failed-no-failures none $(ARGS)
+	@$(call twice,$(PYTEST) $(TWO) -m "(torture or root) and not alone")
+	@$(call twice,$(PYTEST) -m "(torture or root) and alone")
 
 check: .venv/dev.stamp
 	@$(BIN)/ruff format --check

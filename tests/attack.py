@@ -88,10 +88,10 @@ class Bystander:
 
 
 @contextmanager
-def attacked(service: Service, page: str = "/", *, releases: bool = True) -> Iterator[Bystander]:
+def attacked(service: Service, page: str = "/") -> Iterator[Bystander]:
     """Attack the service in the block: others are answered in time, memory is bounded, and files are closed afterwards.
 
-    Without `releases`, files may be closed by the garbage collector, as asyncio leaves some. Yield the bystander. `page` is what it looks at, if the list is so long that a busy machine needs minutes to send it.
+    Yield the bystander. `page` is what it looks at, if the list is so long that a busy machine needs minutes to send it.
     """
     worker = service.worker
     bystander = Bystander(service, page)
@@ -110,7 +110,7 @@ def attacked(service: Service, page: str = "/", *, releases: bool = True) -> Ite
     bystander.assert_in_time()
     assert max(sizes) < MEMORY_MAX_MB, f"{max(sizes):.0f} MB"
     until(
-        lambda: not releases or client_files(worker) <= files,
+        lambda: client_files(worker) <= files,
         RELEASE_SECONDS + FACTOR * max(bystander.usual),
     )
     assert children(service.pid) == [worker]

@@ -32,6 +32,8 @@ from mahasiswa.server.helper import PREVIEW_MEMORY_BYTES, PREVIEW_PROCESSOR_SECO
 from mahasiswa.sheets.export import FILE_MAX_BYTES
 from mahasiswa.web.helpers import PREVIEW_SILENT_SECONDS
 
+pytestmark = pytest.mark.alone
+
 TOO_HEAVY = wording.TOO_HEAVY[:40].encode()
 WORKER_GROWS_MAX_MB = 40.0
 MEGABYTE = 1 << 20

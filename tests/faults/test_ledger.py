@@ -14,7 +14,7 @@ from processes import children
 
 @pytest.mark.parametrize(
     ("kills", "workers"),
-    [(3, "2"), *(pytest.param(60, workers, marks=pytest.mark.torture) for workers in "12")],
+    [(3, "2"), *(pytest.param(20, workers, marks=pytest.mark.torture) for workers in "12")],
 )
 def test_no_acknowledged_change_is_lost_when_the_service_is_killed(
     tmp_path: Path, kills: int, workers: str

@@ -24,6 +24,8 @@ from mahasiswa.server.http_protocol import (
 from mahasiswa.server.supervisor import SHUTDOWN_SECONDS
 from mahasiswa.web.list_html import PAGE_MAX_RECORDS
 
+pytestmark = pytest.mark.alone
+
 LATENESS_SECONDS = 60.0
 """How late a deadline may be noticed on a busy machine."""
 
@@ -187,7 +189,7 @@ def test_clients_that_do_not_read_take_little_of_the_kernels_memory(tmp_path: Pa
 
 
 # ---- for long
-CLIENTS, VISITS, NIMS = 4, 6000, 50
+CLIENTS, VISITS, NIMS = 4, 2500, 50
 """All clients together make these visits, each of up to seven requests. Each changes a few NIMs again and again."""
 
 BROKEN = [data for data, _ in CORPUS.values() if len(data) < 5000]

@@ -16,7 +16,7 @@ from mahasiswa.sheets.columns import Columns
 from mahasiswa.sheets.csv_form import START
 from mahasiswa.sheets.html_table import html_rows
 
-pytestmark = pytest.mark.torture
+pytestmark = [pytest.mark.torture, pytest.mark.alone]
 
 MEBIBYTE = 1 << 20
 SMALLEST_SECONDS = 0.02

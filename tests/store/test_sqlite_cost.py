@@ -24,7 +24,7 @@ from mahasiswa.work import (
     Slots,
 )
 
-pytestmark = pytest.mark.torture
+pytestmark = [pytest.mark.torture, pytest.mark.alone]
 
 STOP_SECONDS = 2.0
 """Maximum time in which cancelled work must stop: the promise is one second, and the machine may be busy."""

@@ -284,6 +284,7 @@ async def test_the_list_is_rendered_again_on_another_day(
 
 
 @pytest.mark.torture
+@pytest.mark.alone
 def test_a_disconnected_client_ends_its_stream(tmp_path: Path) -> None:
     """The service stops rendering for a client that disconnects: ten of them cost less than one complete page."""
     with Service(tmp_path / "a.db") as service:

@@ -22,8 +22,9 @@ from sockets import HOST, RESET, Line, connected, get, post, upload
 from spreadsheets import HEADER, Importer, csv, numbered
 from stores import Place, other_program
 
-from mahasiswa.sheets.public import UPLOAD_MAX_BYTES
 from mahasiswa.work import MAX_LARGE_BODIES, SENT_FILES_MAX
+
+pytestmark = pytest.mark.alone
 
 NUMBERS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {count}) INSERT INTO mahasiswa"
 MEGABYTE = 1 << 20
@@ -110,38 +111,6 @@ def test_an_upload_is_not_crowded_out_by_those_that_stand_still(
             assert site.get("/sehat").status_code == 200
         honest.sendall(body[head + number + 1 if moves else head :])
         assert honest.recv(12) == b"HTTP/1.1 200"
-
-
-def test_an_upload_is_not_crowded_out_by_long_ones_that_stand_still(tmp_path: Path) -> None:
-    """Four that lack their last bytes leave no room for a fifth. The slowest of their address is refused, and no other."""
-    stalled = upload(b"1" * (UPLOAD_MAX_BYTES - MEGABYTE // 2))[:-500]
-    small = upload(TABLE + b"1\tSiti\tSolo")
-    long = upload(TABLE + b"".join(b"%d\tSiti\t%b\n" % (n, b"Solo" * 200) for n in range(3600)))
-    with Service(tmp_path / "a.db") as service, ExitStack() as stack:
-        other = connected(service, stack, small[:-4])
-        slow = []
-        for at in range(-4, 0):
-            slow.append(connected(service, stack, stalled, address="127.0.0.2"))
-            for client in slow:
-                client.sendall(b"1")
-            other.sendall(small[at : at + 1] if at < -1 else b"")
-        moving = connected(service, stack, long[:-1])
-        other.sendall(small[-1:])
-        assert slow[0].recv(12) == b"HTTP/1.1 408"
-        assert other.recv(12) == b"HTTP/1.1 200"
-        moving.sendall(long[-1:])
-        assert moving.recv(12) == b"HTTP/1.1 200"
-
-
-def test_slow_uploads_do_not_keep_another_one_out(service: Service) -> None:
-    """As many as may arrive at the same time send a byte now and then. The slowest one of them is refused."""
-    request = upload(TABLE + b"1\tSiti\tSolo")
-    with ExitStack() as stack:
-        slow = [connected(service, stack, request[:-10]) for _ in range(MAX_LARGE_BODIES)]
-        assert service.raw(request).startswith(b"HTTP/1.1 200 ")
-        assert slow[0].recv(12) == b"HTTP/1.1 408"
-        slow[-1].sendall(request[-10:])
-        assert slow[-1].recv(12) == b"HTTP/1.1 200"
 
 
 def test_a_worker_without_a_free_file_descriptor_answers_with_pages(tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ import random
 import re
 import select
 import socket
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -20,27 +19,6 @@ from sockets import CLOSE, FORM, HOST, Line, half_closed, post, statuses
 from web.service.test_raw import CORPUS
 
 from mahasiswa.server.http_protocol import BODY_TIMEOUT_SECONDS, CHECK_SECONDS
-
-OTHER_SERVER = """
-import asyncio, os, uvicorn
-from mahasiswa.logs import configure_logging
-from mahasiswa.settings import Settings
-from mahasiswa.store.engines import engine_of
-from mahasiswa.web.app import create_app
-from mahasiswa.web.helpers import Helpers
-from mahasiswa.work import Limits
-
-async def serve():
-    settings, limits = Settings.from_environment(os.environ), Limits()
-    configure_logging(settings.log_level, settings.timezone)
-    engine = engine_of(settings.database_url)
-    engine.migrate()
-    store = await engine.open_store(limits.slots)
-    app = create_app(settings, store, limits, Helpers())
-    await uvicorn.Server(uvicorn.Config(app, settings.host, settings.port, http="h11", lifespan="off")).serve()
-
-asyncio.run(serve())
-"""
 
 
 class Sent(NamedTuple):
@@ -206,13 +184,3 @@ def test_a_body_has_a_time_of_its_own_on_an_old_connection(service: Service) -> 
         line.socket.sendall(form[:-1])
         assert not select.select([line.socket], [], [], 3 * CHECK_SECONDS)[0]
         assert line.ask(form[-1:]).status == 302
-
-
-def test_another_asgi_server_is_refused(tmp_path: Path) -> None:
-    """It could not limit slow clients. No request is answered, and the log says why."""
-    with (
-        Service(tmp_path / "a.db", command=(sys.executable, "-c", OTHER_SERVER)) as service,
-        service.site() as site,
-    ):
-        assert site.get("/sehat").status_code == 500
-        assert "this ASGI server is not the one of the command mahasiswa" in service.stderr()
