@@ -25,7 +25,7 @@ CREATE TABLE mahasiswa (
     CONSTRAINT alamat_nul CHECK (instr(alamat, char(0)) = 0)
 ) STRICT, WITHOUT ROWID"""
 
-FOREIGN = "mahasiswa that no release made; export it as CSV with its own program, then run: mahasiswa-run import FILE"
+FOREIGN = "mahasiswa that no release made; export it as CSV with its own program, then run: sudo mahasiswa import FILE"
 
 # How another program makes the file, or changes that of the service, and the end of the line that refuses it.
 MISSING = " has schema version 1, but its table"
@@ -146,7 +146,7 @@ def test_a_file_that_is_not_of_this_release_is_refused(
     path: Path, script: str, said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One line says how to go on, and no byte changes."""
-    monkeypatch.setenv("MAHASISWA_COMMAND", "mahasiswa-run")
+    monkeypatch.setenv("MAHASISWA_COMMAND", "sudo mahasiswa")
     if "CREATE" not in script:
         migrate(path)
     run_script(path, f"{script}; PRAGMA wal_checkpoint(TRUNCATE)")

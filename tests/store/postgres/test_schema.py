@@ -95,7 +95,7 @@ def test_a_start_waits_two_seconds_for_the_table_if_it_needs_its_lock(
 
 # ---- tables that are refused
 NEWER = r"a newer release .* schema version is 7, and this release knows none above 1; install the newer release"
-FOREIGN = r"no release made the table mahasiswa; export it as CSV with its own program, .* mahasiswa-run import FILE"
+FOREIGN = r"no release made the table mahasiswa; export it as CSV with its own program, .* sudo mahasiswa import FILE"
 TABLE = "CREATE TABLE mahasiswa (nim text PRIMARY KEY, nama text NOT NULL, alamat text NOT NULL)"
 VIEW = "CREATE VIEW mahasiswa AS SELECT '1' AS nim, '2' AS nama, '3' AS alamat"
 REFUSED = {
@@ -117,7 +117,7 @@ def test_a_table_that_is_not_of_this_version_is_refused_in_one_line(
     execute(dsn, statements)
     before = describe(dsn)
     with pytest.raises(StartError) as refused:
-        Service(dsn, {"MAHASISWA_COMMAND": "mahasiswa-run"})
+        Service(dsn, {"MAHASISWA_COMMAND": "sudo mahasiswa"})
     assert refused.value.code == 2
     assert re.fullmatch(f"mahasiswa: {reason}\n", refused.value.stderr)
     assert describe(dsn) == before
