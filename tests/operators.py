@@ -106,11 +106,11 @@ class Operator:
         return self.run("doctor", *arguments, **environment).stdout
 
     def imported(self, *arguments: str) -> str:
-        """Run `mahasiswa import`, which must succeed; return its first line. The second one is about the time."""
-        return self.done("import", *arguments).splitlines()[0]
+        """Run `mahasiswa import`, which must succeed; return its line."""
+        return self.done("import", *arguments)
 
     def imported_rows(self, *rows: Record, options: Sequence[str] = ()) -> str:
-        """Import these rows from a.csv; return the first line."""
+        """Import these rows from a.csv; return the line."""
         return self.imported(self.write_rows(*rows), *options)
 
     def write_rows(self, *rows: Record) -> str:
@@ -126,19 +126,15 @@ class Operator:
         assert "Traceback" not in answer.stderr
         return answer.stderr.splitlines()
 
-    def interrupted(self, *arguments: str, at: Callable[[], bool]) -> tuple[int, str, list[str]]:
-        """Run a command and press Ctrl-C when `at` says so; return its exit code, its output and its errors."""
+    def interrupted(self, *arguments: str, at: Callable[[], bool]) -> tuple[int, str, str]:
+        """Run a command and press Ctrl-C when `at` says so; return its exit code, its output and its last error."""
         with started(
             *COMMAND, *arguments, cwd=self.folder, env=self.environment, encoding="utf-8"
         ) as process:
             until(lambda: process.poll() is not None or at(), COMMAND_SECONDS)
             os.killpg(process.pid, signal.SIGINT)  # a terminal signals each process of the command
             output, errors = process.communicate(timeout=COMMAND_SECONDS)
-        return (
-            process.returncode,
-            output,
-            [line for line in errors.splitlines() if not line.startswith("database: ")],
-        )
+        return process.returncode, output, errors.splitlines()[-1]
 
     def type_remedy(self, line: str) -> None:
         """Run the command at the end of a line of `doctor` in a shell. It must succeed."""

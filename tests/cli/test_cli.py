@@ -12,8 +12,8 @@ import pytest
 from attack import holds
 from click.testing import CliRunner
 from harness import Service, Site, visited
-from operators import COMMAND, TWO, Operator, records_of, use_up
-from processes import needs_namespaces, run, started, working
+from operators import COMMAND, TWO, Operator
+from processes import needs_namespaces, started, working
 from spreadsheets import HEADER, Database, by_openpyxl, csv, numbered
 from stores import migrate, other_program
 
@@ -163,41 +163,6 @@ def test_a_command_that_changes_records_names_the_administrator(
     )
     kinds = ("import", 1), ("delete", 1), ("restore", 1)
     assert history == [(*kind, "command: ani", None) for kind in kinds]
-
-
-@pytest.mark.root
-def test_a_removal_that_needs_a_second_run_is_in_the_journal_once(
-    operator: Operator, noted: Callable[..., list[str]], small_disk: Path
-) -> None:
-    """The first run has removed the record, but the disk has no room to rewrite the file."""
-    operator.use(small_disk / "mahasiswa.db")
-    operator.fill(TWO)
-    operator.sql("INSERT INTO mahasiswa VALUES ('3', hex(randomblob(200000)), '')")
-    filler = use_up(small_disk)
-    os.truncate(filler, filler.stat().st_size - 300_000)
-    left = "forget: a record and its history were removed from "
-    assert [line.startswith(left) for line in noted("forget", "1", code=1)] == [True]
-    assert noted("forget", "1", code=1) == []
-    said = operator.run("forget", "1").stderr
-    remedy = "make room on the disk, up to twice the size of the file, then run the command again"
-    assert said.endswith(f"; {remedy}\n")
-    filler.unlink()
-    assert noted("forget", "1") == []
-
-
-def test_a_list_on_a_read_only_disk_is_exported_and_copied(
-    operator: Operator, small_disk: Path
-) -> None:
-    """With the changes in the write-ahead log, which a killed service has left."""
-    with Service(small_disk / "a.db") as service, service.site() as site:
-        site.add("1", "Ani", "Solo")
-        service.kill()
-    run("mount", "-o", "remount,ro", small_disk)
-    operator.use(small_disk / "a.db")
-    assert "\n1;Ani;Solo" in operator.done("export", "-")
-    copied = operator.folder / "b.db"
-    assert operator.done("copy", "--to", f"sqlite:///{copied}") == "1 records copied\n"
-    assert records_of(copied) == [("1", "Ani", "Solo")]
 
 
 def test_forget_fails_while_another_program_reads(operator: Operator) -> None:

@@ -1,13 +1,14 @@
 """The files that commands create and replace: their modes, and symbolic links."""
 
 import os
+import shutil
 import stat
 from pathlib import Path
 
 import pytest
-from harness import visited
+from harness import free_port, visited
 from operators import COMMAND, COMMAND_SECONDS, TWO, Operator
-from processes import started, until
+from processes import cannot, finished, started, until
 from spreadsheets import numbered
 
 # The first makes a file readable by its owner only if the program asks for it.
@@ -64,6 +65,28 @@ def test_a_database_behind_a_link_is_read_with_its_log(operator: Operator) -> No
         operator.done("restore", str(other.database))
         (before,) = real.parent.glob("daftar.db.before-*")
         assert f"{before} still holds the texts. " in operator.done("forget", "1")
+
+
+def failing(folder: Path, calls: str, *options: str) -> list[str]:
+    """Return the start of a command whose system calls fail, such as "mmap:error=ENODEV"."""
+    strace = shutil.which("strace") or pytest.skip("strace is not installed")
+    command = [strace, "-f", "-qq", "-o", str(folder / "calls"), *options, "-e", f"inject={calls}"]
+    if (done := finished(*command, "true")).returncode:
+        cannot("let strace look at a program", done.stderr)
+    return command
+
+
+def test_a_disk_without_memory_that_processes_share_is_named(operator: Operator) -> None:
+    """A network drive has none, so SQLite cannot use its write-ahead log there."""
+    operator.fill(TWO)
+    index = f"{operator.database}-shm"
+    before = failing(operator.folder, "mmap:error=ENODEV", "-P", index, "-e", "trace=mmap")
+    said = (
+        f"mahasiswa: {operator.database} cannot have a write-ahead log. Is it on a network drive?"
+    )
+    for command in ("export", "-"), ("serve",):
+        (line,) = operator.failed(*command, before=before, HOST="127.0.0.1", PORT=str(free_port()))
+        assert line.startswith(said)
 
 
 def test_a_backup_never_replaces_a_file_that_is_created_meanwhile(filled: Operator) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from harness import Service, free_port, is_free, visited, without_settings
 from operators import COMMAND, Operator
-from processes import cannot, run, started, until
+from processes import cannot, run, started
 
 from mahasiswa.settings import SettingError, Settings
 
@@ -118,14 +118,6 @@ def test_the_service_listens_only_on_host(
         cannot("use IPv6", "the loopback device has none")
     with Service(tmp_path / "mahasiswa.db", {"HOST": host}) as service:
         assert [address for address in LOOPBACKS if not is_free(service.port, address)] == addresses
-
-
-def test_the_service_prints_base_url(tmp_path: Path) -> None:
-    """The first line on standard output has it. Standard error has one warning: forms of other sites are accepted."""
-    with Service(tmp_path / "mahasiswa.db", {"BASE_URL": "https://a.id/ti/"}) as service:
-        until(lambda: "No back-ups are made. To have them, set BACKUP_DIR" in service.stdout())
-        assert service.stdout().startswith(f"mahasiswa {version('mahasiswa')}: https://a.id/ti/\n")
-        assert [line.split()[2] for line in service.stderr().splitlines()] == ["WARNING"]
 
 
 def test_the_first_start_in_a_terminal_shows_four_short_lines(tmp_path: Path) -> None:

@@ -138,9 +138,7 @@ async def write_all(store: Store, wanted: Sequence[tuple[Mahasiswa, bool]]) -> N
 
 
 async def merge(store: Store, incoming: Sequence[Incoming], update: bool, dry_run: bool) -> object:  # noqa: FBT001 - drawn
-    return (
-        engine_of(URLS[store]).merge(incoming, update=update, dry_run=dry_run)._replace(seconds=0)
-    )
+    return engine_of(URLS[store]).merge(incoming, update=update, dry_run=dry_run)
 
 
 async def read_all(store: Store, query: Query) -> list[Mahasiswa]:

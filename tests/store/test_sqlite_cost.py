@@ -3,7 +3,7 @@
 import asyncio
 import threading
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import apsw
@@ -166,13 +166,3 @@ async def test_a_cancelled_query_stops_waiting_for_the_lock_of_another_program(p
         await stop(running)
     assert await pool.query(count) == 1
     pool.close()
-
-
-async def test_an_import_says_how_long_other_programs_could_not_write(path: Path) -> None:
-    """The time in which the rows of the file are read does not count."""
-
-    def rows() -> Iterator[tuple[int, str, str, str]]:
-        time.sleep(2)  # reading a file takes time
-        yield from ((n, *record) for n, record in enumerate(many(1000)))
-
-    assert 0 < engine_of(SQLiteURL(path)).merge(rows(), update=False, dry_run=False).seconds < 2

@@ -159,7 +159,6 @@ def import_(file: Path, existing: str, *, dry_run: bool) -> None:
     click.echo(f"{done}: {changes}; left as they are: {merged.same}")
     if (merged.new or merged.changed) and not dry_run:
         note(f"import of {file} into {url}: {changes}")
-    _say_locked(merged.seconds)
 
 
 @main.command()
@@ -240,7 +239,6 @@ def restore(file: Path) -> None:
         click.echo(f"the list as it was before: {restored.backup}")
     if restored.must_start:
         click.echo("Start or restart the service now: systemctl restart mahasiswa")
-    _say_locked(restored.seconds)
     again = typed("forget NIM")
     click.echo(f"If a person was forgotten after that back-up, forget them again: {again}")
 
@@ -341,11 +339,6 @@ def _url(option: str, text: str) -> DatabaseURL:
         _fail(f"mahasiswa: {option}: {text[1:]}: {error.strerror}", 2)
     except ValueError as error:
         _fail(f"mahasiswa: {option} must be {error} or @FILE", 2)
-
-
-def _say_locked(seconds: float) -> None:
-    if seconds:
-        click.echo(f"the list could not be changed for {max(seconds, 0.1):.1f} s")
 
 
 def _settings_and_database() -> Settings:

@@ -34,6 +34,7 @@ T = TypeVar("T")
 Problem = tuple[int, str]  # the number of a row, and its problem
 
 MAX_LISTED_ROWS = 100  # maximum rows with problems that are listed
+BAR_STEPS = 1000  # rows or records between two changes of a progress bar
 # Notices that name the row. One remark about the whole file is enough for its hidden rows.
 MOVED_CELLS = (wording.JOINED_CELLS, wording.MORE_CELLS)
 TOO_LONG_TO_UNDO = (
@@ -87,7 +88,7 @@ def export_file(url: DatabaseURL, file: Path) -> int:
     kind = sheets.EXPORTS.get(file.suffix.lower(), sheets.EXPORTS[".csv"])
 
     with _failures(file), _complete_file(file) as target:
-        return _read_all(url, lambda records: kind.write(records, target))
+        return _read_all(url, "export", lambda records: kind.write(records, target))
 
 
 def copy_records(source: DatabaseURL, target: DatabaseURL, backups: Path | None) -> int:
@@ -103,7 +104,7 @@ def copy_records(source: DatabaseURL, target: DatabaseURL, backups: Path | None)
         rows = ((number, *record) for number, record in enumerate(records, 1))
         return engine.merge(rows, update=False, dry_run=False).new
 
-    return _read_all(source, merge)
+    return _read_all(source, "copy", merge)
 
 
 def other_nims(url: DatabaseURL, nim: str) -> Sequence[str]:
@@ -131,7 +132,7 @@ def _incoming(
     """
     invalid: list[Problem] = []
     count = 0
-    for row in _interruptible(cleaner.clean(table.rows)):
+    for row in progress(cleaner.clean(table.rows), "import"):
         if isinstance(row, sheets.RejectedRow):
             (skipped if row.is_skipped else invalid).append((row.number, row.problem))
         else:
@@ -146,10 +147,21 @@ def _incoming(
         raise Failure("\n".join(_lines(file, invalid, table.file.places)))
 
 
-def _interruptible(items: Iterable[T]) -> Iterator[T]:
-    for item in items:
-        interrupt.check()
-        yield item
+def progress(items: Iterable[T], label: str, length: int | None = None) -> Iterator[T]:
+    """The items, until Ctrl-C raises Interrupted. If standard error is a terminal, it shows a progress bar."""
+    shown = click.progressbar(
+        items,
+        length,
+        label,
+        hidden=not sys.stderr.isatty(),
+        show_pos=True,
+        update_min_steps=BAR_STEPS,
+        file=sys.stderr,
+    )
+    with shown as bar:
+        for item in bar:
+            interrupt.check()
+            yield item
 
 
 def _lines(file: Path, problems: Iterable[Problem], places: Sequence[str]) -> list[str]:
@@ -177,19 +189,19 @@ def _read(url: DatabaseURL, work: Callable[[Reader], Awaitable[T]]) -> T:
             await store.close()
 
     gc.disable()  # as in an import
-    with engine_of(url).readable() as engine:
-        engine.migrate(create=False)
-        return asyncio.run(read(engine))
+    engine = engine_of(url)
+    engine.migrate(create=False)
+    return asyncio.run(read(engine))
 
 
-def _read_all(url: DatabaseURL, work: Callable[[Iterator[Mahasiswa]], T]) -> T:
-    """The same with all records."""
+def _read_all(url: DatabaseURL, label: str, work: Callable[[Iterator[Mahasiswa]], T]) -> T:
+    """The same with all records. `label` names the work at its progress bar."""
 
-    def interruptible(records: Iterator[Mahasiswa]) -> T:
-        return work(_interruptible(records))
+    def shown(records: Iterator[Mahasiswa]) -> T:
+        return work(progress(records, label, engine_of(url).count()))
 
     def read(reader: Reader) -> Awaitable[T]:
-        return in_thread(reader.chunks(Query(), may_pause=True), interruptible)
+        return in_thread(reader.chunks(Query(), may_pause=True), shown)
 
     return _read(url, read)
 

@@ -1,8 +1,7 @@
 """The class Engine: creates, opens, backs up, restores and checks a database."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from mahasiswa.record import Incoming
@@ -33,11 +32,6 @@ class Engine(ABC):
         All handles are closed when it returns. The service calls it in a process of its own, because no handle of SQLite
         may be open when the workers are forked.
         """
-
-    @contextmanager
-    def readable(self) -> Iterator["Engine"]:
-        """A database for a command that only reads: this one, or a copy if its disk is read-only."""
-        yield self
 
     @abstractmethod
     async def open_store(self, slots: Slots) -> Store:

@@ -30,8 +30,6 @@ class Merged(NamedTuple):
     changed: int
     same: int
     incomplete: Sequence[int]
-    # Time for which other programs could not write. It does not include the reading of the rows.
-    seconds: float = 0.0
 
 
 class Restored(NamedTuple):
@@ -47,4 +45,3 @@ class Restored(NamedTuple):
     removed: int
     backup: Path | None = None
     must_start: bool = False
-    seconds: float = 0.0  # time for which other programs could not write

@@ -1,11 +1,7 @@
 """The Engine for an SQLite file. Each command has connections of its own."""
 
-import os
-import shutil
-import tempfile
-import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -51,19 +47,6 @@ class SQLiteEngine(Engine):
                 backup.refuse_if_lost(self._path, backups)
         sqlite_schema.migrate(self._path, history_days, create=create, copy_first=True)
 
-    @contextmanager
-    def readable(self) -> Iterator["SQLiteEngine"]:
-        """See Engine. SQLite needs a write-ahead log beside the file."""
-        if not (self._path.exists() and os.statvfs(self._path).f_flag & os.ST_RDONLY):
-            yield self
-            return
-        with tempfile.TemporaryDirectory() as folder, usable(self._path):
-            copy = Path(folder) / self._path.name
-            for suffix in ("", "-wal"):
-                with suppress(FileNotFoundError):
-                    shutil.copyfile(f"{real_file(self._path)}{suffix}", f"{copy}{suffix}")
-            yield SQLiteEngine(copy)
-
     async def open_store(self, slots: Slots) -> SQLiteStore:
         with usable(self._path):
             return SQLiteStore(self._path, slots)
@@ -74,12 +57,9 @@ class SQLiteEngine(Engine):
             with savepoint(db):
                 db.execute(sql.CREATE_INCOMING)
                 db.executemany(sql.ADD_INCOMING, rows)
-            with transaction(db):
-                began = time.monotonic()
-                steps = commands.merge(update=update, dry_run=dry_run)
-                with interruptible(db):
-                    merged = (take if dry_run else take_named)(db, steps)
-            return merged._replace(seconds=time.monotonic() - began)
+            steps = commands.merge(update=update, dry_run=dry_run)
+            with transaction(db), interruptible(db):
+                return (take if dry_run else take_named)(db, steps)
 
     def forget(self, nim: str) -> bool:
         with _connected(self._path) as db, transaction(db), interruptible(db):

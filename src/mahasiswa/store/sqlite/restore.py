@@ -1,6 +1,5 @@
 """Replaces the records of the SQLite file by those of a back-up, in one transaction, also while the service runs."""
 
-import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -124,11 +123,8 @@ def _replace_records(path: Path, copy: Path) -> Restored:
     try:
         with closing(connect(path)) as db:
             db.execute(sql.ATTACH_BACKUP, (str(copy),))
-            with transaction(db):
-                began = time.monotonic()
-                with interruptible(db):
-                    restored = _replace_in_transaction(db, path, saved)
-            return restored._replace(seconds=time.monotonic() - began)
+            with transaction(db), interruptible(db):
+                return _replace_in_transaction(db, path, saved)
     except apsw.IOError as error:
         if not saved:  # nothing was written yet
             raise

@@ -20,6 +20,14 @@ from mahasiswa.system.administrator import process_user, typed, user_name
 
 FULL_BYTES = 1 << 20  # a disk with less free space is full: SQLite needs some room for its log
 
+NO_LOG = "{} cannot have a write-ahead log. Is it on a network drive? The file needs a local disk"
+# A network drive has no memory that processes share. Of SQLITE_IOERR_SHMSIZE the cause is a full disk.
+NO_SHARED_MEMORY = (
+    apsw.SQLITE_IOERR_SHMOPEN,
+    apsw.SQLITE_IOERR_SHMMAP,
+    apsw.SQLITE_IOERR_SHMLOCK,
+)
+
 
 @contextmanager
 def usable(path: Path) -> Iterator[None]:
@@ -38,6 +46,8 @@ def usable(path: Path) -> Iterator[None]:
     except (apsw.Error, OSError) as error:
         if problem := access_problem(path):
             raise Unusable(problem) from error
+        if getattr(error, "extendedresult", 0) in NO_SHARED_MEMORY:
+            raise Unusable(NO_LOG.format(path)) from error
         if shutil.disk_usage(path.parent).free < FULL_BYTES:  # SQLite cannot make its log either
             raise Unusable(f"The disk of {path} is full. Make room on it") from error
         raise Unusable(

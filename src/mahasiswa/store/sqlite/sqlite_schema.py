@@ -25,7 +25,7 @@ from mahasiswa.store.sqlite.connection import (
     folder_lock,
     real_file,
 )
-from mahasiswa.store.sqlite.sqlite_errors import access_problem, reason, usable
+from mahasiswa.store.sqlite.sqlite_errors import NO_LOG, access_problem, reason, usable
 from mahasiswa.store.store_errors import NeedsRepair, Unusable
 from mahasiswa.system.administrator import typed
 
@@ -55,7 +55,7 @@ def migrate(
         with db:
             _set_history_days(db, path, history_days)
         if db.execute("PRAGMA journal_mode = WAL").get != "wal":
-            raise Unusable(f"{path} cannot have a write-ahead log; is it on a network drive?")
+            raise Unusable(NO_LOG.format(path))
 
 
 def _copy_before_upgrade(path: Path) -> None:
