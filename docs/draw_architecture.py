@@ -38,7 +38,7 @@ BANDS = (
 
 # left, width, top, file, what it does
 BOXES = (
-    (150, 880, 66, "supervisor.py, worker.py, http_protocol.py", "supervise the workers; uvicorn parses HTTP; deadlines; the list page from memory"),
+    (150, 880, 66, "listener.py, worker.py, http_protocol.py", "open the port and the store; uvicorn parses HTTP; deadlines; the list page from memory"),
     (150, 880, 160, "web/middleware.py", "outermost, for every route: the request log, errors become pages, pages are compressed"),
     (150, 880, 256, "web/request_guard.py", "refuses ambiguous requests and, if SAME_ORIGIN_ONLY=1, requests from other sites"),
     (150, 280, 360, "web/list_cache.py", "version unchanged: page from memory"),

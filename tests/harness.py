@@ -15,7 +15,7 @@ from typing import IO, Any
 from urllib.parse import urlsplit
 
 import httpx
-from processes import Closing, Forked, children, finished, forked, until
+from processes import Closing, Forked, finished, forked, until
 from visitor import URL_ENCODED, Form, Page, Row, Site, client, led_to
 
 from mahasiswa.settings import Settings
@@ -101,9 +101,8 @@ class Service(Closing):
 
     @property
     def worker(self) -> int:
-        """The id of the only worker."""
-        (worker,) = children(self.pid)
-        return worker
+        """The id of the process that answers requests. With WORKERS above 1 it is their parent."""
+        return self.pid
 
     def client(self) -> httpx.Client:
         return client(self.url, self.socket)
@@ -148,12 +147,6 @@ class Service(Closing):
             os.killpg(self.pid, signal.SIGKILL)
         self.process.wait()
         self._wait_for_the_port(STOP_SECONDS)
-
-    def lose_worker(self) -> None:
-        """Kill the only worker, and wait for another one in its place."""
-        killed = self.worker
-        os.kill(killed, signal.SIGKILL)
-        until(lambda: children(self.pid) not in ([], [killed]))
 
     def restart(self) -> None:
         """Start the service again on the same port and database. Stop it first if it still runs."""

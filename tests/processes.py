@@ -96,7 +96,7 @@ def run(*command: str | Path, **options: Any) -> str:  # noqa: ANN401 - those of
 # start of a service takes 0.8 s less.
 FORKS = """
 import gc, jinja2, json, os, sys, tempfile
-import mahasiswa.server.supervisor
+import mahasiswa.server.worker
 import mahasiswa.store.postgres.engine, mahasiswa.store.sqlite.engine
 from mahasiswa.commands.cli import main
 from mahasiswa.server.worker import Helpers, Limits, Settings, create_app

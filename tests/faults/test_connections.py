@@ -18,8 +18,8 @@ from sockets import FORM, HOST, Line
 from stores import other_program
 
 from mahasiswa.server.http_protocol import CHECK_SECONDS, INPUT_MAX_BYTES, WRITE_TIMEOUT_SECONDS
+from mahasiswa.server.listener import UNSENT_MAX_BYTES
 from mahasiswa.server.pace import MIN_BYTES_PER_SECOND
-from mahasiswa.server.supervisor import UNSENT_MAX_BYTES
 
 pytestmark = pytest.mark.alone
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from harness import Service
-from processes import cannot, children, started
+from processes import cannot, started
 from sockets import Line
 
 ADDS = 25
@@ -19,7 +19,7 @@ def test_a_change_is_on_the_disk_before_its_answer_leaves(tmp_path: Path) -> Non
     """The system calls show a sync of the log after its last write, and only then the 302."""
     with Service(tmp_path / "a.db", {"WORKERS": "1"}) as service, Line(service.port) as line:
         line.stores("pertama", "Siti", "Solo")
-        with traced(children(service.pid)[0], tmp_path / "calls"):
+        with traced(service.worker, tmp_path / "calls"):
             for n in range(ADDS):
                 line.stores(f"{n}", "Siti", "Solo")
             assert line.edit("0", "Budi", "Bantul").status == 302

@@ -14,7 +14,7 @@ from mahasiswa.commands import transfers
 from mahasiswa.commands.doctor import diagnose
 from mahasiswa.commands.settings_file import use_settings
 from mahasiswa.logs import priority
-from mahasiswa.server import supervisor
+from mahasiswa.server.listener import CannotStart
 from mahasiswa.settings import (
     DatabaseURL,
     SettingError,
@@ -105,9 +105,11 @@ def main(context: click.Context, file: Path | None) -> None:
 @main.command()
 def serve() -> None:
     """Start the service. SIGTERM or Ctrl-C stops it."""
+    from mahasiswa.server import worker  # noqa: PLC0415 - slow to import, and no other command needs it
+
     try:
-        supervisor.serve(_settings())
-    except supervisor.CannotStart as error:
+        worker.serve(_settings())
+    except CannotStart as error:
         _fail(f"mahasiswa: {error}", error.exit_code)
 
 

@@ -94,7 +94,7 @@ class HttpProtocol(HttpToolsProtocol):
         transport.set_write_buffer_limits(0)  # so writing is paused exactly while a byte is unsent
         self.flow.resume_reading = self.want_body  # type: ignore[method-assign] # called by the application's receive()
         self.is_closing = transport.is_closing  # uvicorn calls it, as it calls write() and close()
-        self.middleware = cast("Middleware", self.config.loaded_app)
+        self.middleware: Middleware = cast("Any", self.config.loaded_app).middleware
         self.kept = bytearray()
         self.held_bytes = self.framing_bytes = self.searched_bytes = 0
         self.pace: Pace | None = None

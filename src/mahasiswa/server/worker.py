@@ -1,47 +1,59 @@
-"""A worker process: opens the store and answers requests with uvicorn until SIGTERM."""
+"""The service as uvicorn runs it: one process, or with WORKERS above 1 several that uvicorn starts and replaces."""
 
 import asyncio
 import ctypes
+import faulthandler
 import gc
 import logging
+import multiprocessing
+import os
+import resource
 import signal
 import socket
 import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from functools import partial
+from importlib import metadata
+from threading import Timer
 from typing import TYPE_CHECKING
 
 import uvicorn
 from starlette.concurrency import run_in_threadpool
+from starlette.types import Receive, Scope, Send
+from uvicorn.supervisors import Multiprocess
 
-from mahasiswa.logs import log_thread
+from mahasiswa.logs import configure_logging, log_thread, priority, write_error
 from mahasiswa.server.http_protocol import HttpProtocol
-from mahasiswa.settings import Settings
+from mahasiswa.server.listener import FAILED, IN_VAIN, CannotStart, bind
+from mahasiswa.settings import Settings, SQLiteURL
 from mahasiswa.store import Store
 from mahasiswa.store.engines import engine_of
 from mahasiswa.store.history_items import PURGE_SECONDS
-from mahasiswa.store.store_errors import StoreError
+from mahasiswa.store.store_errors import NeedsRepair, StoreError
 from mahasiswa.system.parent import end_with
 from mahasiswa.web.app import create_app
 from mahasiswa.web.helpers import Helpers
+from mahasiswa.web.middleware import Middleware
 from mahasiswa.work import Busy, Limits, Threads
 
-try:
-    from uvloop import new_event_loop
-except ImportError:  # it has no wheel for this machine
-    from asyncio import new_event_loop  # type: ignore[assignment]
-
 if TYPE_CHECKING:
-    from multiprocessing.connection import Connection
+    from multiprocessing.sharedctypes import Synchronized
 
-GRACEFUL_SHUTDOWN_SECONDS = 3  # maximum time for the requests that run when SIGTERM comes
+# Maximum time for the requests that run when SIGTERM comes, and then for the store to close. The service promises to
+# end within 5 seconds.
+GRACEFUL_SHUTDOWN_SECONDS = 3
+CLOSING_SECONDS = 1.3
+SILENT_SECONDS = 30.0  # a process whose event loop does not run for so long ends itself
+BACKLOG = 4096  # maximum connections that wait to be accepted
 # Connections of stalled clients count too. A request on a further connection gets 503.
 MAX_CONNECTIONS = 16_384
-# uvicorn calls beat() each second if the wall clock shows more than this time since the last call. A clock that is set back
-# must not delay a call.
+# uvicorn calls Beat each second if the wall clock shows more than this time since the last call. A
+# clock that is set back must not delay a call.
 BEAT_MIN_SECONDS = -(10**9)
 # Disables uvicorn's timer of idle connections, because HttpProtocol has its own deadlines.
 NO_TIMEOUT_SECONDS = 10**6
-# The parent of helpers imports for half a second, and the first pages must not wait for it.
-HELPERS_DELAY_SECONDS = 5.0
 # Maximum time for which a computing thread keeps the GIL. The event loop waits for the GIL at each
 # read.
 SWITCH_SECONDS = 0.0005
@@ -58,72 +70,208 @@ M_TRIM_THRESHOLD = -1
 M_MMAP_THRESHOLD = -3
 M_ARENA_MAX = -8
 
+# The parent of helpers imports for half a second, and the first pages must not wait for it.
+HELPERS_DELAY_SECONDS = 5.0
+BACKUP_CHECK_SECONDS = 3600.0
+BACK_UP = (sys.executable, "-m", "mahasiswa", "backup", "--due")
+
+NOTIFY_SOCKET = "NOTIFY_SOCKET"  # systemd's variable with the socket of Type=notify
+STANDARD_OUTPUT = 1
+
 log = logging.getLogger(__name__)
 
-
-def run(
-    settings: Settings, listener: socket.socket, parent: int, beats: "Connection[bytes, None]"
-) -> None:
-    """Answer requests that come in on `listener`; end when the process `parent` ends.
-
-    Send a byte to `beats` when requests are accepted, and then each second while the event loop
-    runs. The caller has blocked SIGTERM; it is unblocked just before the first byte.
-    """
-    end_with(parent)
-    _give_memory_back()
-    signal.set_wakeup_fd(-1)  # inherited from the main process
-    # uvicorn raises SIGTERM again at its end. It must not end this process, because the store is closed after that.
-    signal.signal(signal.SIGTERM, lambda *_: None)
-    # A terminal sends SIGINT and SIGHUP to all of its processes, and then the main process sends SIGTERM to the workers. A
-    # second signal would make them drop running requests.
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGHUP})
-    sys.setswitchinterval(SWITCH_SECONDS)
-    with log_thread(), asyncio.Runner(loop_factory=new_event_loop) as runner:
-        runner.run(_serve(settings, listener, beats))
+spawning = multiprocessing.get_context("spawn")  # as uvicorn starts its processes
 
 
-async def _serve(
-    settings: Settings, listener: socket.socket, beats: "Connection[bytes, None]"
-) -> None:
-    asyncio.get_running_loop().set_default_executor(Threads())
-    limits = Limits()
-    helpers = Helpers()
-    store = await engine_of(settings.database_url).open_store(limits.slots)
+def serve(settings: Settings) -> None:
+    """Answer requests until SIGTERM or Ctrl-C; raise CannotStart."""
+    # If the starter has ignored it, the kernel would not tell that a child has ended.
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    configure_logging(settings.log_level, settings.timezone)
+    listener = bind(settings)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # until requests are accepted, without a traceback
+    _make_ready(settings)
+    try:
+        # Until now, connections were refused, so that no client waits for the database.
+        listener.listen(BACKLOG)
+    except OSError as error:  # two programs may bind a port on which none listens yet
+        raise CannotStart(settings, error) from error
+    _raise_open_files()
+    if settings.workers == 1:
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit())  # uvicorn raises it again at its end
+        uvicorn.Server(_config(settings, None)).run([listener])
+        return
+    config = _config(settings, spawning.Value("i", settings.workers))
+    processes = Multiprocess(config, [listener])
+    _end_at_hangup()
+    processes.run()
 
-    async def beat() -> None:
-        # uvicorn handles SIGTERM before the first call, which comes when requests are accepted.
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
-        beats.send_bytes(b".")
 
-    config = uvicorn.Config(
-        create_app(settings, store, limits, helpers),
+def _config(settings: Settings, unready: "Synchronized[int] | None") -> uvicorn.Config:
+    return uvicorn.Config(
+        partial(Application, settings),
+        factory=True,
+        workers=settings.workers,
         http=HttpProtocol,
         ws="none",
         interface="asgi3",
-        lifespan="off",
+        lifespan="on",
         log_config=None,
         access_log=False,
         proxy_headers=False,
         server_header=False,
+        backlog=BACKLOG,
         limit_concurrency=MAX_CONNECTIONS + 1,  # uvicorn refuses the last one
         timeout_keep_alive=NO_TIMEOUT_SECONDS,
         timeout_graceful_shutdown=GRACEFUL_SHUTDOWN_SECONDS,
         timeout_notify=BEAT_MIN_SECONDS,
-        callback_notify=beat,
+        callback_notify=Beat(settings, unready),
     )
-    # Everything allocated so far lives until exit, so exclude it from garbage collection. Starlette's threads import 20
-    # modules when they are first used. Without this use the first upload would stop the event loop.
+
+
+@dataclass
+class Beat:
+    """Arms the watchdog each second, and reports that the service is ready when all of its processes accept requests.
+
+    `unready` counts the processes that do not accept requests yet; it is None if there is only one.
+    """
+
+    settings: Settings
+    unready: "Synchronized[int] | None"
+    is_first: bool = True
+
+    async def __call__(self) -> None:
+        faulthandler.dump_traceback_later(SILENT_SECONDS, exit=True, file=sys.stderr or 2)
+        if self.is_first:
+            self.is_first = False
+            if self._is_last():
+                _notify_systemd()
+                _say_where(self.settings)
+
+    def _is_last(self) -> bool:
+        if self.unready is None:
+            return True
+        with self.unready.get_lock():
+            self.unready.value -= 1
+            return self.unready.value == 0
+
+
+class Application:
+    """The ASGI application of one process: opens the store at its start, and closes it at its end."""
+
+    middleware: Middleware
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "lifespan":
+            await self.middleware(scope, receive, send)
+            return
+        await receive()
+        try:
+            async with self._open():
+                await send({"type": "lifespan.startup.complete"})
+                await receive()
+                _end_soon()
+        except StoreError as error:
+            log.error("%s", error)  # noqa: TRY400 - a traceback tells the operator nothing
+            await send({"type": "lifespan.startup.failed"})
+            return
+        await send({"type": "lifespan.shutdown.complete"})
+
+    @asynccontextmanager
+    async def _open(self) -> AsyncIterator[None]:
+        if parent := multiprocessing.parent_process():
+            end_with(parent.pid or 0)
+            configure_logging(self._settings.log_level, self._settings.timezone)
+        _end_at_hangup()
+        _give_memory_back()
+        sys.setswitchinterval(SWITCH_SECONDS)
+        asyncio.get_running_loop().set_default_executor(Threads())
+        with log_thread():
+            limits = Limits()
+            store = await engine_of(self._settings.database_url).open_store(limits.slots)
+            helpers = Helpers()
+            self.middleware = create_app(self._settings, store, limits, helpers)
+            await _collect_garbage()
+            tasks = [
+                asyncio.create_task(purge_history(store)),
+                asyncio.create_task(keep_backups(self._settings)),
+            ]
+            asyncio.get_running_loop().call_later(HELPERS_DELAY_SECONDS, helpers.start)
+            try:
+                yield
+            finally:
+                for task in tasks:
+                    task.cancel()
+                helpers.close()
+                await store.close()
+
+
+async def _collect_garbage() -> None:
+    """Exclude from garbage collection everything that lives until exit."""
+    # Starlette's threads import 20 modules when they are first used. Without this use the first
+    # upload would stop the event loop.
     await run_in_threadpool(gc.collect)
     gc.freeze()
     gc.set_threshold(GARBAGE_OBJECTS, GARBAGE_ROUNDS, GARBAGE_ROUNDS_OF_ALL)
-    purging = asyncio.create_task(purge_history(store))
-    asyncio.get_running_loop().call_later(HELPERS_DELAY_SECONDS, helpers.start)
+
+
+def _end_at_hangup() -> None:
+    """Let a closed terminal and Ctrl-C end the process as SIGTERM does, also if they come twice."""
+    if os.environ.get(NOTIFY_SOCKET):  # systemd sends SIGHUP when it rotates logs
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    for number in (signal.SIGINT, signal.SIGHUP):
+        if signal.getsignal(number) != signal.SIG_IGN:  # as by nohup
+            signal.signal(number, lambda *_: signal.raise_signal(signal.SIGTERM))
+
+
+def _end_soon() -> None:
+    """End the process if the store does not close in time, for example because a server does not answer."""
+    timer = Timer(CLOSING_SECONDS, os._exit, [0])
+    timer.daemon = True
+    timer.start()
+
+
+async def keep_backups(settings: Settings) -> None:
+    """Run `mahasiswa backup --due` each hour. Of several processes one makes the back-up, by a lock in the folder."""
+    if not (isinstance(settings.database_url, SQLiteURL) and settings.backup_dir):
+        return
+    while True:
+        await _back_up()
+        await asyncio.sleep(BACKUP_CHECK_SECONDS)
+
+
+async def _back_up() -> None:
+    """Make a back-up if it is due. Log each line of the command."""
+    pipe = asyncio.subprocess.PIPE
     try:
-        await uvicorn.Server(config).serve(sockets=[listener])
+        process = await asyncio.create_subprocess_exec(
+            *BACK_UP,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=pipe,
+            stderr=pipe,
+            start_new_session=True,
+        )
+    except OSError as error:
+        log.error("a back-up could not be started: %s", error.strerror)  # noqa: TRY400 - it is tried again
+        return
+    try:
+        said, errors = await process.communicate()
     finally:
-        purging.cancel()
-        helpers.close()
-        await store.close()
+        if process.returncode is None:
+            process.kill()
+    for line in said.decode(errors="backslashreplace").splitlines():
+        log.info("%s", line)
+    if process.returncode:
+        reason = (
+            errors.decode(errors="backslashreplace")
+            .rstrip()
+            .rpartition("\n")[2]
+            .rpartition("mahasiswa: ")[2]
+        )
+        log.error("the back-up failed: %s", reason or f"exit code {process.returncode}")
 
 
 def _give_memory_back() -> None:
@@ -146,3 +294,52 @@ async def purge_history(store: Store) -> None:
             await store.purge()
         except (StoreError, Busy) as error:
             log.warning("expired entries of the history were not removed: %s", error)
+
+
+def _make_ready(settings: Settings) -> None:
+    """Make the database ready, or exit with one line."""
+    try:
+        engine = engine_of(settings.database_url)
+        engine.migrate(settings.history_days, backups=settings.backup_dir)
+        engine.count()  # fails if the list is damaged
+    except StoreError as error:
+        prefix = priority(logging.ERROR)
+        write_error(prefix + f"mahasiswa: {error}".replace("\n", f"\n{prefix}"))
+        sys.exit(IN_VAIN if isinstance(error, NeedsRepair) else FAILED)
+    if settings.takes_foreign_forms and not os.isatty(
+        STANDARD_OUTPUT
+    ):  # a terminal shows four lines
+        log.warning(
+            "Forms of other sites are accepted. To refuse them, set SAME_ORIGIN_ONLY=1 and BASE_URL."
+        )
+
+
+def _raise_open_files() -> None:
+    """Raise the limit of open files to the system's maximum, because each connection is an open file."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with suppress(ValueError):  # macOS refuses an unlimited number
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def _notify_systemd() -> None:
+    """Tell systemd that the service is ready (Type=notify)."""
+    if address := os.environ.get(NOTIFY_SOCKET):
+        with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notifier:
+            notifier.settimeout(0)
+            # A name that begins with @ is in Linux's abstract namespace.
+            is_abstract = address.startswith("@")
+            name = f"\0{address[1:]}" if is_abstract else address
+            notifier.sendto(b"READY=1", name)
+
+
+def _say_where(settings: Settings) -> None:
+    """Print at most four lines for the operator. A standard output that is closed or full stops nothing."""
+    notices = f"mahasiswa {metadata.version('mahasiswa')}: {settings.base_url}/\n"
+    notices += f"The records are in {settings.database_url}\n"
+    if settings.backup_dir is None:
+        notices += "No back-ups are made. To have them, set BACKUP_DIR to a folder.\n"
+    if os.isatty(STANDARD_OUTPUT):
+        notices += "Ctrl-C stops the service.\n"
+    if sys.stdout:
+        with suppress(OSError):
+            os.write(STANDARD_OUTPUT, notices.encode(errors="backslashreplace"))

@@ -2,8 +2,6 @@
 
 import tempfile
 
-from starlette.types import ASGIApp
-
 from mahasiswa.record import Mahasiswa
 from mahasiswa.settings import Settings
 from mahasiswa.store import Store
@@ -136,7 +134,7 @@ ROUTES: tuple[Route, ...] = (
 )
 
 
-def create_app(settings: Settings, store: Store, limits: Limits, helpers: Helpers) -> ASGIApp:
+def create_app(settings: Settings, store: Store, limits: Limits, helpers: Helpers) -> Middleware:
     """The service as an ASGI application on an open store. The caller closes the store and the helpers."""
     # The first call looks for a folder with room. Make it now: later all folders may be full.
     tempfile.gettempdir()

@@ -22,7 +22,7 @@ import uvicorn
 from attack import fill
 from engines import ENGINES, empty_database, run_elsewhere
 from harness import Page, Service, Site, visited
-from processes import children, run, until
+from processes import run, until
 from sockets import CLOSE, Line, connected, get
 from spreadsheets import Database, numbered
 from stores import migrate, opened
@@ -289,7 +289,7 @@ def test_a_disconnected_client_ends_its_stream(tmp_path: Path) -> None:
     """The service stops rendering for a client that disconnects: ten of them cost less than one complete page."""
     with Service(tmp_path / "a.db") as service:
         fill(tmp_path / "a.db", 200_000)
-        worker = psutil.Process(children(service.pid)[0])
+        worker = psutil.Process(service.worker)
 
         def seconds_spent() -> float:
             until(lambda: worker.cpu_percent(0.5) < 20)
