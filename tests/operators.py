@@ -7,15 +7,13 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
-from threading import Event
 
 import pytest
 from harness import Service, without_settings
-from processes import cannot, children, finished, forked, run, started, until, working
+from processes import cannot, children, finished, forked, run, started, until
 from spreadsheets import HEADER, Record, csv
 from stores import ask, merge, migrate, run_script
 
@@ -219,29 +217,6 @@ def no_low_ports() -> list[str]:
 def until_idle(service: Service) -> None:
     """Wait until the worker is the only child process of a service, because a back-up has ended."""
     until(lambda: len(children(service.pid)) == 1)
-
-
-@contextmanager
-def flickering(
-    paths: Sequence[Path], make: Callable[[Path], None], remove: Callable[[Path], None]
-) -> Iterator[None]:
-    """Make and remove all of these files again and again in the block."""
-    stop = Event()
-
-    def make_and_remove() -> None:
-        while not stop.is_set():
-            for step in (make, remove):
-                for path in paths:
-                    step(path)
-
-    with working([make_and_remove], stop):
-        yield
-
-
-def aged(file: Path, seconds: float) -> None:
-    """Let the last change of a file be so many seconds ago."""
-    moment = time.time() - seconds
-    os.utime(file, (moment, moment))
 
 
 def overwrite(path: Path, begin: int = 0, end: int | None = None) -> None:

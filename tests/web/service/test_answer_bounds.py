@@ -355,18 +355,6 @@ def test_work_ends_when_its_client_leaves(
         service.says(" 499 ")
 
 
-def test_a_page_of_a_helper_that_would_be_too_long_is_503(tmp_path: Path) -> None:
-    """It says what to do instead, as a page of the worker does, and no error of the program is logged."""
-    quotes = "replace(hex(zeroblob(500)), '0', '\"')"
-    with Service(tmp_path / "a.db") as service:
-        add(tmp_path / "a.db", 2000, f"SELECT 10000 + i, {quotes}, {quotes} FROM n")
-        answer = service.raw(get("/mahasiswa/pilih?di=nim&cari=1"), 60)
-        assert answer.startswith(b"HTTP/1.1 503 ")
-        assert b"\r\nretry-after: " in answer
-        assert b"Halaman ini terlalu panjang" in answer
-        assert "Traceback" not in service.stderr()
-
-
 @pytest.mark.torture
 @pytest.mark.parametrize(
     ("engine", "count", "nama"),
