@@ -119,8 +119,8 @@ LIMITS = [
         "the page shows the beginning",
     ),
     (
-        "records of a page and of a printout; of each part of a check; beginnings of NIMs in a recap",
-        "{MAX_ROWS_PER_PAGE}; {SUSPECTS_MAX}; {PREFIXES_MAX}",
+        "records of a page and of a printout; of each part of a check",
+        "{MAX_ROWS_PER_PAGE}; {SUSPECTS_MAX}",
         "the page shows the first ones",
     ),
     ("records that *Rapikan* tidies at a time", "{TIDIED_MAX}", "the button says so"),

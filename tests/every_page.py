@@ -195,7 +195,7 @@ def show_batch_conflict(window: Window, site: Site) -> None:
 
 SUSPECTS = [
     *(("00O1", "Nama 1", LONG[2]), LONG, (LONG[0][1:], *LONG[1:])),
-    *(("0099", " Siti\u00a0 ", "Solo\u200b"), ("0098", "SITI", "Solo")),
+    ("0099", " Siti\u00a0 ", "Solo\u200b"),
 ]
 NEAR_NIMS = [(nim, *SITI[1:]) for nim in (LONG[0], "0" + "9" * 254, "9" * 254)]
 PRINTOUT = f"/mahasiswa/cetak?cari=0&judul={LONG[1][:200]}&kolom=99&kota=Sleman&nama={LONG[1]}"
@@ -250,8 +250,7 @@ PAGES: dict[str, Show] = {
     "preview_again": show(
         "", 200, LONG, file=IMPORT_AGAIN, meanwhile=changed, button="Perbarui", sees="[role=alert]"
     ),
-    "recap": show("/mahasiswa/rekap", 200, SITI, LONG, ("-", "Ani", "Solo")),
-    "checks": show("/mahasiswa/periksa", 200, *SUSPECTS, count=40, sees="h2 >> nth=4"),
+    "checks": show("/mahasiswa/periksa", 200, *SUSPECTS, count=40, sees="h2 >> nth=2"),
     "no_suspects": show("/mahasiswa/periksa", 200, SITI),
     "printout": show(PRINTOUT, 200, LONG, count=3, sees="th.blank >> nth=30"),
     "bulk_delete_of_a_search": show("/mahasiswa/pilih?cari=s", 200, SITI, LONG),

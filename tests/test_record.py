@@ -2,7 +2,7 @@
 
 import pytest
 
-from mahasiswa.record import SLIPS_MAX_LENGTH, slips
+from mahasiswa.store.spelling import SLIPS_MAX_CHARACTERS, slips
 
 
 @pytest.mark.parametrize(
@@ -28,5 +28,5 @@ def test_a_slip_is_found_at_each_place_of_a_nim(slip: str) -> None:
 
 
 def test_a_nim_that_is_too_long_has_no_slips() -> None:
-    assert slips("1" * SLIPS_MAX_LENGTH)
-    assert not slips("1" * (SLIPS_MAX_LENGTH + 1))
+    assert slips("1" * SLIPS_MAX_CHARACTERS)
+    assert not slips("1" * (SLIPS_MAX_CHARACTERS + 1))

@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import unicodedata
 from collections.abc import Sequence
 from string import ascii_lowercase, ascii_uppercase, digits
 from typing import Literal, NamedTuple
@@ -102,81 +103,41 @@ def visible(text: str) -> str:
 
 _SEEN = str.maketrans(dict.fromkeys(INVISIBLE, ""))
 
+HYPHENS = "\u02d7\u2043\u2212\U00010ead" + "".join(
+    sign for sign in map(chr, range(128, 0x3100)) if unicodedata.category(sign) == "Pd"
+)
+"""Signs beyond ASCII that look like a hyphen. NFKC makes one of these, or a hyphen, of each other dash of Unicode."""
+
+# Zero of each script whose digits NFKC does not replace; nine more digits follow each of them.
+_ZEROS = (
+    "\u0660\u06f0\u07c0\u0966\u09e6\u0a66\u0ae6\u0b66\u0be6\u0c66\u0ce6\u0d66\u0de6\u0e50"
+    "\u0ed0\u0f20\u1040\u1090\u17e0\u1810\u1946\u19d0\u1a80\u1a90\u1b50\u1bb0\u1c40\u1c50"
+    "\ua620\ua8d0\ua900\ua9d0\ua9f0\uaa50\uabf0"
+)
+_DIGITS = "".join(chr(ord(zero) + value) for zero in _ZEROS for value in range(10))
+
 # Characters that people confuse in a nim, in lower case. A character of NEAR_FROM is replaced by the character of NEAR_TO
 # at the same place, or removed if NEAR_TO is shorter.
-NEAR_FROM = "lio .-" + INVISIBLE
-NEAR_TO = "110"
+NEAR_FROM = "lio" + _DIGITS + " .-" + HYPHENS + INVISIBLE
+NEAR_TO = "110" + digits * len(_ZEROS)
 
 
 def near_key(nim: str) -> str:
     """The nim without the differences that people overlook. The engines' SQL does the same.
 
-    These are the case of ASCII letters, leading zeros, spaces, dots, dashes, invisible characters, l and I for 1, and O
-    for 0. Two nims with the same key are probably the same one: a CSV file that a spreadsheet has saved loses zeros.
+    These are the case of ASCII letters, leading zeros, spaces, dots, hyphens of every kind, invisible characters, the
+    script and the width of digits, l and I for 1, and O for 0. Two nims with the same key are probably the same one: a
+    CSV file that a spreadsheet has saved loses zeros.
     """
+    if not nim.isascii():
+        nim = unicodedata.normalize("NFKC", nim)
     return nim.translate(_NEAR).lstrip("0")
 
 
-SLIPS_MAX_LENGTH = 30  # maximum length of a nim with slips; such a nim has hundreds of them
-# Maximum nims with the same key that are looked up. Each is found by its primary key, because a
-# scan of all records would delay each page of the list.
-NEAR_NIMS_MAX = 20
-
-
-def near_nims(nim: str) -> Sequence[str]:
-    """At most NEAR_NIMS_MAX other nims with the same `near_key`: those that people type, or that spreadsheets make."""
-    key = near_key(nim)
-    typed = nim
-    nim = nim.strip()
-    if not key:
-        return ()
-    numeric = nim.translate(_DIGITS)
-    plain = nim.translate(_WITHOUT_SEPARATORS)
-    forms = [
-        numeric,
-        plain,
-        numeric.translate(_WITHOUT_SEPARATORS),
-        key,
-        f"0{key}",
-        f"00{key}",
-        f"{nim} ",
-        f" {nim}",
-    ]
-    if nim.isascii():
-        forms += [plain.upper(), key.upper(), nim.upper(), nim.lower()]
-    for digit, letters in _CONFUSED:
-        places = (at for at, character in enumerate(nim) if character == digit)
-        forms += [nim[:at] + letter + nim[at + 1 :] for at in places for letter in letters]
-    return [form for form in dict.fromkeys(forms) if form != typed][:NEAR_NIMS_MAX]
-
-
-def slips(nim: str) -> Sequence[str]:
-    """The nims that one slip makes of this one.
-
-    A slip is one wrong digit, one digit more or less, or two neighbours exchanged.
-    """
-    if len(nim) > SLIPS_MAX_LENGTH:
-        return ()
-    forms: list[str] = []
-    for at in range(len(nim) + 1):
-        before = nim[:at]
-        after = nim[at:]
-        rest = after[1:]
-        forms += [before + after[1:2] + after[:1] + after[2:], before + rest]
-        forms += [before + digit + after for digit in digits]
-        forms += [before + digit + rest for digit in digits]
-    return [form for form in dict.fromkeys(forms) if form != nim]
-
-
-_CONFUSED = (("0", "O"), ("1", "lI"))
-_DIGITS = str.maketrans("lIioO", "11100")
-_WITHOUT_SEPARATORS = str.maketrans("", "", " .-")
-_ALIKE = NEAR_FROM[: len(NEAR_TO)]
-_GONE = NEAR_FROM[len(NEAR_TO) :]
 # The table has the digits too, because str.translate takes four times as long for a character that
 # is not in its table.
 _NEAR = str.maketrans(
-    digits + ascii_uppercase + _ALIKE.upper() + _ALIKE,
-    digits + ascii_lowercase + NEAR_TO * 2,
-    _GONE,
+    digits + ascii_uppercase + NEAR_FROM[: len(NEAR_TO)] + "LIO",
+    digits + ascii_lowercase + NEAR_TO + "110",
+    NEAR_FROM[len(NEAR_TO) :],
 )

@@ -64,7 +64,6 @@ ATTACKS = {
     "GET /mahasiswa/riwayat?cari=zzz": "search",
     "GET /mahasiswa/riwayat?halaman=300": "search",
     "GET /mahasiswa/periksa": "search",
-    "GET /mahasiswa/rekap": "search",
     "GET /mahasiswa/ekspor.csv": "",
     "GET /mahasiswa/cetak?cari=a": "",
     "POST /mahasiswa/edit/0 nama=Ani&alamat=Solo&versi=0": "record",

@@ -1,12 +1,9 @@
-"""The search of both engines: one table of cases, and the same letters as in `folding`."""
+"""The search of both engines: one table of cases, and the same letters and sounds as in `folding`."""
 
-import asyncio
 import random
 import re
-import threading
 import time
 from collections.abc import Awaitable, Callable, Iterable
-from difflib import get_close_matches
 from pathlib import Path
 
 import pytest
@@ -17,7 +14,7 @@ from mahasiswa.record import Mahasiswa
 from mahasiswa.settings import DatabaseURL
 from mahasiswa.store import Query, Store, folding, reader
 from mahasiswa.store.folding import SEARCHED_CHARACTERS
-from mahasiswa.store.reader import SOUNDING_TEXTS
+from mahasiswa.store.spelling import SEARCHES_OFFERED
 from mahasiswa.work import EXPORT, SEARCH
 
 PEOPLE = [
@@ -51,12 +48,11 @@ CASES = {
     "": "siti yogyakarta|siti*|-|.|- .|\u0301|siti\0",
 }
 
-# The same in one field. A nim is found by its beginning; `jl`, `jln` and `jalan` mean the same in an address.
+# The same in one field. A nim is found by its beginning.
 CASES_OF_A_FIELD = [
     ("nim", "3", "20/45|20 / 45"), ("nim", "0", "2310|23.1"), ("nim", "", "839|siti|-|" + "9" * 200),
     ("nim", "21456789", "000"), ("nama", "23", "siti"), ("nama", "", "bandung"), ("alamat", "23", "bandung"),
-    ("alamat", "", "siti"), ("alamat", "34", "jalan"), ("alamat", "3", "JLN. merdeka"),
-    ("", "4", "jln kaliurang|jalan souza"),
+    ("alamat", "", "siti"),
 ]  # fmt: skip
 
 
@@ -129,121 +125,98 @@ def test_each_statement_cuts_and_folds_texts_in_the_same_way(engine: str) -> Non
     assert len({fold[:FOLD_MIN_CHARACTERS] for fold in folds}) == 1, folds
 
 
-# Addresses by nim. The others differ in one number, or only look like an RT or an RW.
-ADDRESSES = dict(enumerate(
-    ["RT 3 RW 7", "RT.003/RW.007", "rt03/rw07", "RT 03/07", "RT/RW 003/007", "RT 3, RW 07, Gg. Melati", "RT 007 RW 003", "RT 30 RW 7", "RT 3 RW 70", "RT 13/7", "RT/RW 7/3", "Mart 3 Drw 7", "RT 1/2 Blok C 3/7", "Gang Melati No.5", "Kec.Depok Kab. Sleman", "Kecamatan Depok, Kabupaten Sleman", "Ds. Sari Dsn.Krajan", "Desa Sari, dusun Krajan", "Perum Griya", "Perumahan Griya", "Kel. Wates Nomor 5", "Kelurahan Wates", "Windsor", "Jalan Gang Tujuh, Jl. Mawar",
-     "RT/RW : 003/007", "RT/RW: 03/07", "RT: 03 RW: 07", "RT 03 / 07", "RT 03 /RW 07", "RT  03 RW 07", "RT\u00a003 RW\u00a007", "RTRW 03/07", "RT 0 RW 000"]
-))  # fmt: skip
-BOTH = {0, 1, 2, 3, 4, 5, *range(24, 32)}
-FOUND = {
-    "rt 3 rw 7|RW 07 RT 03|rt3 rw7|RT.003/RW.007|rt 03/07|rt/rw 3/7|RT 003 / RW 007|rt: 3, rw: 7": BOTH,
-    "rt 3|RT003|rt-03": BOTH | {8},
-    "rw 7|RW.007": BOTH | {7, 9},
-    "|".join(ADDRESSES[at] for at in range(24, 32)): BOTH, "rt 000": {32},
-    "rt 7 rw 3|rt7/3": {6, 10}, "rt 7 rw 3 gang": set(),
-    "3/7": BOTH | {12}, "1/2": {12}, "rt 3/7 gang melati|gg melati rt 3": {5},
-    "gg|gang": {5, 13, 23}, "kec depok|KECAMATAN depok|kec.depok|KAB.sleman|kab sleman|kabupaten sleman": {14, 15},
-    "ds sari|desa sari|dsn krajan|dusun krajan": {16, 17}, "perum griya|perumahan griya": {18, 19},
-    "kel wates|kelurahan wates": {20, 21}, "no 5|nomor 5|no.5": {13, 20}, "jl.mawar": {23}, "blok.c": {12}, "desa": {16, 17},
-    '"rt 3"|"RT 3"|“rt 3”': {0, 5, 7, 8, 11}, '"jl mawar"': {23}, '"gang melati"': {13}, '"gang sari"|"jalan mawar"': set(),
-}  # fmt: skip
+_LINES = Path(__file__).with_name("sound_pairs.txt").read_text().splitlines()
+PAIRS = [line.split() for line in _LINES if not line.startswith(("#", "max"))]
+FURTHER = [line.removeprefix("max ").split(": ") for line in _LINES if line.startswith("max")]
+WORDS = sorted({word for pair in PAIRS for word in pair})
 
 
-async def test_an_address_is_found_however_it_is_written(store: Store, url: DatabaseURL) -> None:
-    """RT and RW are found with their number only. A word is found by its abbreviation. A text in quotes stands as it is."""
-    fill(url, [(f"N{at:02}", "Siti", address) for at, address in ADDRESSES.items()])
-    for caris, expected in FOUND.items():
-        for cari in caris.split("|"):
-            for di in ("", "alamat"):
-                found = {int(nim[1:]) for nim in await nims(store, cari, di)}
-                assert found == expected, (cari, di)
-            assert (await store.reader(SEARCH).history(cari, 0, 10)).total == bool(expected)
+async def test_names_that_sound_alike_are_one_search(store: Store, url: DatabaseURL) -> None:
+    """Each of a pair finds the other one, in all fields and in names, and so does the history."""
+    fill(url, [(str(number), word.title(), "Solo") for number, word in enumerate(WORDS)])
+
+    async def found(cari: str, di: str) -> set[str]:
+        return {WORDS[int(nim)] for nim in await nims(store, cari, di)}
+
+    for one, other in PAIRS:
+        for di in ("", "nama"):
+            assert {one, other} <= await found(one, di) & await found(other, di), (one, other)
+        assert (await store.reader(SEARCH).history(one, 0, 10)).total == 1
+    for maximum, words in FURTHER:
+        for word in words.split():
+            further = [other for other in await found(word, "") if word not in other]
+            assert len(further) <= int(maximum), (word, further)
+
+
+async def test_only_a_long_word_of_a_name_has_a_sound(store: Store) -> None:
+    """Three letters have none. A text in quotes, an address and a nim are compared as they are written."""
+    await store.add("Riski", "Rizky", "Jogja")
+    for cari, is_found in (
+        ("riski", True), ("rizqi rizky", True), ("riz", True), ("rizqi yogya", False), ("yogya", False),
+        ('"rizky"', True), ('"rizqi"', False), ("“rizqi”", False), ("rzk", False), ("zqi", False),
+    ):  # fmt: skip
+        assert await nims(store, cari) == ["Riski"] * is_found, cari
+    assert await nims(store, "rizky", "nim") == []
+
+
+async def test_every_sound_is_that_of_python(store: Store, url: DatabaseURL) -> None:
+    letters = random.Random(1)
+    parts = [*(spelling.strip() for spelling, _ in folding.SOUNDS), *"abgiknrsu   "]
+    names = ["".join(letters.choices(parts, k=12)).strip() for _ in range(90)]
+    fill(url, [(f"{number:03}", name, "-") for number, name in enumerate(names)])
+    for name in names[:30]:
+        for word in name.split()[:1]:
+            sound = folding.sound(word)
+            expected = [
+                f"{number:03}"
+                for number, other in enumerate(names)
+                if word in other or (len(word) >= 4 and sound in folding.sound(other))
+            ]
+            assert await nims(store, word, "nama") == expected, word
+
+
+async def test_a_name_that_was_copied_from_a_pdf_is_found_by_plain_letters(store: Store) -> None:
+    """It has ligatures, or full-width or mathematical letters. They find plain ones, too."""
+    await store.add("1", "Muhammad Ariﬁn", "Jl. Soﬁa 1")
+    await store.add("2", "Ｆａｊａｒ", "𝐖𝐚𝐭𝐞𝐬")
+    await store.add("３", "Fajar", "Wates")
+    for cari, found in (
+        ("arifin", ["1"]), ("sofia", ["1"]), ("ariﬁn", ["1"]), ("fajar", ["2", "３"]),
+        ("Ｆａｊａｒ WATES", ["2", "３"]), ("3", ["３"]),
+    ):  # fmt: skip
+        assert await nims(store, cari) == found, cari
+        assert (await store.reader(SEARCH).history(cari, 0, 10)).total == len(found), cari
 
 
 OFFERED = {
     "nuraeni": "Nur\u2019Aini", "siti nuraeni": "Siti Nur\u2019Aini", "stii bandung": "Siti Bandung",
-    "sitinuraini": "Siti Nur\u2019Aini", "yogyakata": "Yogyakarta", "sitibandung": "Siti Bandung", "kafe": "Café",
-    "DSUZA": "D\u2019Souza", "merdekano": "Merdeka No.",  # a word of two letters
-} | dict.fromkeys(("zzzz", "-", "siti\0", "s" * 255, "zainap"))  # fmt: skip
+    "yogyakata": "Yogyakarta", "kafe": "Café", "DSUZA": "D\u2019Souza", "merdekka no": "Merdeka No",
+} | dict.fromkeys(("zzzz", "-", "siti\0", "s" * 255, "zainap", "siti yogyakarta", "a1 b2 c3 d4"))  # fmt: skip
 
 
 async def test_the_nearest_names_are_offered(people: Store) -> None:
     """The best correction comes first, and each correction finds a record. A deleted name is not offered any more."""
     await people.add("0010", "Zainab", "Solo")
-    assert await people.reader(SEARCH).spellings(Query("zainap"), 3) == [("Zainab", 1)]
+    assert await people.reader(SEARCH).spellings(Query("zainap")) == [("Zainab", 1)]
     await people.delete("0010")
     for cari, expected in OFFERED.items():
         assert await nims(people, cari) == []
-        offered = await people.reader(SEARCH).spellings(Query(cari), 3)
+        offered = await people.reader(SEARCH).spellings(Query(cari))
         assert [text for text, _ in offered[:1]] == ([expected] if expected else []), cari
-        assert len(offered) <= 3
         for text, count in offered:
             assert len(await nims(people, text)) == count > 0, text
 
 
-async def test_a_name_is_found_by_its_sound(store: Store, url: DatabaseURL) -> None:
-    """Each spelling of a name leads to the other one, before names that only look like it."""
-    pairs = "riski Rizky/mohamad Muhammad/djoko Joko/soesilo Susilo/jogja Yogya/tjahyo Cahyo/syarif Sarif/khalid Halid"
-    pairs += "/dddodiii Dodi"  # three alike letters
-    names = [pair.split() for pair in pairs.split("/")]
-    fill(url, [(str(number), name, "Solo") for number, (_, name) in enumerate(names)])
-    for spelling, name in names:
-        offered = await store.reader(SEARCH).spellings(Query(spelling), 3)
-        assert offered[:1] == [(name, 1)], spelling
-
-
-WRITTEN = (
-    "Rizky Jogja", "Rizky Yogya", "Riski Jogja", "Riski Yogyakarta", "Risky Jogja",
-    "Any Solo", "Ani Bandung", "Anita Solo", "Riskiana Jogjakarta", "Siti Jogja", "Ny. Yo Sari", "Nugraha", "Nugroho", "Yoko", "Jokowi",
-)  # fmt: skip
-ALSO_WRITTEN = {
-    "jogja": [("Yogya", 2), ("Yogyakarta", 1)], "riski": [("Rizky", 2), ("Risky", 1)], "rizky": [("Riski", 3), ("Risky", 1), ("Riskiana", 1)],
-    "riski jogja": [("Rizky jogja", 1), ("Risky jogja", 1), ("riski Yogya", 1), ("riski Yogyakarta", 1)],
-    "ani": [("Any", 1)], "any": [("Ani", 2)], "Siti": [], '"jogja"': [], "jo": [], "nugraha": [],
-    "yoko": [("Jokowi", 1)],  # four letters
-}  # fmt: skip
-
-
-async def test_other_spellings_of_a_word_that_is_found_are_counted(
-    store: Store, url: DatabaseURL
-) -> None:
-    """They have the same sound, or from four letters on a sound that goes on. They are not found, and not merely similar."""
-    fill(url, [(str(number), text, "Solo") for number, text in enumerate(WRITTEN)])
-    for cari, expected in ALSO_WRITTEN.items():
-        assert await nims(store, cari) or cari == "jo"
-        also = await store.reader(SEARCH).same_sound(Query(cari, di="nama"), 5)
-        assert sorted(also) == sorted(expected), cari
-    assert await store.reader(SEARCH).same_sound(Query("20", di="nim"), 5) == []
-
-
-async def test_other_spellings_are_those_of_both_ends_of_the_list(
-    store: Store, url: DatabaseURL
-) -> None:
-    """A list of years has other names at its beginning than at its end."""
-    lower, higher = (range(half, half + SOUNDING_TEXTS["names"]) for half in (10_000, 50_000))
-    for name, nims_of_half in (("Rizky", lower), ("Riski", higher)):
-        fill(url, [(str(nim), name, "Solo") for nim in nims_of_half])
-    for cari, other in (("riski", "Rizky"), ("rizky", "Riski")):
-        also = await store.reader(SEARCH).same_sound(Query(cari), 5)
-        assert also == [(other, SOUNDING_TEXTS["names"])]
-
-
-async def test_sounds_are_compared_in_a_thread(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Meanwhile the event loop serves others, and the timeout of the page can end the wait."""
-    has_begun, may_end = threading.Event(), threading.Event()
-
-    def compare(*_: object) -> list[str]:
-        has_begun.set()
-        assert may_end.wait(10)
-        return []
-
-    monkeypatch.setattr(reader, "same_sound", compare)
-    also = asyncio.create_task(store.reader(SEARCH).same_sound(Query("riski"), 5))
-    assert await asyncio.to_thread(has_begun.wait, 10)
-    may_end.set()
-    assert await also == []
+async def test_at_most_five_searches_are_offered(store: Store, url: DatabaseURL) -> None:
+    """These are nims if only digits were typed."""
+    fill(url, [(f"230001800{number}", f"Ani{number}", "Solo") for number in range(9)])
+    for cari in ("anix", "23000180"):
+        offered = await store.reader(SEARCH).spellings(Query(cari))
+        assert len(offered) == SEARCHES_OFFERED * (cari == "anix")
+    offered = await store.reader(SEARCH).spellings(Query("230001800x"))
+    assert offered == []
+    offered = await store.reader(SEARCH).spellings(Query("230001 8009"))
+    assert offered == [(f"230001800{number}", 1) for number in range(SEARCHES_OFFERED)]
 
 
 @pytest.mark.parametrize(
@@ -253,25 +226,11 @@ async def test_sounds_are_compared_in_a_thread(
 async def test_long_and_odd_names_do_not_make_the_nearest_names_expensive(
     store: Store, url: DatabaseURL, name: str
 ) -> None:
-    """Only the beginning of a name and words of the usual length are compared, for a bounded time."""
+    """Only the beginning of a name, frequent words, and words of the usual length are compared."""
     fill(url, [(f"{number}", f"{number} {name}", "Solo") for number in range(300)])
     began = time.process_time()
-    await store.reader(SEARCH).spellings(Query("abcdefhg" * 4 + " bac cab bca"), 5)
+    await store.reader(SEARCH).spellings(Query("abcdefhg" * 4 + " bac cab bca"))
     assert time.process_time() - began < 2
-
-
-async def test_the_nearest_names_are_looked_for_a_tenth_of_a_second(
-    store: Store, url: DatabaseURL
-) -> None:
-    """Four words are compared with 9,000 in less than half of the time that all comparisons take."""
-    letters = random.Random(1)
-    words = ["".join(letters.sample("abcdefgh" * 4, 32)) for _ in range(9004)]
-    fill(url, [(f"{at}", " ".join(words[at : at + 3]), "Solo") for at in range(4, 9004, 3)])
-    began = time.process_time()
-    get_close_matches(words[0], words[4:], 3, 0.7)
-    compared = time.process_time()
-    await store.reader(SEARCH).spellings(Query(" ".join(words[:4])), 3)
-    assert time.process_time() - compared < 2 * (compared - began)
 
 
 # Also letters that have three cases, or whose other case is an ASCII letter or two letters.

@@ -38,7 +38,7 @@ from mahasiswa.sheets.reading import KEPT_MAX_CELLS, KEPT_MAX_CHARACTERS
 from mahasiswa.sheets.signed_field import MAX_CONFIRMED_BYTES
 from mahasiswa.store.postgres.postgres_sql import LOCK_TIMEOUT_SECONDS
 from mahasiswa.store.store_errors import Unavailable
-from mahasiswa.web.checks import PREFIXES_MAX, SUSPECTS_MAX
+from mahasiswa.web.checks import SUSPECTS_MAX
 from mahasiswa.web.forms import (
     CONTENT_TYPE_MAX_BYTES,
     FORM_MAX_BYTES,
@@ -175,7 +175,6 @@ PAGES: Mapping[str, tuple[int, Callable[[int], Sequence[Sequence[str]]], str, st
     "MAX_ROWS_PER_PAGE": (MAX_ROWS_PER_PAGE, rows, "/?per=99999", "tbody tr"),
     "MAX_ROWS_PER_PAGE on paper": (MAX_ROWS_PER_PAGE, rows, "/mahasiswa/cetak", "tbody tr"),
     "SUSPECTS_MAX": (SUSPECTS_MAX, suspects, "/mahasiswa/periksa", "tbody tr"),
-    "PREFIXES_MAX": (PREFIXES_MAX, lambda n: [(chr(0x4E00 + k) + "1", "A", "B") for k in range(n)], "/mahasiswa/rekap", "section:last-of-type tbody tr"),
 }  # fmt: skip
 
 

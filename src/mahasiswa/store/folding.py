@@ -1,12 +1,12 @@
-"""Folds texts for a search: letter case, accents and punctuation do not matter. SQL is made from the same table."""
+"""Folds texts for a search: letter case, accents and punctuation do not matter. SQL is made from the same tables."""
 
 import json
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from mahasiswa.record import INVISIBLE, ODD_SPACES, Mahasiswa
+from mahasiswa.record import HYPHENS, INVISIBLE, ODD_SPACES
 
 # Maximum words of a search. Each word costs a pass over every text, so further words are ignored.
 MAX_WORDS = 10
@@ -15,53 +15,11 @@ SEARCHED_CHARACTERS = 1000
 """Characters of each text that the search looks at. Otherwise a few long texts would make it slow."""
 
 REMOVED_ASCII = "'`.,-"
-# Other ways to write a word of an address. A text is found by each of them.
-ABBREVIATIONS = (
-    ("jl", "jln", "jalan"),
-    ("gg", "gang"),
-    ("no", "nomor"),
-    ("ds", "desa"),
-    ("dsn", "dusun"),
-    ("kel", "kelurahan"),
-    ("kec", "kecamatan"),
-    ("kab", "kabupaten"),
-    ("perum", "perumahan"),
-)
-_SAME = {word: words for words in ABBREVIATIONS for word in words}
-# Folding would join the words of `Jl.Kaliurang`, but most records have a space there.
-_part_abbreviation = re.compile(
-    rf"(?<!\w)({'|'.join([*_SAME, 'km', 'blok'])})\.(?=\w)", re.IGNORECASE
-).sub
-# Replacements in a folded text. Then each RT and RW is written as in `rt 3 rw 7`. A text such as
-# `RT/RW 03/07` becomes `rt 3 7`.
-_RT_RW_STEPS = (
-    (":", " "),
-    (" /", "/"),
-    ("/ ", "/"),
-    ("rt/rw", "rt"),
-    ("rtrw", "rt"),
-    ("/", " "),
-    ("rt", "rt "),
-    ("rw", "rw "),
-    ("  ", " "),
-    ("  ", " "),
-    (" 00", " "),
-    (" 0", " "),
-)
-# The patterns of the number of an RT, and of an RW, in the text after these replacements.
-RT = ("[^a-z]rt {}[^0-9]",)
-RW = (
-    "[^a-z]rw {}[^0-9]",
-    "[^a-z]rt [0-9] {}[^0-9]",
-    "[^a-z]rt [0-9][0-9] {}[^0-9]",
-    "[^a-z]rt [0-9][0-9][0-9] {}[^0-9]",
-)
 
 # Escapes, because these characters look alike or cannot be seen.
-APOSTROPHES = (
-    "\u00b4\u02b9\u02bb\u02bc\u02bd\u02be\u02bf\u02c8\u2018\u2019\u201a\u201b\u2032\ua78c\uff07"
-)
-HYPHENS = "\u2010\u2011\u2012\u2013\u2014\u2015\u2212"
+# NFKC would make a space of it.
+ACUTE_ACCENT = "\u00b4"
+APOSTROPHES = "\u02b9\u02bb\u02bc\u02bd\u02be\u02bf\u02c8\u2018\u2019\u201a\u201b\u2032\ua78c"
 COMBINING_MARKS = "\u0300\u0301\u0302\u0303\u0304\u0306\u0307\u0308\u0309\u030a\u030b\u030c\u031b\u0323\u0326\u0327\u0328\u032e\u0331"
 
 # Letters that are no plain letter with a mark.
@@ -79,16 +37,13 @@ SPECIAL = {
 }
 SPECIAL |= {"ŧ": "t", "þ": "th", "\u00b5": "μ", "ς": "σ", "ґ": "г"}
 
-# The letters of European languages, of Vietnamese, and of transliterated Chinese, Arabic and Sanskrit, and two signs.
+# The letters of European languages, of Vietnamese, and of transliterated Chinese, Arabic and Sanskrit.
 _CODES = (
-    0xB5,
     *range(0xC0, 0x250),
     *range(0x386, 0x460),
     0x490,
     0x491,
     *range(0x1E00, 0x1F00),
-    0x212A,
-    0x212B,
 )
 
 
@@ -101,112 +56,101 @@ def _plain(letter: str) -> str:
 REPLACEMENTS = {letter: _plain(letter) for letter in map(chr, _CODES) if _plain(letter) != letter}
 REPLACEMENTS |= dict.fromkeys(APOSTROPHES + HYPHENS + INVISIBLE + COMBINING_MARKS, "")
 REPLACEMENTS |= {space: " " for space in ODD_SPACES if not space.isascii()}
-"""Every character beyond ASCII that folding replaces."""
+"""Every character beyond ASCII that folding replaces after NFKC."""
 
 REPLACEMENTS_JSON = json.dumps(REPLACEMENTS, ensure_ascii=False)
 
 _ASCII = {chr(code): chr(code).lower() for code in range(128)}
 _TABLE = str.maketrans(REPLACEMENTS | _ASCII | dict.fromkeys(REMOVED_ASCII, ""))
 
+# How Indonesian names write one sound: each spelling becomes the other one, in this order. `_` is the
+# beginning of a word.
+SOUNDS = [
+    (spelling.replace("_", " "), other.replace("_", " "))
+    for spelling, other in re.findall(
+        r"(\S+)=(\S+)",
+        "oe=u dj=j tj=c chr=kr _ch=_c ch=h kh=h sy=s sj=s th=t dh=d ph=f z=s v=f q=k"
+        " iy=i y=i ii=i ie=i ll=l mm=m nn=n ss=s ff=f tt=t",
+    )
+]
+# The letters of a name that may have become a letter of its sound, such as z and s for s.
+_WRITTEN = {letter: letter for _, other in SOUNDS for letter in other}
+for _spelling, _other in SOUNDS:
+    for _letter in _other:
+        if _letter not in _spelling and _spelling[0] not in _WRITTEN[_letter]:
+            _WRITTEN[_letter] += _spelling[0]
+
+# Minimum and maximum length of a word that is also compared by its sound. No name has a longer word.
+MIN_SOUND_CHARACTERS = 4
+MAX_SOUND_CHARACTERS = 32
+NO_SOUND = "\n"  # no folded name contains it
+
+# With straight quotes, or with those that phones write.
+_quoted = re.compile(r"""(?<!\S)["“”„]([^"“”„]+)["“”„](?!\S)""")
+
+
+class Term(NamedTuple):
+    """One word of a search. Names are also compared by its `sound`.
+
+    `pattern` matches every name with that sound and few others, because it takes less time than to
+    make the sound of each name: the letters of the sound in their order, as a regular expression.
+    """
+
+    word: str
+    pattern: str = NO_SOUND
+    sound: str = NO_SOUND
+
 
 def fold(text: str) -> str:
     """A text as the search compares it."""
+    if not text.isascii():
+        text = unicodedata.normalize("NFKC", text.replace(ACUTE_ACCENT, ""))
     return text.translate(_TABLE)
 
 
-def key(record: Mahasiswa) -> str:
-    """The name and the address of a record as one text for comparison.
-
-    Two records with the same key differ at most in spaces, letter case, accents and punctuation.
-    """
-    texts = (text[:SEARCHED_CHARACTERS] for text in record[1:])
-    return fold("|".join(texts)).replace(" ", "")
-
-
-# With straight quotes, or with those that phones write.
-quoted = re.compile(r"""(?<!\S)["“”„]([^"“”„]+)["“”„](?!\S)""")
-_NUMBER = "(0{0,2}[1-9][0-9]{0,2})"
-# Folded: `3/7`, `rt 3/7`, `rt 3/rw 7`, `rt/rw 3/7`, or one of both.
-rt_rw = re.compile(
-    rf"(?:(?:(?<![a-z])(rt)[ :/]*(?:rw[ :]*)?|(?<![a-z0-9/])){_NUMBER} ?/ ?(?:rw[ :]*)?{_NUMBER}(?!/?[0-9])"
-    rf"|(?<![a-z])rt[ :]*{_NUMBER}(?![0-9])"
-    rf"|(?<![a-z])rw[ :]*{_NUMBER}(?![0-9]))/?"
-)
+def sound(word: str) -> str:
+    """The sound of a folded word: riski and rizky are one name, and so are djoko and joko."""
+    text = f" {word}"
+    for spelling, other in SOUNDS:
+        text = text.replace(spelling, other)
+    return text[1:]
 
 
-class Spelling(NamedTuple):
-    """A text that a search looks for. If it has patterns, one of them must match too.
-
-    Patterns are literal, with classes such as `[^0-9]`, and with `*` for any text. Those of an RT or an RW are looked for
-    in the text as `with_plain_rt_rw` writes it.
-    """
-
-    text: str
-    patterns: Sequence[str] = ()
-    is_rt_rw: bool = False
-
-
-Term = Sequence[Spelling]
-"""The spellings of one word of a search. A text needs one of them."""
+def sound_in_sql(folded_text: str) -> str:
+    """The SQL of the same, with a space at its beginning."""
+    text = f"' ' || {folded_text}"
+    for spelling, other in SOUNDS:
+        text = f"replace({text}, '{spelling}', '{other}')"
+    return text
 
 
 def words(cari: str) -> Sequence[str]:
     """The folded words of a search, each once; none if no record can be found."""
     if "\0" in cari:  # no record contains it
         return []
-    unquoted = quoted.sub(r" \1 ", cari)
-    folded = filter(None, map(fold, unquoted.split()))
+    folded = filter(None, map(fold, _quoted.sub(r" \1 ", cari).split()))
     return [*dict.fromkeys(folded)][:MAX_WORDS]
 
 
 def terms(cari: str, *, is_prefix: bool = False) -> Sequence[Term]:
-    """The terms of a search. A text in quotes has one spelling.
+    """The terms of a search. A text in quotes has no sound.
 
     With `is_prefix`, the search is one word without its spaces. A line feed stands before the word,
     because the searched text of a nim begins with a line feed.
     """
-    if "\0" in cari:
-        return []
     if is_prefix:
         joined = "".join(cari.split())
-        return [[Spelling(f"\n{word}")] for word in words(joined)]
+        return [Term(f"\n{word}") for word in words(joined)]
 
-    phrases = (fold(" ".join(phrase.split())) for phrase in quoted.findall(cari))
-    unquoted = _part_abbreviation(r"\1 ", quoted.sub(" ", cari))
-    folded = " ".join(map(fold, unquoted.split()))
-    found: list[Term] = [[Spelling(phrase)] for phrase in phrases if phrase]
-    others = rt_rw.sub(" ", folded).split()
-    found += map(_of_word, dict.fromkeys(others))
-    # RT and RW come last, because the search for one takes as long as that for a dozen words.
-    for match in rt_rw.finditer(folded):
-        found += _of_rt_rw(*match.groups())
-    return found[:MAX_WORDS]
+    phrases = (fold(" ".join(phrase.split())) for phrase in _quoted.findall(cari))
+    quoted = [Term(phrase) for phrase in phrases if phrase and "\0" not in cari]
+    return [*quoted, *map(_term, words(_quoted.sub(" ", cari)))][:MAX_WORDS]
 
 
-def _of_word(word: str) -> Term:
-    others = (other for other in _SAME.get(word, ()) if word not in other)
-    spellings = [Spelling(other, [f"[^a-z]{other}"]) for other in others]
-    return [Spelling(word), *spellings]
-
-
-def _of_rt_rw(
-    head: str | None, first: str | None, second: str | None, rt: str | None, rw: str | None
-) -> Iterator[Term]:
-    both = f"{first}/{second}"
-    # Two numbers alone may also be those of a house, or the beginning of a NIM.
-    alone = [Spelling(both, [f"[^0-9]{both}"])] if first and not head else []
-    for number, patterns in ((first or rt, RT), (second or rw, RW)):
-        if number:
-            plain = number.lstrip("0")
-            # Every spelling matches this pattern. It rejects most other records in a fifth of the
-            # time.
-            yield [Spelling(plain, [f"r*[^1-9]{plain}[^0-9]"]), *alone]
-            spelled = [pattern.format(plain) for pattern in patterns]
-            yield [Spelling(plain, spelled, is_rt_rw=True), *alone]
-
-
-def with_plain_rt_rw(folded_text: str) -> str:
-    """The SQL that writes each RT and RW of a folded text in the same way."""
-    for old, new in _RT_RW_STEPS:
-        folded_text = f"replace({folded_text}, '{old}', '{new}')"
-    return folded_text
+def _term(word: str) -> Term:
+    is_name = word.isascii() and word.isalpha()
+    if not (is_name and MIN_SOUND_CHARACTERS <= len(word) <= MAX_SOUND_CHARACTERS):
+        return Term(word)
+    its_sound = sound(word)
+    pattern = ".*".join(f"[{_WRITTEN.get(letter, letter)}]" for letter in its_sound)
+    return Term(word, pattern, its_sound)

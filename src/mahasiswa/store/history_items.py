@@ -59,18 +59,13 @@ def key_of(number: int, moment: datetime | str) -> ItemKey:
     return ItemKey(number, round(at.timestamp() * 1_000_000))
 
 
-# A reason why an added record may be wrong, although no other record is like it. See Suspicion.
-Doubt = Literal["letters", "length", "digits", "swapped"]
-
-
 class Entry(NamedTuple):
     """The change of one record. `before` is None for an addition, `after` is None for a deletion. `moment` is in UTC.
 
     `near` and `twin` are set for an addition that is the newest item or the person's own change.
-    `near` is another record with the same `near_key`, or with the same name and one slip in the
-    nim. `twin` is a record with the same name and address. Only a person's own addition has a
-    `doubt`. `oleh` is the name of the person, or None if it is not known. `stands` is False for an
-    own change whose record has changed since.
+    `near` is another record with the same `near_key`, `twin` one with the same name and address.
+    `oleh` is the name of the person, or None if it is not known. `stands` is False for an own
+    change whose record has changed since.
     """
 
     id: int
@@ -79,7 +74,6 @@ class Entry(NamedTuple):
     after: Mahasiswa | None
     near: Mahasiswa | None = None
     twin: Mahasiswa | None = None
-    doubt: Doubt | None = None
     oleh: str | None = None
     stands: bool = True
 
@@ -95,18 +89,6 @@ class Entry(NamedTuple):
     def added(self) -> Mahasiswa | None:
         """The record that it added, if it is an addition."""
         return None if self.before else self.after
-
-    @property
-    def is_blank(self) -> bool:
-        """Whether it added a record with a blank text."""
-        return bool(self.added and not all(map(str.strip, self.added)))
-
-    @property
-    def is_swapped(self) -> bool:
-        """Whether it added a record whose nim has no digit, and whose nama has at least five."""
-        if not self.added or any(map(str.isdigit, self.added.nim)):
-            return False
-        return sum(map(str.isdigit, self.added.nama)) >= 5
 
 
 class Batch(NamedTuple):

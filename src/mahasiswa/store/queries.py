@@ -17,11 +17,6 @@ class Query(NamedTuple):
     di: Field | Literal[""] = ""
 
 
-Suspicion = Literal[
-    "near", "duplicates", "spaces", "length", "letters", "digits", "swapped", "capitals"
-]
-"""The reason why a record may be wrong. "near": another nim is nearly the same. "duplicates": another record has the same
-name and address but for case and punctuation. "spaces": a text holds needless spaces or characters that cannot be seen. "length": nearly all nims
-have another length. "letters": the nim has letters among its digits, and nine tenths have none. "digits": the name has
-digits. "swapped": the address begins like a name of the list. "capitals": the name is in capitals, and most names are
-not."""
+Suspicion = Literal["near", "twins", "spaces"]
+"""The reason why a record may be wrong. "near": another nim is nearly the same. "twins": another record has the same name
+and address but for case and punctuation. "spaces": a text has needless spaces or characters that cannot be seen."""

@@ -12,12 +12,11 @@ from collections.abc import (
     Sequence,
 )
 from functools import wraps
-from itertools import chain, takewhile
-from operator import eq, itemgetter
+from itertools import chain
 from sys import getsizeof
 from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 
-from mahasiswa.record import Mahasiswa, near_nims, slips
+from mahasiswa.record import Mahasiswa, near_key
 from mahasiswa.store import folding
 from mahasiswa.store.history_items import (
     Batch,
@@ -32,7 +31,7 @@ from mahasiswa.store.history_items import (
 )
 from mahasiswa.store.queries import Query, Suspicion
 from mahasiswa.store.shared_sql import SIGNING_KEY, Parameters, moment_text
-from mahasiswa.store.spelling import corrections, same_sound
+from mahasiswa.store.spelling import SEARCHES_OFFERED, corrections, slips
 from mahasiswa.store.store_errors import Unavailable
 from mahasiswa.work import PAGE_MAX_BYTES, slices
 
@@ -48,9 +47,7 @@ READ_MAX_BYTES = 32 * 1024 * 1024
 # up to 32 MB.
 FIND_NIMS = 500
 # Names and addresses whose words correct a search that has found nothing, half of them from each end of the list.
-CORRECTING_TEXTS = {"names": 100_000, "addresses": 20_000}
-# The same, for other spellings of words that the search has found.
-SOUNDING_TEXTS = {"names": 5000, "addresses": 5000}
+CORRECTING_TEXTS = {"names": 20_000, "addresses": 10_000}
 READ_ROWS = 20  # rows that are read and counted at a time
 
 
@@ -166,44 +163,24 @@ class Reader(ABC):
             rows[0][0], [Mahasiswa._make(row[1:]) for row in rows if row[1] is not None], last
         )
 
-    async def spellings(self, query: Query, limit: int) -> Counted:
-        """At most `limit` other searches that resemble one without a hit, with the number of records that each finds.
+    async def spellings(self, query: Query) -> Counted:
+        """At most SEARCHES_OFFERED searches that resemble one without a hit, with the number of records that each finds.
 
-        For a search without letters these are nims. Otherwise they have other words of the list, or parts of the search.
+        For a search without letters these are nims. Otherwise they have other words of the list.
         """
         if not any(map(str.isalpha, query.cari)):
             typed = "".join(query.cari.split())
-            nims = list(await self.find(slips(typed)))
-            return await self._counted(nims[:limit], query.di)
-        return (await self._alike(query, corrections, CORRECTING_TEXTS))[:limit]
-
-    async def same_sound(self, query: Query, limit: int) -> Counted:
-        """At most `limit` searches with a word of the same sound, each with the number of records that it finds."""
-        if folding.quoted.search(query.cari):
+            likely = list(await self.find(slips(typed)))[:SEARCHES_OFFERED]
+        elif query.di == "nim":
+            likely = []
+        else:
+            spellings = await self._column("vocabulary", CORRECTING_TEXTS)
+            words = folding.words(query.cari)
+            likely = list(await asyncio.to_thread(corrections, words, spellings))
+        if not likely:
             return []
-        counted = await self._alike(query, same_sound, SOUNDING_TEXTS)
-        return sorted(counted, key=itemgetter(1), reverse=True)[:limit]
-
-    async def _alike(
-        self, query: Query, compare: Callable[..., Sequence[str]], texts: Parameters
-    ) -> Counted:
-        """The searches that `compare` returns, each with the number of records that it finds.
-
-        It compares the words of the search with those of so many names and addresses of the list.
-        """
-        if query.di == "nim":
-            return []
-        spellings = await self._column("words", texts)
-        words = folding.words(query.cari)
-        likely = await asyncio.to_thread(compare, words, spellings)
-        return await self._counted(likely, query.di)
-
-    async def _counted(self, searches: Sequence[str], di: str) -> Counted:
-        """Each search with the number of records that it finds, without those that find none."""
-        if not searches:
-            return []
-        (counts,) = await self._rows("count_found", {"searches": searches, "di": di})
-        return [(cari, count) for cari, count in zip(searches, counts, strict=True) if count]
+        rows = await self._rows("count_found", {"searches": likely, "di": query.di})
+        return [(likely[number], count) for number, count in rows]
 
     async def signing_key(self) -> bytes:
         (key,) = await self._column(SIGNING_KEY, {})
@@ -214,25 +191,16 @@ class Reader(ABC):
         (clock,) = await self._rows("clock", {})
         return clock
 
-    async def prefixes(self, length: int, limit: int) -> Rows:
-        """The beginnings of nims, folded and of that length, each with the number of its records; at most `limit`."""
-        return await self._rows("prefixes", {"length": length, "limit": limit})
-
-    async def common_length(self) -> int:
-        """The number of first characters that all nims share, folded. A nim without letters and digits does not count."""
-        ((first, last),) = await self._rows("first_and_last_nim", {})
-        return sum(takewhile(bool, map(eq, first or "", last or "")))
-
     async def suspects(self, suspicion: Suspicion, limit: int) -> Hits:
         """At most `limit` records that may be wrong, similar ones together, and the number of all of them."""
-        rows = await self._rows(f"suspects_{suspicion}", {"limit": limit})
+        rows = await self._rows("suspicious", {"suspicion": suspicion, "limit": limit})
         total = rows[0][0] if rows else 0
         return Hits(total, [Mahasiswa._make(row[1:]) for row in rows])
 
     async def untidy(self, limit: int) -> Sequence[Mahasiswa]:
         """At most `limit` records whose name or address `tidy` changes."""
         rows = await self._rows("untidy", {"limit": limit})
-        return [Mahasiswa._make(row[1:]) for row in rows]
+        return list(map(Mahasiswa._make, rows))
 
     @in_transaction
     def history(
@@ -312,42 +280,30 @@ def shown_item(change: ItemKey | None) -> Steps[Item | None]:
     current = (yield from one("find_raw", record.nim)) if record else None
     if current != item.after:
         return None if is_undone else item._replace(stands=False)
-    return (yield from _with_warning(item, is_own=True))
+    return (yield from _with_warning(item))
 
 
 def last_item() -> Steps[Item | None]:
     """The newest item of the history, or None if there is none."""
     rows = yield "item", {"id": None}
     item = item_of(rows[0]) if rows else None
-    return (yield from _with_warning(item, is_own=False)) if isinstance(item, Entry) else item
+    return (yield from _with_warning(item)) if isinstance(item, Entry) else item
 
 
-def _with_warning(entry: Entry, *, is_own: bool) -> Steps[Entry]:
-    """The entry.
-
-    If it added a record, find a similar one, which becomes its `near` or its `twin`. Without one, a person's own entry
-    gets a `twin` whose texts are written in another way, or a `doubt`.
-    """
+def _with_warning(entry: Entry) -> Steps[Entry]:
+    """The entry. If it added a record that another one is like, that one becomes its `near` or its `twin`."""
     record = entry.added
     if not record:
         return entry
-    nims = near_nims(record.nim)
-    rows = yield "find_shown", {"nims": [*nims, *slips(record.nim)]}
-    for other in sorted(map(Mahasiswa._make, rows)):  # the engines order them differently
-        if other.nim in nims or other.nama == record.nama:
-            return entry._replace(near=other)
-    rows = yield "twin", record._asdict()
-    if not (rows or is_own):
-        return entry
+    # The engines' lower() changes ASCII letters only, and so does that of bytes.
+    nama, alamat = (text.encode().lower().decode() for text in record[1:])
+    other = {"nim": record.nim, "key": near_key(record.nim), "nama": nama, "alamat": alamat}
+    rows = yield "alike", other
     if not rows:
-        key = folding.key(record)
-        length = len(record.nama + record.alamat)
-        alike = {"nim": record.nim, "first": key[:1], "length": length, "key": key}
-        rows = yield "alike", alike
-    if rows:
-        return entry._replace(twin=Mahasiswa._make(rows[0]))
-    ((doubt,),) = yield "compared", record._asdict()
-    return entry._replace(doubt=doubt)
+        return entry
+    is_near, *texts = rows[0]
+    found = Mahasiswa(*texts)
+    return entry._replace(near=found) if is_near else entry._replace(twin=found)
 
 
 def one(statement: str, nim: str) -> Steps[Mahasiswa | None]:

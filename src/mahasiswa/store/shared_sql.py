@@ -1,7 +1,8 @@
 """The SQL of a store: statements that each engine has in .sql files by subject, under the same names."""
 
+import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,9 @@ CONSTANTS: Mapping[str, str | int] = {
     "REPLACEMENTS": folding.REPLACEMENTS_JSON,
     "ODD_CHARACTERS": ODD_SPACES + INVISIBLE,
 }
+# Both engines have this expression letter by letter: the sound of the column `folded_name`.
+SOUND_OF_FOLDED_NAME = folding.sound_in_sql("folded_name")
+WITH = "-- with: "
 
 
 def moment_text(moment: datetime) -> str:
@@ -40,14 +44,27 @@ def moment_text(moment: datetime) -> str:
 
 
 def read_statements(folder: Path) -> dict[str, str]:
-    """The statements of the .sql files of an engine, by name, without their comments."""
+    """The statements of both engines, and those of the .sql files of one engine, by name, without their comments.
+
+    A statement with a line `-- with:` begins with the parts that this line names.
+    """
     statements: dict[str, str] = {}
-    for file in folder.glob("*.sql"):
+    parts: dict[str, Sequence[str]] = {}
+    for file in [*folder.glob("*.sql"), *Path(__file__).with_name("sql").glob("*.sql")]:
         for named in file.read_text().split("\n-- name: ")[1:]:
             name, *lines = named.splitlines()
+            for line in lines:
+                if line.startswith(WITH):
+                    parts[name] = line.removeprefix(WITH).split(", ")
             text = "\n".join(line for line in lines if not line.startswith("--")).strip()
+            text = text.replace(":SOUND_OF_FOLDED_NAME", SOUND_OF_FOLDED_NAME)
             statements[name] = re.sub(":([A-Z_]+)", _literal, text)
-    return statements
+
+    for name, needed in parts.items():
+        first = ",\n".join(map(statements.__getitem__, needed))
+        statements[name] = f"WITH {first}\n{statements[name]}"
+    used = {part for needed in parts.values() for part in needed}
+    return {name: text for name, text in statements.items() if name not in used}
 
 
 def _literal(name: re.Match[str]) -> str:
@@ -59,74 +76,37 @@ def _literal(name: re.Match[str]) -> str:
 
 
 class SharedSQL:
-    """The statements that both engines have, by name, and the parts of a statement that depend on a query.
-
-    `finds` is the condition that `folded_text` contains a text. `matches` is the condition that a
-    pattern of a `Spelling` matches `folded_text` with a space around it. Both hold `{}` in place of
-    the name of their parameter.
-    """
+    """The statements of an engine, by name, and their parameters as this engine takes them."""
 
     def __init__(
-        self,
-        statements: Mapping[str, str],
-        *,
-        finds: str,
-        matches: str,
-        as_array: Callable[[Sequence[str]], object],
+        self, statements: Mapping[str, str], *, as_array: Callable[[Sequence[str]], object]
     ) -> None:
         self.statements = statements
-        self._finds = finds
-        self._matches = matches
-        plain = folding.with_plain_rt_rw("folded_text")
-        self._matches_rt_rw = matches.replace("folded_text", plain)
         self._as_array = as_array
 
     def step(self, name: str, parameters: Parameters) -> tuple[str, Parameters]:
         """The statement with that name, and its parameters as the engine takes them. Other SQL stays as it is.
 
-        `nims` become an array, without those with NUL, because no record has one. The terms and the order of a `query`
-        are put into the statement, or the counts of several `searches`.
+        `nims` become an array, without those with NUL, because no record has one. The order of a
+        `query` is put into the statement. Its words, or those of several `searches`, become JSON.
         """
         statement = self.statements.get(name, name)
         if "nims" in parameters:
             nims = [nim for nim in parameters["nims"] if "\0" not in nim]
             parameters = {**parameters, "nims": self._as_array(nims)}
-        if "query" in parameters:
-            query = parameters["query"]
-            (condition,), words = self._conditions([query.cari], query.di)
-            statement = statement.replace("/*terms*/", f"AND {condition}")
+        if query := parameters.get("query"):
             statement = statement.replace("/*order*/ nim", _order(query))
-            search = {"di": query.di, "is_search": bool(query.cari)}
-            parameters = {**parameters, **search, **words}
+            search = {"di": query.di, "is_search": bool(query.cari), "searches": [query.cari]}
+            parameters = {**parameters, **search}
         if "searches" in parameters:
-            conditions, words = self._conditions(parameters["searches"], parameters["di"])
-            columns = ", ".join(f"count(*) FILTER (WHERE {condition})" for condition in conditions)
-            statement = statement.replace("/*counts*/ count(*)", columns)
-            parameters = {**parameters, **words}
+            is_prefix = parameters["di"] == "nim"
+            words = [
+                (number, *word)
+                for number, cari in enumerate(parameters["searches"])
+                for word in folding.terms(cari, is_prefix=is_prefix)
+            ]
+            parameters = {**parameters, "words": json.dumps(words)}
         return statement, parameters
-
-    def _conditions(self, searches: Iterable[str], di: str) -> tuple[list[str], Parameters]:
-        """For each search the condition that finds all its terms in `folded_text`, and the parameters of all."""
-        parameters: dict[str, str] = {}
-
-        def named(condition: str, text: str) -> str:
-            name = f"text{len(parameters)}"
-            parameters[name] = text
-            return condition.format(name)
-
-        def finds(spelling: folding.Spelling) -> str:
-            # Look for the text first, because that is faster than to match a pattern.
-            found = named(self._finds, spelling.text)
-            match = self._matches_rt_rw if spelling.is_rt_rw else self._matches
-            matches = [named(match, pattern) for pattern in spelling.patterns]
-            return f"{found} AND ({' OR '.join(matches)})" if matches else found
-
-        conditions = []
-        for cari in searches:
-            terms = folding.terms(cari, is_prefix=di == "nim")
-            found = (" OR ".join(map(finds, term)) for term in terms)
-            conditions.append(" AND ".join(f"({term})" for term in found) or "false")
-        return conditions, parameters
 
 
 def _order(query: Query) -> str:

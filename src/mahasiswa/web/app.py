@@ -55,7 +55,6 @@ ROUTES: tuple[Route, ...] = (
     Route("GET", "/mahasiswa/ekspor.xlsx", lists.export, abandons=True),
     Route("GET", "/mahasiswa/ekspor.csv", lists.export, abandons=True),
     Route("GET", "/mahasiswa/cetak", lists.print_list, abandons=True),
-    Route("GET", "/mahasiswa/rekap", checks.recap, abandons=True),
     Route("GET", "/mahasiswa/periksa", checks.check, abandons=True),
     Route("POST", "/mahasiswa/periksa", checks.tidy_all, writes=True),
     Route("GET", "/mahasiswa/pilih", previews.select, abandons=True, purpose="pilih"),

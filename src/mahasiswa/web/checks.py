@@ -1,4 +1,4 @@
-"""Handlers that look at the whole list: the recap of NIMs, and the check for records that may be wrong."""
+"""Handlers of the check of the whole list for records that may be wrong."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -16,26 +16,8 @@ from mahasiswa.web.responses import rendered_in_thread
 from mahasiswa.web.service import Request
 from mahasiswa.work import SEARCH
 
-PREFIXES_MAX = 500  # beginnings of NIMs of one length that a recap shows
 SUSPECTS_MAX = 50  # records that a check shows for each suspicion
 TIDIED_MAX = 1000  # records that are tidied at once, so that long texts cannot fill the memory
-
-
-async def recap(request: Request, store: Store, pages: Pages) -> Response:
-    """GET /mahasiswa/rekap: the number of records by the first characters of the NIM."""
-    reader = store.reader(SEARCH)
-    # The shortest beginning that differs between nims, and the next longer one.
-    shortest = await reader.common_length() + 1
-    groups = {}
-    for length in (shortest, shortest + 1):
-        prefixes = await reader.prefixes(length, PREFIXES_MAX + 1)
-        # A search for a shorter nim would find the longer ones that begin with it, too.
-        groups[length] = [
-            (prefix.upper(), count, _of_nim(prefix) if len(prefix) == length else None)
-            for prefix, count in prefixes
-        ]
-    show = partial(pages.page, "recap.html", groups=groups, most=PREFIXES_MAX)
-    return await rendered_in_thread(request, SEARCH, show)
 
 
 async def check(

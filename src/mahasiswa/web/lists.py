@@ -1,7 +1,5 @@
 """Handlers of the list: specification 4.1, its searches and pages, the page to print it, and its downloads."""
 
-import asyncio
-import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import suppress
 from functools import cache, partial
@@ -34,9 +32,6 @@ from mahasiswa.work import EXPORT, LIST, PAGE, SEARCH, Busy
 
 # Maximum rows that are read and sent at a time; fewer if texts are long (reader.AFTER_MAX_BYTES).
 STREAM_ROWS = 1000
-# Maximum time that other spellings of words that were found may add to a search.
-SAME_SOUND_TIMEOUT_SECONDS = 0.05
-SPELLINGS_OFFERED = 5  # maximum other spellings that a page offers
 
 
 async def index(request: Request, store: Store, pages: Pages) -> Response:
@@ -76,35 +71,23 @@ async def export(request: Request, store: Store, pages: Pages) -> Response:
 
 async def _page(request: Request, page: ListQuery, store: Store, pages: Pages) -> Response:
     kind = SEARCH if page.query.cari else PAGE
-    began = time.monotonic()
     found = await store.reader(kind).search(page.query, page.offset, page.per, page.change)
     at_end = page.with_total(found.total)
     if at_end.halaman != page.halaman:  # past the end: show the last page
         return await _page(request, at_end, store, pages)
     request.count_answer(list_html.size_of(found.records))
-    # The count of other spellings takes as long as the search itself.
-    is_quick = time.monotonic() - began < SAME_SOUND_TIMEOUT_SECONDS
-    shown = await _with_spellings(at_end, store, is_quick=is_quick)
+    shown = await _with_spellings(at_end, store)
     render = partial(pages.list_page, shown, found)
     if list_html.is_short(found.records):
         return render()
     return await rendered_in_thread(request, kind, render)
 
 
-async def _with_spellings(page: ListQuery, store: Store, *, is_quick: bool = False) -> ListQuery:
-    """A search, with other searches to offer if there is a slot and time to find them.
-
-    A search without a hit gets similar searches. A quick search with hits gets searches for words
-    of the same sound.
-    """
-    query = page.query
-    reader = store.reader(SEARCH)
-    with suppress(Busy, Unavailable, TimeoutError):
-        if query.cari and not page.total and not page.change:
-            return page._replace(spellings=await reader.spellings(query, SPELLINGS_OFFERED))
-        if query.cari and page.total and is_quick:
-            async with asyncio.timeout(SAME_SOUND_TIMEOUT_SECONDS):
-                return page._replace(spellings=await reader.same_sound(query, SPELLINGS_OFFERED))
+async def _with_spellings(page: ListQuery, store: Store) -> ListQuery:
+    """A search without a hit, with similar searches to offer. If they cannot be read, it is shown without them."""
+    if page.query.cari and not page.total and not page.change:
+        with suppress(Busy, Unavailable):
+            return page._replace(spellings=await store.reader(SEARCH).spellings(page.query))
     return page
 
 

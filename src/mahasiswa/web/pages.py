@@ -121,13 +121,11 @@ class Pages(PageRenderer):
         return Markup(f'<div class="news">{line}{warning}</div>')  # noqa: S704 - both are escaped
 
     def warning(self, item: Item | None, list_query: str) -> Markup:
-        """A warning if a change added a record whose nim another one nearly has, or which has a blank text.
+        """A warning if a change added a record whose nim, or whose name and address, another one has.
 
         Without `list_query` it may be the change of another person, so the sentence and the buttons name the record.
         """
-        if not (isinstance(item, Entry) and item.stands) or not (
-            item.near or item.twin or item.is_blank or item.is_swapped or item.doubt
-        ):
+        if not (isinstance(item, Entry) and item.stands and (item.near or item.twin)):
             return Markup()
         return Markup(self.render("warning.html", entry=item, list_query=list_query).decode())  # noqa: S704 - escaped
 

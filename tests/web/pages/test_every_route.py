@@ -24,7 +24,7 @@ PAGES: Mapping[str, str] = {
     "/mahasiswa/ekspor.xlsx?cari=siti": "PK", "/mahasiswa/ekspor.csv": "20/1;Siti Aminah;Jalan Kaliurang 5",
     "/mahasiswa/ekspor.csv?cari=siti": "20/1;Siti Aminah;Jalan Kaliurang 5", "/mahasiswa/pilih": "Tampilkan",
     "/mahasiswa/pilih?cari=nama+1&di=nama": "Hapus 11 mahasiswa", "/mahasiswa/pilih?cari=%00": "Tampilkan",
-    "/mahasiswa/rekap": "/mahasiswa/pilih?cari=20&amp;di=nim", "/mahasiswa/periksa": "Panjang NIM berbeda",
+    "/mahasiswa/periksa": "Periksa Daftar",
     "/mahasiswa/cetak": "Siti Aminah",
     "/mahasiswa/cetak?judul=Kelas+7A&kolom=2&tanpa=alamat&cari=20&di=nim": "<h1>Kelas 7A</h1>", "/sehat": "",
     "/mahasiswa/panduan": "Panduan untuk staf", "/mahasiswa/panduan/daftar.png": "PNG",

@@ -10,11 +10,9 @@ from harness import Form, Page, Service, Site
 from spreadsheets import (
     HEADER,
     Importer,
-    as_records,
     csv,
-    numbered,
 )
-from stores import age_history, fill
+from stores import age_history
 from visitor import fields, page_of
 from web.history.test_history import HISTORY, MOMENT
 
@@ -149,6 +147,11 @@ def test_the_warning_and_its_buttons_are_those_of_the_own_addition(
             assert warning(page)[1:] == ["Edit", "Ganti NIM", "Batalkan penambahan"]
             assert "NIM ini mirip dengan 5500000" in warning(page)[0]
     button = undo_button(site.page(mine))
+    twin = save(site, f"/mahasiswa/add{PLACE}", **fields(("9", *NEAR[1:])))
+    assert (
+        warning(site.page(twin))[0] == "Siti Aminah dengan alamat yang sama sudah ada (55OO000001)."
+    )
+    site.delete("9")
     assert site.submit(button).headers["location"].startswith(f"/{PLACE}&perubahan=")
     assert site.nims == ["5500000O01", NEAR[0]]
 
@@ -175,48 +178,6 @@ def test_the_whole_list_names_the_record_of_its_warning(site: Site) -> None:
     button = undo_button(page)
     site.add("99", "Budi", "Solo")
     assert site.page(save(site, button.target)).nims == [SITI[0], "99"]
-
-
-DOUBTS = {
-    "55000B0099|Tono|Jalan Wates 9": "NIM “55000B0099” berisi huruf di antara angkanya. Periksa kembali.",
-    "550000009|Tono|Jalan Wates 9": "Panjang NIM “550000009” berbeda dari hampir semua NIM lain. Periksa kembali.",
-    "5500000099|Jalan Wates 9|Tono": "Nama “Jalan Wates 9” berisi angka. Apakah isinya tertukar?",
-    "5500000099|Wates|Dewi Sari": "Alamat “Dewi Sari” mirip nama orang. Apakah Nama dan Alamat tertukar?",
-    "5500000099|DEWI PUTRI, S.Pd|jl wates 12": "Nama dan alamatnya sama dengan 5500000002.",
-    "5500000099|Déwi  Putri, S.Pd|jl wates 12": "Nama dan alamatnya sama dengan 5500000002.",
-    "5500000099|A Fauzi|Solo": "Nama dan alamatnya sama dengan 5500000021.",
-    "5500000099|Emile\u2019|Solo": "Nama dan alamatnya sama dengan 5500000022.",
-    "5500000099|Tono|Jalan Mawar": None,
-    "5500000099|Tono|Dewi": None, "5500000099|Dewi|Jalan Wates 12": None,
-}  # fmt: skip
-
-
-def test_an_addition_that_looks_wrong_has_a_warning_on_its_own_page(
-    site: Site, service: Service
-) -> None:
-    """The list of the specification is read by everyone, so it looks for no more than nearly equal records."""
-    others = [
-        (f"55000000{number:02}", "Dewi Putri S.Pd.", f"Jl. Wates {10 + number}")
-        for number in range(20)
-    ]
-    others += as_records("5500000021|A. Fauzi|Solo", "5500000022|Émile|Solo")
-    others += as_records("5500000023|Tono|Jalan Wates", "5500000024|Jalan Wates|Dewi Sari")
-    fill(service.database, others)
-    for record, said in DOUBTS.items():
-        typed = fields(record.split("|"))
-        page = site.page(save(site, f"/mahasiswa/add{PLACE}", **typed))
-        assert warning(page)[:1] == ([said] if said else []), record
-        assert not warning(site.list()), record
-        site.delete(typed["nim"])
-
-
-def test_the_usual_nim_is_that_of_both_ends_of_the_list(site: Site, service: Service) -> None:
-    """NIMs of another kind, which stand last, are usual there and unusual for the others. Neither are warned about."""
-    fill(service.database, numbered(3000, nim="23{:08}"))
-    fill(service.database, numbered(5000, nim="H1A{:06}"))
-    for nim in ("2400000001", "H1B020045"):
-        page = site.page(save(site, f"/mahasiswa/add{PLACE}", **fields((nim, "Budi", nim))))
-        assert not warning(page), nim
 
 
 def test_a_search_whose_last_hit_is_gone_says_why(site: Site) -> None:

@@ -156,9 +156,4 @@ def _array(texts: Sequence[str]) -> str:
     return f'{{"{quoted}"}}'
 
 
-SHARED = SharedSQL(
-    _STATEMENTS,
-    as_array=_array,
-    finds="strpos(folded_text, %({})s) > 0",
-    matches="' ' || folded_text || ' ' ~ replace(%({})s, '*', '.*')",
-)
+SHARED = SharedSQL(_STATEMENTS, as_array=_array)

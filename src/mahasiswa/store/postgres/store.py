@@ -125,7 +125,7 @@ class PostgresReader(Reader):
     async def chunks(
         self, query: Query, *, may_pause: bool = False
     ) -> AsyncGenerator[Sequence[Mahasiswa]]:
-        found, parameters = sql.SHARED.step("found" if query.cari else "all", {"query": query})
+        found, parameters = sql.SHARED.step("all_found" if query.cari else "all", {"query": query})
         statement = sql.DECLARE_CHUNKS.format(found=found)
         try:
             deadline = new_deadline()

@@ -63,7 +63,7 @@ class SQLiteReader(Reader):
         self, query: Query, *, may_pause: bool = False
     ) -> AsyncGenerator[Sequence[Mahasiswa]]:
         del may_pause  # SQLite ends no transaction
-        found = sql.SHARED.step("found" if query.cari else "all", {"query": query})
+        found = sql.SHARED.step("all_found" if query.cari else "all", {"query": query})
         async with self._connection() as db:
             cursor = db.cursor()
 

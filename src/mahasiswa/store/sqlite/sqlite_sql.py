@@ -45,12 +45,7 @@ _STATEMENTS["end_silent"] = "; ".join(
     [*map(TRIGGERS.__getitem__, HISTORY_TRIGGERS), _STATEMENTS["end_silent"]]
 )
 
-SHARED = SharedSQL(
-    _STATEMENTS,
-    as_array=json.dumps,
-    finds="instr(folded_text, :{}) > 0",
-    matches="' ' || folded_text || ' ' GLOB '*' || :{} || '*'",
-)
+SHARED = SharedSQL(_STATEMENTS, as_array=json.dumps)
 
 # --- Reading
 

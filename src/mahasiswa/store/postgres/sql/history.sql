@@ -2,6 +2,7 @@
 -- text, because the driver cannot read each format that DateStyle allows.
 
 -- name: items
+-- with: words, found_entries
 -- The row of an item ends with the columns of one entry: of the item itself, or of the only entry
 -- of the batch. If the batch changed a nim, these columns are those of the addition, and the column
 -- before them is the old nim. Other batches have NULL there, or the entry of the nim that is
@@ -40,33 +41,7 @@ FROM (
     AND (:first IS NULL OR (
       moment >= :first::timestamp AT TIME ZONE 'UTC' AND moment < :end::timestamp AT TIME ZONE 'UTC'
     ))
-    AND (NOT :is_search OR id = ANY (ARRAY(
-      SELECT coalesce(batch, id) FROM (
-        SELECT id, batch, CASE WHEN octet_length(t) = length(t)
-          THEN replace(replace(replace(replace(replace(
-            lower(t), '''', ''), '`', ''), '.', ''), ',', ''), '-', '')
-          ELSE (
-            SELECT string_agg(CASE WHEN c > '~' THEN coalesce(jsonb :REPLACEMENTS ->> c, c)
-              ELSE c END, '')
-            FROM unnest(string_to_array(replace(replace(replace(replace(replace(
-              lower(t), '''', ''), '`', ''), '.', ''), ',', ''), '-', ''), NULL)) AS c
-          )
-        END AS folded_text
-        FROM (
-          SELECT id, batch, concat_ws(
-            E'\n', substr(oleh, 1, :SEARCHED_CHARACTERS), nim,
-            substr(nama_before, 1, :SEARCHED_CHARACTERS),
-            substr(alamat_before, 1, :SEARCHED_CHARACTERS),
-            substr(nama_after, 1, :SEARCHED_CHARACTERS),
-            substr(alamat_after, 1, :SEARCHED_CHARACTERS)
-          ) AS t
-          FROM mahasiswa_history
-          LIMIT 1000000000000
-        ) AS unfolded
-        LIMIT 1000000000000
-      ) AS folded
-      WHERE true /*terms*/
-    )))
+    AND (NOT :is_search OR id = ANY (ARRAY(SELECT coalesce(batch, id) FROM found_entries)))
   ORDER BY id DESC LIMIT :limit OFFSET :offset
 ) AS i
 LEFT JOIN mahasiswa_history AS e ON e.id = CASE
@@ -82,6 +57,7 @@ END
 ORDER BY i.id DESC
 
 -- name: count_items
+-- with: words, found_entries
 SELECT count(*) FROM mahasiswa_history
 WHERE batch IS NULL
   AND (:kind IS NULL OR :kind = coalesce(kind, CASE
@@ -90,32 +66,7 @@ WHERE batch IS NULL
   AND (:first IS NULL OR (
     moment >= :first::timestamp AT TIME ZONE 'UTC' AND moment < :end::timestamp AT TIME ZONE 'UTC'
   ))
-  AND (NOT :is_search OR id = ANY (ARRAY(
-    SELECT coalesce(batch, id) FROM (
-      SELECT id, batch, CASE WHEN octet_length(t) = length(t)
-        THEN replace(replace(replace(replace(replace(
-          lower(t), '''', ''), '`', ''), '.', ''), ',', ''), '-', '')
-        ELSE (
-          SELECT string_agg(CASE WHEN c > '~' THEN coalesce(jsonb :REPLACEMENTS ->> c, c)
-            ELSE c END, '')
-          FROM unnest(string_to_array(replace(replace(replace(replace(replace(
-            lower(t), '''', ''), '`', ''), '.', ''), ',', ''), '-', ''), NULL)) AS c
-        )
-      END AS folded_text
-      FROM (
-        SELECT id, batch, concat_ws(
-          E'\n', substr(oleh, 1, :SEARCHED_CHARACTERS), nim,
-          substr(nama_before, 1, :SEARCHED_CHARACTERS),
-          substr(alamat_before, 1, :SEARCHED_CHARACTERS),
-          substr(nama_after, 1, :SEARCHED_CHARACTERS), substr(alamat_after, 1, :SEARCHED_CHARACTERS)
-        ) AS t
-        FROM mahasiswa_history
-        LIMIT 1000000000000
-      ) AS unfolded
-      LIMIT 1000000000000
-    ) AS folded
-    WHERE true /*terms*/
-  )))
+  AND (NOT :is_search OR id = ANY (ARRAY(SELECT coalesce(batch, id) FROM found_entries)))
 
 -- name: item
 -- The item with this id, or the newest one, as `items` has it. Of the newest one the records that
@@ -171,6 +122,7 @@ WHERE id > :id AND batch IS NULL AND xmin = pg_current_xact_id_if_assigned()::xi
 ORDER BY id DESC LIMIT 1
 
 -- name: entries
+-- with: words, found_entries
 -- The entries of a batch, as `items` has items. If its head was purged, its entries are not shown.
 SELECT e.id, NULL, NULL, NULL, NULL, NULL, NULL, NULL, e.id, to_char(e.moment AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'),
   CASE WHEN length(e.oleh) > :SHOWN_MAX_CHARACTERS
@@ -186,63 +138,14 @@ SELECT e.id, NULL, NULL, NULL, NULL, NULL, NULL, NULL, e.id, to_char(e.moment AT
     THEN substr(e.alamat_after, 1, :SHOWN_MAX_CHARACTERS - 1) || '…' ELSE e.alamat_after END
 FROM mahasiswa_history AS e
 WHERE e.batch = (SELECT id FROM mahasiswa_history WHERE id = :batch AND kind IS NOT NULL)
-  AND (NOT :is_search OR e.id = ANY (ARRAY(
-    SELECT id FROM (
-      SELECT id, batch, CASE WHEN octet_length(t) = length(t)
-        THEN replace(replace(replace(replace(replace(
-          lower(t), '''', ''), '`', ''), '.', ''), ',', ''), '-', '')
-        ELSE (
-          SELECT string_agg(CASE WHEN c > '~' THEN coalesce(jsonb :REPLACEMENTS ->> c, c)
-            ELSE c END, '')
-          FROM unnest(string_to_array(replace(replace(replace(replace(replace(
-            lower(t), '''', ''), '`', ''), '.', ''), ',', ''), '-', ''), NULL)) AS c
-        )
-      END AS folded_text
-      FROM (
-        SELECT id, batch, concat_ws(
-          E'\n', substr(oleh, 1, :SEARCHED_CHARACTERS), nim,
-          substr(nama_before, 1, :SEARCHED_CHARACTERS),
-          substr(alamat_before, 1, :SEARCHED_CHARACTERS),
-          substr(nama_after, 1, :SEARCHED_CHARACTERS), substr(alamat_after, 1, :SEARCHED_CHARACTERS)
-        ) AS t
-        FROM mahasiswa_history WHERE batch = :batch
-        LIMIT 1000000000000
-      ) AS unfolded
-      LIMIT 1000000000000
-    ) AS folded
-    WHERE true /*terms*/
-  )))
+  AND (NOT :is_search OR e.id = ANY (ARRAY(SELECT id FROM found_entries)))
 ORDER BY e.nim LIMIT :limit OFFSET :offset
 
 -- name: count_entries
+-- with: words, found_entries
 SELECT count(*) FROM mahasiswa_history AS e
 WHERE e.batch = (SELECT id FROM mahasiswa_history WHERE id = :batch AND kind IS NOT NULL)
-  AND (NOT :is_search OR e.id = ANY (ARRAY(
-    SELECT id FROM (
-      SELECT id, batch, CASE WHEN octet_length(t) = length(t)
-        THEN replace(replace(replace(replace(replace(
-          lower(t), '''', ''), '`', ''), '.', ''), ',', ''), '-', '')
-        ELSE (
-          SELECT string_agg(CASE WHEN c > '~' THEN coalesce(jsonb :REPLACEMENTS ->> c, c)
-            ELSE c END, '')
-          FROM unnest(string_to_array(replace(replace(replace(replace(replace(
-            lower(t), '''', ''), '`', ''), '.', ''), ',', ''), '-', ''), NULL)) AS c
-        )
-      END AS folded_text
-      FROM (
-        SELECT id, batch, concat_ws(
-          E'\n', substr(oleh, 1, :SEARCHED_CHARACTERS), nim,
-          substr(nama_before, 1, :SEARCHED_CHARACTERS),
-          substr(alamat_before, 1, :SEARCHED_CHARACTERS),
-          substr(nama_after, 1, :SEARCHED_CHARACTERS), substr(alamat_after, 1, :SEARCHED_CHARACTERS)
-        ) AS t
-        FROM mahasiswa_history WHERE batch = :batch
-        LIMIT 1000000000000
-      ) AS unfolded
-      LIMIT 1000000000000
-    ) AS folded
-    WHERE true /*terms*/
-  )))
+  AND (NOT :is_search OR e.id = ANY (ARRAY(SELECT id FROM found_entries)))
 
 -- name: entries_of
 -- The entries of a nim. If its nim was changed, both entries of that change are among them.

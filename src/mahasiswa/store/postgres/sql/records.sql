@@ -12,24 +12,6 @@ SELECT nim, nama, alamat FROM mahasiswa WHERE nim = ANY(:nims) ORDER BY nim FOR 
 SELECT nim, nama, alamat
 FROM mahasiswa WHERE nim = ANY(:nims)
 
--- name: find_shown
-SELECT nim,
-  CASE WHEN length(nama) > :SHOWN_MAX_CHARACTERS
-    THEN substr(nama, 1, :SHOWN_MAX_CHARACTERS - 1) || '…' ELSE nama END,
-  CASE WHEN length(alamat) > :SHOWN_MAX_CHARACTERS
-    THEN substr(alamat, 1, :SHOWN_MAX_CHARACTERS - 1) || '…' ELSE alamat END
-FROM mahasiswa WHERE nim = ANY(:nims)
-
--- name: twin
--- Among so many records only, because a longer read would delay the page after each addition.
-SELECT nim,
-  CASE WHEN length(nama) > :SHOWN_MAX_CHARACTERS
-    THEN substr(nama, 1, :SHOWN_MAX_CHARACTERS - 1) || '…' ELSE nama END,
-  CASE WHEN length(alamat) > :SHOWN_MAX_CHARACTERS
-    THEN substr(alamat, 1, :SHOWN_MAX_CHARACTERS - 1) || '…' ELSE alamat END
-FROM (SELECT * FROM mahasiswa ORDER BY nim DESC LIMIT 100000) AS newest
-WHERE nama = :nama AND alamat = :alamat AND nim <> :nim LIMIT 1
-
 -- name: within_bytes
 -- The first of the records after a nim: as many as have that number of bytes, and one more. The
 -- lengths are read without the texts, which a window would copy for each record.

@@ -1,6 +1,7 @@
 -- The history. An item is an entry without a batch, or the head of a batch.
 
 -- name: items
+-- with: words, found_entries
 -- The row of an item ends with the columns of one entry: of the item itself, or of the only entry
 -- of the batch. If the batch changed a nim, these columns are those of the addition, and the column
 -- before them is the old nim. Other batches have NULL there, or the entry of the nim that is
@@ -40,28 +41,7 @@ FROM (
       WHEN nama_before IS NULL THEN 'add' WHEN nama_after IS NULL THEN 'delete' ELSE 'edit'
     END))
     AND (:first IS NULL OR (moment >= :first AND moment < :end))
-    AND (NOT :is_search OR id IN (
-      SELECT coalesce(batch, id) FROM (
-        SELECT id, batch, CASE WHEN octet_length(t) = length(t)
-          THEN replace(replace(replace(replace(replace(
-            lower(t), '''', ''), '`', ''), '.', ''), ',', ''), '-', '')
-          ELSE fold(CAST(t AS BLOB))
-        END AS folded_text
-        FROM (
-          SELECT id, batch, concat_ws(
-            char(10), substr(oleh, 1, :SEARCHED_CHARACTERS), nim,
-            substr(nama_before, 1, :SEARCHED_CHARACTERS),
-            substr(alamat_before, 1, :SEARCHED_CHARACTERS),
-            substr(nama_after, 1, :SEARCHED_CHARACTERS),
-            substr(alamat_after, 1, :SEARCHED_CHARACTERS)
-          ) AS t
-          FROM mahasiswa_history
-          LIMIT 1000000000000
-        ) AS unfolded
-        LIMIT 1000000000000
-      ) AS folded
-      WHERE true /*terms*/
-    ))
+    AND (NOT :is_search OR id IN (SELECT coalesce(batch, id) FROM found_entries))
   ORDER BY id DESC LIMIT :limit OFFSET :offset
 ) AS i
 LEFT JOIN mahasiswa_history AS e ON e.id = CASE
@@ -77,33 +57,14 @@ END
 ORDER BY i.id DESC
 
 -- name: count_items
+-- with: words, found_entries
 SELECT count(*) FROM mahasiswa_history
 WHERE batch IS NULL
   AND (:kind IS NULL OR :kind = coalesce(kind, CASE
     WHEN nama_before IS NULL THEN 'add' WHEN nama_after IS NULL THEN 'delete' ELSE 'edit'
   END))
   AND (:first IS NULL OR (moment >= :first AND moment < :end))
-  AND (NOT :is_search OR id IN (
-    SELECT coalesce(batch, id) FROM (
-      SELECT id, batch, CASE WHEN octet_length(t) = length(t)
-        THEN replace(replace(replace(replace(replace(
-          lower(t), '''', ''), '`', ''), '.', ''), ',', ''), '-', '')
-        ELSE fold(CAST(t AS BLOB))
-      END AS folded_text
-      FROM (
-        SELECT id, batch, concat_ws(
-          char(10), substr(oleh, 1, :SEARCHED_CHARACTERS), nim,
-          substr(nama_before, 1, :SEARCHED_CHARACTERS),
-          substr(alamat_before, 1, :SEARCHED_CHARACTERS),
-          substr(nama_after, 1, :SEARCHED_CHARACTERS), substr(alamat_after, 1, :SEARCHED_CHARACTERS)
-        ) AS t
-        FROM mahasiswa_history
-        LIMIT 1000000000000
-      ) AS unfolded
-      LIMIT 1000000000000
-    ) AS folded
-    WHERE true /*terms*/
-  ))
+  AND (NOT :is_search OR id IN (SELECT coalesce(batch, id) FROM found_entries))
 
 -- name: item
 -- The item with this id, or the newest one, as `items` has it. Of the newest one the records that
@@ -160,6 +121,7 @@ SELECT id, moment FROM mahasiswa_history
 WHERE id > :id AND batch IS NULL ORDER BY id DESC LIMIT 1
 
 -- name: entries
+-- with: words, found_entries
 -- The entries of a batch, as `items` has items. If its head was purged, its entries are not shown.
 SELECT e.id, NULL, NULL, NULL, NULL, NULL, NULL, NULL, e.id, e.moment,
   CAST(CASE WHEN length(e.oleh) > :SHOWN_MAX_CHARACTERS
@@ -177,53 +139,14 @@ SELECT e.id, NULL, NULL, NULL, NULL, NULL, NULL, NULL, e.id, e.moment,
     ELSE e.alamat_after END AS BLOB)
 FROM mahasiswa_history AS e
 WHERE e.batch = (SELECT id FROM mahasiswa_history WHERE id = :batch AND kind IS NOT NULL)
-  AND (NOT :is_search OR e.id IN (
-    SELECT id FROM (
-      SELECT id, batch, CASE WHEN octet_length(t) = length(t)
-        THEN replace(replace(replace(replace(replace(
-          lower(t), '''', ''), '`', ''), '.', ''), ',', ''), '-', '')
-        ELSE fold(CAST(t AS BLOB))
-      END AS folded_text
-      FROM (
-        SELECT id, batch, concat_ws(
-          char(10), substr(oleh, 1, :SEARCHED_CHARACTERS), nim,
-          substr(nama_before, 1, :SEARCHED_CHARACTERS),
-          substr(alamat_before, 1, :SEARCHED_CHARACTERS),
-          substr(nama_after, 1, :SEARCHED_CHARACTERS), substr(alamat_after, 1, :SEARCHED_CHARACTERS)
-        ) AS t
-        FROM mahasiswa_history WHERE batch = :batch
-        LIMIT 1000000000000
-      ) AS unfolded
-      LIMIT 1000000000000
-    ) AS folded
-    WHERE true /*terms*/
-  ))
+  AND (NOT :is_search OR e.id IN (SELECT id FROM found_entries))
 ORDER BY e.nim LIMIT :limit OFFSET :offset
 
 -- name: count_entries
+-- with: words, found_entries
 SELECT count(*) FROM mahasiswa_history AS e
 WHERE e.batch = (SELECT id FROM mahasiswa_history WHERE id = :batch AND kind IS NOT NULL)
-  AND (NOT :is_search OR e.id IN (
-    SELECT id FROM (
-      SELECT id, batch, CASE WHEN octet_length(t) = length(t)
-        THEN replace(replace(replace(replace(replace(
-          lower(t), '''', ''), '`', ''), '.', ''), ',', ''), '-', '')
-        ELSE fold(CAST(t AS BLOB))
-      END AS folded_text
-      FROM (
-        SELECT id, batch, concat_ws(
-          char(10), substr(oleh, 1, :SEARCHED_CHARACTERS), nim,
-          substr(nama_before, 1, :SEARCHED_CHARACTERS),
-          substr(alamat_before, 1, :SEARCHED_CHARACTERS),
-          substr(nama_after, 1, :SEARCHED_CHARACTERS), substr(alamat_after, 1, :SEARCHED_CHARACTERS)
-        ) AS t
-        FROM mahasiswa_history WHERE batch = :batch
-        LIMIT 1000000000000
-      ) AS unfolded
-      LIMIT 1000000000000
-    ) AS folded
-    WHERE true /*terms*/
-  ))
+  AND (NOT :is_search OR e.id IN (SELECT id FROM found_entries))
 
 -- name: entries_of
 -- The entries of a nim. If its nim was changed, both entries of that change are among them.

@@ -13,24 +13,6 @@ SELECT nim, nama, alamat FROM mahasiswa WHERE nim IN (SELECT value FROM json_eac
 SELECT CAST(nim AS BLOB), CAST(nama AS BLOB), CAST(alamat AS BLOB)
 FROM mahasiswa WHERE nim IN (SELECT value FROM json_each(:nims))
 
--- name: find_shown
-SELECT CAST(nim AS BLOB),
-  CAST(CASE WHEN length(nama) > :SHOWN_MAX_CHARACTERS
-    THEN substr(nama, 1, :SHOWN_MAX_CHARACTERS - 1) || '…' ELSE nama END AS BLOB),
-  CAST(CASE WHEN length(alamat) > :SHOWN_MAX_CHARACTERS
-    THEN substr(alamat, 1, :SHOWN_MAX_CHARACTERS - 1) || '…' ELSE alamat END AS BLOB)
-FROM mahasiswa WHERE nim IN (SELECT value FROM json_each(:nims))
-
--- name: twin
--- Among so many records only, because a longer read would delay the page after each addition.
-SELECT CAST(nim AS BLOB),
-  CAST(CASE WHEN length(nama) > :SHOWN_MAX_CHARACTERS
-    THEN substr(nama, 1, :SHOWN_MAX_CHARACTERS - 1) || '…' ELSE nama END AS BLOB),
-  CAST(CASE WHEN length(alamat) > :SHOWN_MAX_CHARACTERS
-    THEN substr(alamat, 1, :SHOWN_MAX_CHARACTERS - 1) || '…' ELSE alamat END AS BLOB)
-FROM (SELECT * FROM mahasiswa ORDER BY nim DESC LIMIT 100000) AS newest
-WHERE nama = :nama AND alamat = :alamat AND nim <> :nim LIMIT 1
-
 -- name: within_bytes
 -- The first of the records after a nim: as many as have that number of bytes, and one more. The
 -- lengths are read without the texts, which a window would copy for each record.

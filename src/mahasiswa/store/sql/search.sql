@@ -1,0 +1,44 @@
+-- The list and its searches, for both engines. A statement names the parts that it begins with
+-- (`-- with:`); each engine has them in its own search.sql. The reader of the store puts the columns
+-- of another order in the place of `/*order*/ nim`.
+
+-- name: all
+SELECT nim, nama, alamat FROM mahasiswa ORDER BY /*order*/ nim
+
+-- name: all_found
+-- with: words, found
+SELECT nim, nama, alamat FROM found ORDER BY /*order*/ nim
+
+-- name: page
+-- One page of all records. Each row also has the number of all records. If the page is empty, one
+-- row has the number and no record.
+SELECT total, nim,
+  CASE WHEN length(nama) > :SHOWN_MAX_CHARACTERS
+    THEN substr(nama, 1, :SHOWN_MAX_CHARACTERS - 1) || '…' ELSE nama END,
+  CASE WHEN length(alamat) > :SHOWN_MAX_CHARACTERS
+    THEN substr(alamat, 1, :SHOWN_MAX_CHARACTERS - 1) || '…' ELSE alamat END
+FROM (SELECT count(*) AS total FROM mahasiswa) AS counted LEFT JOIN (
+  SELECT nim, nama, alamat FROM mahasiswa
+  WHERE nim IN (SELECT nim FROM mahasiswa ORDER BY /*order*/ nim LIMIT :limit OFFSET :offset)
+) AS page ON true
+ORDER BY /*order*/ nim
+
+-- name: search
+-- with: words, found
+-- The same of the records that are found. Keys are sorted first, because whole records take twice
+-- as long.
+SELECT total, nim,
+  CASE WHEN length(nama) > :SHOWN_MAX_CHARACTERS
+    THEN substr(nama, 1, :SHOWN_MAX_CHARACTERS - 1) || '…' ELSE nama END,
+  CASE WHEN length(alamat) > :SHOWN_MAX_CHARACTERS
+    THEN substr(alamat, 1, :SHOWN_MAX_CHARACTERS - 1) || '…' ELSE alamat END
+FROM (SELECT count(*) AS total FROM found) AS counted LEFT JOIN (
+  SELECT nim, nama, alamat FROM mahasiswa
+  WHERE nim IN (SELECT nim FROM found ORDER BY /*order*/ nim LIMIT :limit OFFSET :offset)
+) AS page ON true
+ORDER BY /*order*/ nim
+
+-- name: count_found
+-- with: words, found
+-- The numbers of the records that several searches find.
+SELECT search, count(*) FROM found GROUP BY search ORDER BY search
