@@ -89,13 +89,8 @@ def log_thread() -> Iterator[None]:
     queue: Queue[logging.LogRecord] = Queue(QUEUE_MAX_LINES)
     QueueListener(queue, lines).start()
     logging.getLogger().handlers = [DroppingHandler(queue)]
-    os.register_at_fork(after_in_child=_write_without_thread)
     try:
         yield
     finally:
         with queue.all_tasks_done:
             queue.all_tasks_done.wait_for(lambda: not queue.unfinished_tasks, END_SECONDS)
-
-
-def _write_without_thread() -> None:
-    logging.getLogger().handlers = [lines]

@@ -89,7 +89,7 @@ def test_a_standard_error_that_nobody_reads_stops_nothing(tmp_path: Path) -> Non
     try:
         with Service(tmp_path / "a.db", command=(sys.executable, "-c", code)) as service:
             with Line(service.port) as line:
-                assert {line.get("/tidak/ada").status for _ in range(5000)} == {404}
+                assert {line.get("/tidak/ada").status for _ in range(2500)} == {404}
             assert service.stop() == 0
         assert b" WARNING GET /tidak/ada 404 " in os.read(reader, 1000)
     finally:
