@@ -165,6 +165,7 @@ TESTS = {
     "logs": "web/service/test_health cli/test_processes",
     "record": "test_record store/test_one_field web/records/test_edit_conflicts",
     "shared_task": "test_work",
+    "system/progress": "cli/test_cli_transfers",
     "commands/transfers": "cli/test_cli_transfers cli/test_cli_interrupt",
     "intake/cells": "web/imports/test_stage",
     "intake/stage": "web/imports/test_stage",

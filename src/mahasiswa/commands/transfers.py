@@ -27,6 +27,7 @@ from mahasiswa.store.store_errors import Refused, Unusable
 from mahasiswa.store.threads import in_thread
 from mahasiswa.system import interrupt
 from mahasiswa.system.administrator import typed
+from mahasiswa.system.progress import progress
 from mahasiswa.system.unfinished import unfinished
 from mahasiswa.work import EXPORT, Slots
 
@@ -34,7 +35,6 @@ T = TypeVar("T")
 Problem = tuple[int, str]  # the number of a row, and its problem
 
 MAX_LISTED_ROWS = 100  # maximum rows with problems that are listed
-BAR_STEPS = 1000  # rows or records between two changes of a progress bar
 # Notices that name the row. One remark about the whole file is enough for its hidden rows.
 MOVED_CELLS = (wording.JOINED_CELLS, wording.MORE_CELLS)
 TOO_LONG_TO_UNDO = (
@@ -145,23 +145,6 @@ def _incoming(
                 yield row.number, row.nim, row.nama, row.alamat
     if invalid:
         raise Failure("\n".join(_lines(file, invalid, table.file.places)))
-
-
-def progress(items: Iterable[T], label: str, length: int | None = None) -> Iterator[T]:
-    """The items, until Ctrl-C raises Interrupted. If standard error is a terminal, it shows a progress bar."""
-    shown = click.progressbar(
-        items,
-        length,
-        label,
-        hidden=not sys.stderr.isatty(),
-        show_pos=True,
-        update_min_steps=BAR_STEPS,
-        file=sys.stderr,
-    )
-    with shown as bar:
-        for item in bar:
-            interrupt.check()
-            yield item
 
 
 def _lines(file: Path, problems: Iterable[Problem], places: Sequence[str]) -> list[str]:

@@ -32,6 +32,7 @@ from mahasiswa.store.sqlite.sqlite_errors import reason, usable
 from mahasiswa.store.store_errors import NeedsRepair, Unavailable, Unusable
 from mahasiswa.system import interrupt
 from mahasiswa.system.administrator import typed
+from mahasiswa.system.progress import progress
 from mahasiswa.system.unfinished import unfinished
 
 # The service looks for its newest back-up each hour, so one that is nearly due is made.
@@ -223,15 +224,16 @@ def _refuse_existing(target: Path) -> None:
         raise FileExistsError(errno.EEXIST, "", target)
 
 
-def copy_database(origin: apsw.Connection, target: Path) -> None:
-    """Copy an open database to a file as it is at one moment; raise apsw.Error."""
+def copy_database(origin: apsw.Connection, target: Path, label: str = "backup") -> None:
+    """Copy an open database to a file as it is at one moment; raise apsw.Error. The progress bar has the label."""
     with closing(apsw.Connection(str(target.absolute()))) as copy:
         # With an exclusive lock SQLite needs no shared memory, which some file systems lack.
         copy.execute("PRAGMA locking_mode = EXCLUSIVE")
-        # A single step copies the file as it is at one moment. With a write-ahead log it blocks no
+        # The transaction keeps the file as it is at one moment. With a write-ahead log it blocks no
         # writer.
-        with copy.backup("main", origin, "main") as work:
-            work.step(-1)
+        with origin, copy.backup("main", origin, "main") as work:
+            for _ in progress(range(origin.pragma("page_count")), label):
+                work.step(1)
         copy.execute("PRAGMA synchronous = FULL; PRAGMA journal_mode = DELETE")
 
 

@@ -70,7 +70,7 @@ def _reported(path: Path) -> Iterator[None]:
 def _copy_verified(file: Path, copy: Path) -> None:
     try:
         with closing(open_to_read(file)) as origin:
-            copy_database(origin, copy)
+            copy_database(origin, copy, "restore")
         verify(copy)
         migrate(copy)
     except apsw.NotADBError:
