@@ -81,18 +81,6 @@ class Operator:
         answer.stderr = SAID_DATABASE.sub("", answer.stderr)
         return answer
 
-    def answers(self, text: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """Run a command that asks, and type this text."""
-        return subprocess.run(
-            [*COMMAND, *arguments],
-            input=text,
-            capture_output=True,
-            encoding="utf-8",
-            env=self.environment,
-            timeout=COMMAND_SECONDS,
-            check=False,
-        )
-
     def done(self, *arguments: str, before: Sequence[str] = (), **environment: str) -> str:
         """Run a command that must succeed with an empty standard error; return its standard output."""
         answer = self.run(*arguments, before=before, **environment)

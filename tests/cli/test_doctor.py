@@ -129,8 +129,8 @@ FAULTS: dict[str, tuple[Callable[[Path, Path], object], str]] = {
         "{folder} holds no back-up" + AGAIN,
     ),
     "a damaged back-up": (
-        lambda _, backup: overwrite(backup),
-        "{backup} cannot be restored: file is not a database" + AGAIN,
+        lambda _, backup: overwrite(backup, backup.stat().st_size - 4096),
+        "{backup} cannot be restored: ANY" + AGAIN,
     ),
     "a newer back-up": (
         lambda _, backup: run_script(backup, "PRAGMA user_version = 99"),
@@ -148,7 +148,8 @@ def test_a_file_that_cannot_be_used_is_found(kept: Operator, fault: str) -> None
     prepare(kept.database, backup)
     names = sorted(kept.folder.iterdir())
     shown = said.format(file=kept.database, backup=backup, folder=backup.parent)
-    assert problems(kept) == [shown]
+    (line,) = problems(kept)
+    assert re.fullmatch(re.escape(shown).replace("ANY", ".*"), line)
     assert sorted(kept.folder.iterdir()) == names
 
 

@@ -73,7 +73,7 @@ M_ARENA_MAX = -8
 # The parent of helpers imports for half a second, and the first pages must not wait for it.
 HELPERS_DELAY_SECONDS = 5.0
 BACKUP_CHECK_SECONDS = 3600.0
-BACK_UP = (sys.executable, "-m", "mahasiswa", "backup", "--due")
+BACK_UP = (sys.executable, "-P", "-m", "mahasiswa", "backup", "--due")
 
 NOTIFY_SOCKET = "NOTIFY_SOCKET"  # systemd's variable with the socket of Type=notify
 STANDARD_OUTPUT = 1
