@@ -292,7 +292,7 @@ def parts() -> Iterator[tuple[int, Callable[[bytes], bytes]]]:
     yield FORM_MAX_BYTES, in_chunks
 
 
-@pytest.mark.parametrize("seconds", [10, pytest.param(100, marks=pytest.mark.torture)])
+@pytest.mark.parametrize("seconds", [5, pytest.param(60, marks=pytest.mark.torture)])
 def test_no_part_of_a_request_delays_others(service: Service, seconds: float) -> None:
     """Each part with each filler, at the largest size, from three clients at once: as many as fit into the time."""
     table = [*itertools.product(parts(), FILLERS)]

@@ -83,7 +83,7 @@ BYSTANDERS = {
 # That attack at once; a request for one record takes less of a client.
 CLIENTS, SMALL_CLIENTS = 4, 64
 ATTEMPTS = 3
-ATTACK_SECONDS = 1.5
+ATTACK_SECONDS = 1.0
 
 
 def prepare(data: str, database: Path) -> None:
