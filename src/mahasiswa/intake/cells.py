@@ -10,21 +10,23 @@ MAX_EXACT = 10**15
 ROW_MAX_CELLS = 16_384  # as in Excel
 CELL_MAX_CHARACTERS = 131_072  # four times what Excel holds, and the limit of Python's CSV reader
 
-BadKind = Literal["error", "date", "formula", "boolean", "damaged"]
+BadKind = Literal["error", "date", "formula", "damaged"]
 
 # UTF-8 that was read as Windows-1252: the first byte of a letter, and the others.
 _NEXT = (
     "[\u0080-\u00bf\u0152\u0153\u0160\u0161\u0178\u017d\u017e\u0192\u02c6\u02dc\u2013\u2014\u2018-\u201a"
     "\u201c-\u201e\u2020-\u2022\u2026\u2030\u2039\u203a\u20ac\u2122]"
 )
-_UTF_8 = f"[\u00c2-\u00df]{_NEXT}|[\u00e0-\u00ef]{_NEXT}{_NEXT}|[\u00c2\u00c3](?=\\s|$)"
 # Signs that stand beside no letter, and capital letters inside a word: another encoding was used.
-_SIGNS = "[\u0131\u0192\u02c6\u02dc\u201a\u201e\u2020\u2021\u2026\u2030\u2039\u203a\u2500-\u25ff\u00a1-\u00a9\u00ab-\u00af\u00b1\u00b4-\u00b9\u00bb-\u00bf\u00d7\u00f7]"
-_OTHER = (
-    f"(?<=[a-z])(?:[\u00c0-\u00d6\u00d8-\u00de\u0152\u0160\u0178\u017d]|{_SIGNS})|{_SIGNS}(?=[a-z])"
+_SIGNS = (
+    "[\u0131\u0192\u02c6\u02dc\u201a\u201e\u2020\u2021\u2026\u2030\u2039\u203a\u2500-\u25ff\u00a1-\u00a9\u00ab-\u00af"
+    "\u00b1\u00b4-\u00b9\u00bb-\u00bf\u00d7\u00f7]"
 )
-odd_letters = re.compile(f"{_UTF_8}|{_OTHER}|[\ufffd\ue000-\uf8ff]").findall
-"""Finds letters that were lost, or decoded with the wrong encoding."""
+ODD_LETTERS = (
+    f"(?-i:[\u00c2-\u00df]{_NEXT}|[\u00e0-\u00ef]{_NEXT}{_NEXT}|[\u00c2\u00c3](?=[\\s\\0]|$)|{_SIGNS}(?=[a-z])"
+    f"|(?<=[a-z])(?:[\u00c0-\u00d6\u00d8-\u00de\u0152\u0160\u0178\u017d]|{_SIGNS})|[\ufffd\ue000-\uf8ff])"
+)
+"""A pattern for letters that were lost, or decoded with the wrong encoding."""
 
 
 class Refused(ValueError):

@@ -2,115 +2,117 @@
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from itertools import islice, pairwise, zip_longest
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise, takewhile, zip_longest
 from typing import NamedTuple
 
 from mahasiswa import wording
-from mahasiswa.intake.cells import Bad, Cell, Row, is_blank, text_of
-from mahasiswa.wording import column_letter
+from mahasiswa.intake.cells import ROW_MAX_CELLS, Bad, Cell, Row, is_blank, text_of
+from mahasiswa.record import FIELDS, Field
+from mahasiswa.wording import LABELS, column_letter
 
 TITLES_WITHIN_ROWS = 25
 TITLES_MAX = 256  # columns in which a title is looked for
 TITLE_MAX_CHARACTERS = 100
-EXAMPLE_ROWS = 100  # rows below the titles that are looked at
+TOWNS_MIN_NAMES = 4  # minimum names under Alamat, beside at most half as many towns
+
+_PERSON = (
+    "(?:mahasiswai?|mhs|siswai?|siswi|murid|santri|santriwati|pesertadidik|peserta|taruna|anak)"
+)
+_NUMBER = "(?:no|nomor|nomer)"
+# Words that say nothing about what a column has.
+_FILLER = (
+    f"(?:{_PERSON}|{_NUMBER}|tuliskan|tulis|isikan|isi|masukkan|ketik|anda|kamu|saudara|lengkap|resmi|asli|aktif|baru|sesuai"
+    "|pada|di|ktp|kk|kartukeluarga|ijazah|akta|kelahiran|wajib|diisi|huruf|kapital|besar|sekarang|saat|ini|yang|jelas|data)"
+)
 
 
 class Part(NamedTuple):
-    """A part of a record that a column has: its name in the choice of columns, and what stands before its texts.
+    """A part of a field that a column may have: its name for a person, a pattern for the letters of its titles, and its label.
 
-    `titles` is a pattern for the letters of its titles. A title says the part, and perhaps whose it
-    is, but nothing else.
+    A title may also say whose it is (`Nama Siswa`), but nothing else. The label stands before the texts.
     """
 
+    field: Field
     name: str
     titles: str
     label: str = ""
 
 
-_PERSON = "(?:mahasiswai?|mhs|siswai?|siswi|murid|santri|santriwati|pesertadidik|taruna|anak)"
-_NUMBER = "(?:no|nomor|nomer|number)"
-# Words that say nothing about what a column has.
-_FILLER = (
-    "(?:tuliskan|tulis|isikan|isi|masukkan|ketik|anda|kamu|saudara|lengkap|resmi|asli|aktif|baru|sesuai|pada|di|ktp|kk"
-    "|kartukeluarga|ijazah|akta|kelahiran|wajib|diisi|huruf|kapital|besar|sekarang|saatini|saat|ini|yang|jelas|data|your|full)"
-)
-
 PARTS: Mapping[str, Part] = {
     "nim": Part(
+        "nim",
         "NIM",
-        f"(?:nim|npm|nrp|nipd|nis|stambuk|nobp|nislokal|{_NUMBER}?(?:induk|pokok)(?:madrasah)?{_PERSON}?|{_NUMBER}{_PERSON}"
-        f"|student(?:id|number)|id(?:number|{_PERSON}))",
+        f"nim|npm|nrp|nipd|nis|stambuk|nobp|nislokal|{_NUMBER}?(?:induk|pokok)(?:madrasah|{_PERSON})?|{_NUMBER}"
+        rf"(?!peserta\b|anak){_PERSON}|student(?:id|number)|id(?:number|{_PERSON})",
     ),
-    "nisn": Part("NIM (NISN)", f"(?:nisn|{_NUMBER}?induksiswanasional)"),
-    "nama": Part("Nama", "(?:namalengkap|nama|name|fullname|studentname|namapeserta)"),
-    "orang": Part("Nama", _PERSON),
-    "depan": Part("Nama Depan", "(?:nama(?:depan|awal)|(?:first|given)name)"),
-    "tengah": Part("Nama Tengah", "(?:namatengah|middlename)"),
-    "belakang": Part(
-        "Nama Belakang", "(?:nama(?:belakang|akhir|keluarga)|(?:last|family)name|surname)"
-    ),
-    "alamat": Part(
-        "Alamat",
-        "(?:alamat|domisili|tempattinggal|alamattinggal|alamatrumah|alamatasal|(?:home)?address)",
-    ),
-    "jalan": Part("Jalan", "(?:namajalan|jalan|jl|street)"),
-    "gang": Part("Gang", "(?:gang|gg)", "Gg."),
-    "rumah": Part("No. Rumah", "(?:no|nomor)rumah", "No."),
-    "blok": Part("Blok", "blok", "Blok"),
-    "rtrw": Part("RT/RW", "rtrw", "RT/RW"),
-    "rt": Part("RT", "rt", "RT"),
-    "rw": Part("RW", "rw", "RW"),
-    "dusun": Part("Dusun", "(?:dusun|dukuh|padukuhan|pedukuhan|lingkungan|kampung)", "Dusun"),
-    "desa": Part("Desa", "desa", "Desa"),
-    "kel": Part("Kelurahan", "(?:kelurahan|kel)(?:desa)?|desakel(?:urahan)?", "Kel."),
-    "kec": Part("Kecamatan", "kecamatan|kec", "Kec."),
-    "kota": Part("Kota", "(?:kota|kabupaten|kab)(?:kota|kabupaten|kab)?|city"),
-    "prov": Part("Provinsi", "provinsi|propinsi|prov|province"),
-    "pos": Part("Kode Pos", "kodepos|zip|zipcode|postalcode", "Kode Pos"),
-}
-
-NIM_PARTS = ("nim", "nisn")
-NAMA_PARTS = ("nama", "orang", "depan", "tengah", "belakang")
-ALAMAT_PARTS = tuple(PARTS)[tuple(PARTS).index("alamat") :]
-# Titles that may stand alone. `Kota` alone may be where a student was born.
-_WHOLE_PARTS = ("nama", "orang", "alamat", "jalan")
-_MAY_HAVE_FILLERS = ("nim", "nisn", "nama", "alamat")
+    "nisn": Part("nim", "NISN", f"nisn|{_NUMBER}?induksiswanasional"),
+    "nama": Part("nama", "Nama", "nama(?:lengkap|peserta)?|(?:full|student)?name"),
+    "orang": Part("nama", "Mahasiswa", _PERSON),
+    "depan": Part("nama", "Nama Depan", "nama(?:depan|awal)|(?:first|given)name"),
+    "tengah": Part("nama", "Nama Tengah", "namatengah|middlename"),
+    "belakang": Part("nama", "Nama Belakang", "nama(?:belakang|akhir|keluarga)|(?:last|family)name|surname"),
+    "alamat": Part("alamat", "Alamat", "alamat(?:tempattinggal|tinggal|rumah|asal|domisili)?|domisili|tempattinggal|(?:home)?address"),
+    "jalan": Part("alamat", "Jalan", "(?:nama)?jalan|jl|street"),
+    "gang": Part("alamat", "Gang", "gang|gg", "Gg."),
+    "rumah": Part("alamat", "No. Rumah", f"{_NUMBER}rumah", "No."),
+    "blok": Part("alamat", "Blok", "blok", "Blok"),
+    "rtrw": Part("alamat", "RT/RW", "rtrw", "RT/RW"),
+    "rt": Part("alamat", "RT", "rt", "RT"),
+    "rw": Part("alamat", "RW", "rw", "RW"),
+    "dusun": Part("alamat", "Dusun", "(?:nama)?(?:dusun|dukuh|padukuhan|pedukuhan|lingkungan|kampung)", "Dusun"),
+    "desa": Part("alamat", "Desa", "(?:nama)?desa", "Desa"),
+    "kel": Part("alamat", "Kelurahan", "(?:kelurahan|kel)(?:desa)?|desakel(?:urahan)?", "Kel."),
+    "kec": Part("alamat", "Kecamatan", "kecamatan|kec", "Kec."),
+    "kota": Part("alamat", "Kota", "(?:kota|kabupaten|kab)(?:kota|kabupaten|kab)?|city"),
+    "prov": Part("alamat", "Provinsi", "provinsi|propinsi|prov|province"),
+    "pos": Part("alamat", "Kode Pos", "kodepos|zip(?:code)?|postalcode", "Kode Pos"),
+}  # fmt: skip
 
 _title_of = {
-    part: re.compile(
-        f"(?:{_PERSON}|{_FILLER}|{_NUMBER})*(?:{of.titles})(?:{_PERSON}|{_FILLER}|{of.titles})*"
-    ).fullmatch
-    if part in _MAY_HAVE_FILLERS
-    else re.compile(f"(?:nama|alamat)?(?:{of.titles})(?:tempattinggal|rumah|domisili)?").fullmatch
+    part: re.compile(f"{_FILLER}*(?:{of.titles})(?:{_FILLER}|{of.titles})*").fullmatch
     for part, of in PARTS.items()
 }
-_is_label = re.compile(
+# Titles that may stand alone. `Kota` alone may be the town of birth.
+_WHOLE = {"nim", "nisn", "nama", "orang", "alamat", "jalan"}
+_WEAK = {
+    "nisn": "nim",
+    "orang": "nama",
+}  # a title that counts only if there is none of the other part
+_is_labelled = re.compile(
     r"(?:rt|rw|no|gg|gang|dusun|dsn|padukuhan|pedukuhan|dukuh|dk|blok|desa|ds|kelurahan|kel|kecamatan|kec|kode ?pos)\b",
     re.IGNORECASE,
 ).match
-_is_nothing = re.compile(
-    r"\W*(?:0+|null|none|kosong|n\W?a|#n/a|tidak ada)?\W*", re.IGNORECASE
-).fullmatch
+_is_missing = re.compile(r"\W*(?:0+|null|none|kosong|n\W?a|tidak ada)?\W*", re.IGNORECASE).fullmatch
 
 
 class Columns(NamedTuple):
     """The columns of a sheet: the number of the row of titles (0 without one), the titles, and the part of each column.
 
-    `width` is the number of cells that a row may have. `doubt` is the reason why a person must choose, or blank.
+    Behind `width` cells a row has no text, and it has at most `length` cells, blank ones too. `doubt` is the reason why a
+    person must choose, or blank.
     """
 
     header: int
     titles: Sequence[str]
     of: Mapping[int, str]
-    width: int
+    width: int = ROW_MAX_CELLS
+    length: int = ROW_MAX_CELLS
     doubt: str = ""
 
-    def fields(self) -> set[str]:
-        """The fields of a record that the columns have."""
-        parts = {*self.of.values()}
-        found = {"nim": NIM_PARTS, "nama": NAMA_PARTS, "alamat": ALAMAT_PARTS}
-        return {field for field, of_field in found.items() if parts.intersection(of_field)}
+    def exceeds(self, row: Sequence[Cell]) -> bool:
+        """Whether a row has more cells than there are titles, or a comma has moved a part of its address into the next cell."""
+        beside = max(self.of, default=0) + 1
+        if len(row) <= beside:
+            return False
+        cell = row[beside]
+        is_moved = isinstance(cell, str) and cell[:1] == " " and cell.strip()[:1].isalpha()
+        return is_moved or len(row) > self.length or not is_blank(row[self.width :])
+
+
+def fields_of(columns: Mapping[int, str]) -> set[Field]:
+    """The fields of a record that the columns have."""
+    return {PARTS[part].field for part in columns.values()}
 
 
 def label(part: str) -> str:
@@ -124,175 +126,152 @@ def part_of(title: Cell) -> str:
         return ""
     letters = re.sub("[^a-z]+", "", title.casefold())
     # `NIS/NISN` are two numbers in one cell.
-    if "nisn" in letters and letters.replace("nisn", "").startswith(("nis", "nipd", "nim")):
+    if re.search("nisn(?:nis|nim|nipd)|(?:nis|nim|nipd)nisn", letters):
         return ""
     return next((part for part, is_title in _title_of.items() if is_title(letters)), "")
 
 
 def parts_of(row: Sequence[Cell]) -> dict[int, str]:
     """The parts that the titles in a row name, by column."""
-    found = ((column, part_of(cell)) for column, cell in enumerate(row[:TITLES_MAX]))
-    return {column: part for column, part in found if part}
+    found = {column: part_of(cell) for column, cell in enumerate(row[:TITLES_MAX])}
+    parts = {*found.values()}
+    return {column: part for column, part in found.items() if part and _WEAK.get(part) not in parts}
 
 
 def are_titles(row: Sequence[Cell], *, nim_only: bool = False) -> bool:
     """Whether a row names the NIM and, unless `nim_only`, another field."""
-    parts = {*parts_of(row).values()}
-    others = parts.difference(NIM_PARTS)
-    return len(parts) > len(others) and (nim_only or bool(others))
+    fields = fields_of(parts_of(row))
+    return "nim" in fields and (nim_only or len(fields) > 1)
 
 
 def find(top: Sequence[Row], *, nim_only: bool = False) -> Columns:
     """The columns by the titles among the first rows of a sheet."""
-    index = _titles_row(top, nim_only=nim_only)
+    rows = [row for _, row in top]
+    named = [parts_of(row) for row in rows[:TITLES_WITHIN_ROWS]]
+    sure = (at for at, row in enumerate(rows[: len(named)]) if are_titles(row, nim_only=nim_only))
+    index = next(sure, None)
+    if index is None and not nim_only and any(named):
+        index = named.index(max(named, key=len))
     if index is None:
-        width = max((len(row) for _, row in top), default=0)
-        return Columns(0, [""] * width, {}, width, wording.NO_TITLES)
-    number, row = top[index]
-    titles = [" ".join(text_of(cell).split())[:TITLE_MAX_CHARACTERS] for cell in row]
-    while titles and not titles[-1]:
-        titles.pop()
-    of, twice = _chosen(parts_of(row))
-    columns = Columns(number, titles, of, len(titles))
+        width = min(max(map(len, rows), default=0), TITLES_MAX)
+        return Columns(0, [""] * width, {}, doubt=wording.NO_TITLES)
+
+    titles = [
+        " ".join(text_of(cell).split())[:TITLE_MAX_CHARACTERS] for cell in rows[index][:TITLES_MAX]
+    ]
+    columns = measured(Columns(top[index][0], titles, named[index]), top)
     if nim_only:
-        return columns._replace(
-            of={column: part for column, part in of.items() if part in ("nim", "nisn", "nama")}
-        )
-    body = [row for _, row in islice(top, index + 1, index + 1 + EXAMPLE_ROWS)]
-    return columns._replace(doubt=twice or _doubt(columns, body))
+        of = {column: part for column, part in columns.of.items() if part in _WHOLE}
+        return columns._replace(of=of)
+    return columns._replace(doubt=next(_doubts(columns, rows[index + 1 :]), ""))
 
 
-def _titles_row(top: Sequence[Row], *, nim_only: bool) -> int | None:
-    """The index of the row of titles, or else of the first row that has some."""
-    rows = [row for _, row in top[:TITLES_WITHIN_ROWS]]
-    sure = (index for index, row in enumerate(rows) if are_titles(row, nim_only=nim_only))
-    found = next(sure, None)
-    if found is None and not nim_only:
-        found = next((index for index, row in enumerate(rows) if len(parts_of(row)) > 1), None)
-    return found
+def measured(columns: Columns, top: Sequence[Row]) -> Columns:
+    """The columns with the limits that the titles set for a row, unless most rows have more cells."""
+    heads = [row for number, row in top if number == columns.header]
+    body = [row for number, row in top if number > columns.header]
+    # A second row of titles, as Dapodik has it, may reach further to the right.
+    heads += [row for row in body[:1] if is_blank(join(row, columns.of))]
+    filled = [at for head in heads for at, cell in enumerate(head, 1) if not is_blank([cell])]
+    width = max([*filled, *(column + 1 for column in columns.of)], default=0)
+    length = max([len(head) for head in heads], default=0)
+    longer = sum(not is_blank(row[width:]) for row in body)
+    if not heads or 2 * longer > len(body):
+        return columns
+    usual = Counter(map(len, body)).most_common(1)
+    return columns._replace(width=width, length=max([length, *dict(usual)]))
 
 
-def _chosen(named: Mapping[int, str]) -> tuple[dict[int, str], str]:
-    """The columns to read, and the doubt if two are titled for one part."""
-    parts = Counter(named.values())
-    weak = {"nisn": "nim", "orang": "nama"}
-    of = {
-        column: part for column, part in named.items() if not (part in weak and weak[part] in parts)
-    }
-    for field, part in (("NIM", "nim"), ("NIM", "nisn"), ("Nama", "nama"), ("Nama", "orang")):
-        columns = [column for column, found in of.items() if found == part]
-        if len(columns) > 1:
-            return of, two_columns(field, columns)
-    if "nama" in parts and not {"depan", "belakang"}.isdisjoint(parts):
-        columns = [column for column, part in of.items() if part in NAMA_PARTS]
-        return of, two_columns("Nama", columns)
-    for part in ALAMAT_PARTS:
-        columns = [column for column, found in of.items() if found == part]
-        if len(columns) > 1:
-            return of, two_columns(PARTS[part].name, columns)
-    return of, ""
-
-
-def two_columns(name: str, columns: Sequence[int]) -> str:
-    first, second, *_ = map(column_letter, columns)
-    return wording.TITLED_TWICE.format(field=name, first=first, second=second)
-
-
-def _doubt(columns: Columns, body: Sequence[Sequence[Cell]]) -> str:
-    """The reason why a person must choose the columns, or a blank text."""
+def _doubts(columns: Columns, body: Sequence[Sequence[Cell]]) -> Iterator[str]:
+    """The reasons why a person must choose the columns."""
     cells = zip_longest(*(row[:TITLES_MAX] for row in body))
-    filled = [[text for text in map(str.strip, map(text_of, column)) if text] for column in cells]
-    longer = sum(not is_blank(row[columns.width :]) for row in body)
-    return (
-        _doubt_about_nim(columns.of, filled)
-        or _doubt_about_parts("Nama", columns, NAMA_PARTS, filled)
-        or _doubt_about_parts("Alamat", columns, ALAMAT_PARTS, filled)
-        or (2 * longer > len(body) and wording.CELLS_WITHOUT_TITLE)
-        or ""
-    )
+    texts = [list(filter(None, (text_of(cell).strip() for cell in column))) for column in cells]
+    texts += [[] for _ in columns.titles]  # of columns without cells
+    if "nim" not in fields_of(columns.of):
+        yield wording.NIM_NOT_TITLED
+    elif len(fields_of(columns.of)) == 1:
+        yield wording.NO_OTHER_COLUMN
+    for field in FIELDS:
+        found = [column for column, part in columns.of.items() if PARTS[part].field == field]
+        if found:
+            yield from _doubts_about(field, found, columns, texts)
+    if columns.width == ROW_MAX_CELLS:
+        yield wording.CELLS_WITHOUT_TITLE
+    yield from _doubts_about_towns(columns, body)
 
 
-def _doubt_about_nim(of: Mapping[int, str], filled: Sequence[Sequence[str]]) -> str:
-    column = next((column for column, part in of.items() if part in NIM_PARTS), None)
-    if column is None:
-        return wording.NIM_NOT_TITLED
-    nims = filled[column] if column < len(filled) else []
-    letter = column_letter(column)
-    if filled and not nims:
-        return wording.NIM_COLUMN_BLANK.format(column=letter)
-    return wording.NIM_COUNTS_ROWS.format(column=letter) if _counts(nims) else ""
-
-
-def _doubt_about_parts(
-    field: str, columns: Columns, parts: Sequence[str], filled: Sequence[Sequence[str]]
-) -> str:
-    found = sorted(column for column, part in columns.of.items() if part in parts)
-    if not found:
-        return ""
+def _doubts_about(
+    field: Field, found: Sequence[int], columns: Columns, texts: Sequence[Sequence[str]]
+) -> Iterator[str]:
+    parts = [columns.of[column] for column in found]
     first, last = found[0], found[-1]
-    names = {columns.of[column] for column in found}
-    is_whole = len(names) > 1 or not names.isdisjoint(_WHOLE_PARTS)
-    if not is_whole or found != [*range(first, last + 1)]:
-        return wording.TITLE_UNSURE.format(column=column_letter(last), field=field)
-    for column in range(last + 1, min(columns.width, len(filled))):
-        if columns.titles[column]:
-            break
-        if filled[column]:
-            return wording.COLUMN_WITHOUT_TITLE.format(column=column_letter(column), field=field)
-    return ""
+    letter = column_letter(last)
+    twice = [column for column in found if parts.count(columns.of[column]) > 1]
+    twice = twice or (list(found) if "nama" in parts and len(parts) > 1 else [])
+    if twice:
+        letters = map(column_letter, twice[:2])
+        yield wording.TITLED_TWICE.format(LABELS[field], *letters)
+    if field == "nim" and not texts[first] and any(texts):
+        yield wording.NIM_COLUMN_BLANK.format(column=letter)
+    if field == "nim" and _counts(texts[first]):
+        yield wording.NIM_COUNTS_ROWS.format(column=letter)
+    is_whole = not _WHOLE.isdisjoint(parts) or (field == "nama" and len(parts) > 1)
+    if not is_whole or last - first >= len(found):
+        yield wording.TITLE_UNSURE.format(column=letter, field=LABELS[field])
+    untitled = takewhile(
+        lambda column: not columns.titles[column],
+        range(last + 1, min(columns.width, len(columns.titles))),
+    )
+    for column in untitled:
+        if texts[column] and field != "nim":
+            yield wording.COLUMN_WITHOUT_TITLE.format(
+                column=column_letter(column), field=LABELS[field]
+            )
 
 
 def _counts(nims: Sequence[str]) -> bool:
     """Whether a column numbers the rows: short numbers that ascend."""
-    numbers = [int(nim) for nim in nims if re.fullmatch("[0-9]{1,3}", nim.rstrip("."))]
+    numbers = [int(nim) for nim in nims if re.fullmatch("[0-9]{1,3}", nim)]
     ascend = all(first < second for first, second in pairwise(numbers))
     return bool(numbers) and ascend and 10 * len(numbers) >= 9 * len(nims)
 
 
+def _doubts_about_towns(columns: Columns, body: Sequence[Sequence[Cell]]) -> Iterator[str]:
+    """The doubt if the texts under Nama repeat, as towns do, and those under Alamat are many names."""
+    records = [join(row, columns.of) for row in body]
+    names = {text_of(nama) for _, nama, _ in records}
+    places = {text_of(alamat) for *_, alamat in records}
+    are_many = len(places) >= TOWNS_MIN_NAMES and len(places) >= 2 * len(names)
+    if are_many and "" not in names and not re.search(r"[\d,/]", "".join(places)):
+        yield wording.EXCHANGED
+
+
 def join(row: Sequence[Cell], of: Mapping[int, str]) -> tuple[Cell, Cell, Cell]:
     """NIM, Nama and Alamat of a row. The parts of a name and of an address are joined in the order of the file."""
+    found: dict[Field, list[tuple[str, Cell]]] = {field: [] for field in FIELDS}
     length = len(row)
-    nim: Cell = None
-    nama: list[tuple[str, Cell]] = []
-    alamat: list[tuple[str, Cell]] = []
-    for column in sorted(of):
-        part = of[column]
-        cell = row[column] if column < length else None
-        if part in NIM_PARTS:
-            nim = cell
-        else:
-            (nama if part in NAMA_PARTS else alamat).append((part, cell))
-    return nim, _joined(nama, " "), _joined(alamat, ", ")
+    for column, part in of.items():
+        if column < length:
+            found[PARTS[part].field].append((part, row[column]))
+    nim, nama, alamat = found.values()
+    return _joined(nim, " "), _joined(nama, " "), _joined(alamat, ", ")
 
 
 def _joined(cells: Sequence[tuple[str, Cell]], separator: str) -> Cell:
-    if len(cells) == 1 and not PARTS[cells[0][0]].label:
-        return cells[0][1]
-    whole = next((text_of(cell) for part, cell in cells if part == "alamat"), "").strip()
+    if not cells or (len(cells) == 1 and cells[0][0] in _WHOLE):
+        return cells[0][1] if cells else None
+    whole = text_of(dict(cells).get("alamat", "")).strip()
     texts = []
     for part, cell in cells:
-        if isinstance(cell, Bad) and cell.kind != "error":
+        if isinstance(cell, Bad):
             return cell
-        text = " ".join(text_of(cell).split()) if part != "alamat" else whole
+        text = text_of(cell).strip()
         # Dapodik writes 0 or `-` for a part that is missing.
-        if (
-            not text
-            or (part not in NAMA_PARTS and _is_nothing(text))
-            or _is_said(part, text, whole)
-        ):
+        if _is_missing(text):
             continue
         sign = PARTS[part].label
-        texts.append(f"{sign} {text}" if sign and not _is_label(text) else text)
+        shown = f"{sign} {text}" if sign and not _is_labelled(text) else text
+        said = re.escape(shown if text.isdigit() else text)
+        if len(text) == len(whole) or not re.search(rf"\b{said}\b", whole, re.IGNORECASE):
+            texts.append(shown)
     return separator.join(texts) or whole or None
-
-
-def _is_said(part: str, text: str, whole: str) -> bool:
-    """Whether the text of a part stands in the address already, among others."""
-    if part == "alamat" or len(text) >= len(whole):
-        return False
-    if part in ("rt", "rw", "rumah"):
-        return (
-            re.search(rf"\b{part[:2]}\W*0*{re.escape(text.lstrip('0'))}\b", whole, re.IGNORECASE)
-            is not None
-        )
-    return re.search(rf"\b{re.escape(text)}\b", whole, re.IGNORECASE) is not None

@@ -7,7 +7,7 @@ from functools import partial
 from typing import BinaryIO, Literal
 
 from mahasiswa import wording
-from mahasiswa.intake.cells import Refused, odd_letters
+from mahasiswa.intake.cells import ODD_LETTERS, Refused
 
 SAMPLE_BYTES = 1 << 16
 DECODED_BYTES = 1 << 20
@@ -111,7 +111,8 @@ def _single_byte_encoding(file: BinaryIO) -> str:
     sample = file.read(DECODED_BYTES)
     file.seek(0)
     return min(
-        _SINGLE_BYTE, key=lambda encoding: len(odd_letters(sample.decode(encoding, "replace")))
+        _SINGLE_BYTE,
+        key=lambda encoding: len(re.findall(ODD_LETTERS, sample.decode(encoding, "replace"))),
     )
 
 

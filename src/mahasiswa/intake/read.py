@@ -1,212 +1,179 @@
 """Reads a file of a stranger: the child process that fills the stage of an upload, and the lines for the command line.
 
 The child is `python -P -m mahasiswa.intake.read STAGE OPTIONS`, with the file as its standard input. It has
-no password and no connection, and sets limits on itself. Exit code 0: it has filled the stage, perhaps
-with a sentence why the file cannot be read. 3: another page has changed the stage. Any other end: the
-file is too big.
+no password and no connection, and bounds itself. It ends with 0 if it has filled the stage, perhaps with
+the reason why the file cannot be read. See `stage` for other codes. Any other end: the file is too heavy.
 """
 
+import io
 import json
 import os
 import sys
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, islice, zip_longest
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO
 
 from mahasiswa import wording
-from mahasiswa.intake.cells import Cell, Refused, Row, Sheet, TooHeavy, is_blank, text_of
-from mahasiswa.intake.columns import TITLES_MAX, Columns, find, join, part_of
-from mahasiswa.intake.delimited import read_pasted, read_text
-from mahasiswa.intake.file_kind import kind_of
+from mahasiswa.intake.biff import biff_rows
+from mahasiswa.intake.cells import Cell, Refused, Row, Sheet, is_blank, text_of
+from mahasiswa.intake.columns import TITLES_MAX, Columns, fields_of, find, join, measured, part_of
+from mahasiswa.intake.delimited import read_text
+from mahasiswa.intake.file_kind import encoding_of, kind_of
 from mahasiswa.intake.html_table import html_rows
-from mahasiswa.intake.rules import Judge, JudgedLine, OtherTitles, cleaned, judge
+from mahasiswa.intake.rules import OTHER_TITLES, Judge, JudgedLine, cleaned
 from mahasiswa.intake.stage import EXIT_DISK_FULL, EXIT_STALE, Line, Stage, StagedSheet, Stale
-from mahasiswa.intake.stage import TooHeavy as StageTooHeavy
-from mahasiswa.intake.workbook import read_workbook
+from mahasiswa.intake.workbook import read_workbook, undamaged
 from mahasiswa.record import FIELDS
 from mahasiswa.system.child import bound
 
 UPLOAD_MAX_ROWS = 10_000  # lines of all sheets that are read
-ROWS_MAX = UPLOAD_MAX_ROWS + 100  # of a sheet, with titles and signatures
-PASTED_MAX_BYTES = 1 << 20
+ROWS_MAX = UPLOAD_MAX_ROWS + 100  # of a sheet, with its titles and signatures
 MEMORY_BYTES = 512 << 20
 PROCESSOR_SECONDS = 20
 FILE_MAX_BYTES = 16 << 20
-EXIT_TOO_HEAVY = 1
 
 TOP_ROWS = 200  # rows of a sheet in which titles and doubts about the columns are looked for
 EXAMPLES, EXAMPLE_MAX_CHARACTERS = 3, 60
-_SHEETS_OF_EXAMPLES = ("contoh", "petunjuk", "panduan", "example", "format", "referensi")
+_OF_EXAMPLES = ("contoh", "petunjuk", "panduan", "example", "referensi")  # names of sheets
 
 
 def sheets_of(file: BinaryIO, *, nim_only: bool = False) -> Iterator[Sheet]:
     """The sheets of a seekable file of any kind. Each must be read before the next. Raises Refused and TooHeavy."""
     if not file.seek(0, os.SEEK_END):
         raise Refused(wording.EMPTY_FILE)
-    kind = kind_of(file)
     file.seek(0)
-    if kind in ("workbook", "biff"):
-        return read_workbook(file, is_bare=kind == "biff")
-    if kind == "html":
-        rows = html_rows(file)
-        if not rows:
-            raise Refused(wording.WEB_PAGE)
-        return iter(
-            [Sheet("", ((number, row) for number, row in enumerate(rows, 1) if not is_blank(row)))]
-        )
-    return iter([read_text(file, nim_only=nim_only)])
+    kind = kind_of(file)
+    if kind == "workbook":
+        sheets = undamaged(read_workbook(file))
+    elif kind == "biff":
+        sheets = iter([Sheet("", undamaged(biff_rows(file.read())))])
+    elif kind == "html":
+        sheets = iter([Sheet("", enumerate(html_rows(file), 1))])
+    else:
+        text = io.TextIOWrapper(file, encoding_of(file), errors="replace", newline="")
+        sheets = iter([read_text(text, nim_only=nim_only)])
+    for sheet in sheets:
+        yield sheet._replace(rows=(row for row in sheet.rows if not is_blank(row[1])))
 
 
-def import_lines(file: BinaryIO) -> Iterator[JudgedLine]:
-    """The lines of a file of any length, one by one, for the command line. Raises Refused if a person must choose columns."""
-    judge = Judge()
+def import_lines(file: BinaryIO, judge: Judge) -> Iterator[JudgedLine]:
+    """The lines of a file of any length, one by one. Raises Refused, also if a person must choose columns."""
     for sheet in sheets_of(file):
         rows = iter(sheet.rows)
         top = list(islice(rows, TOP_ROWS))
         columns = find(top)
         if columns.doubt:
             raise Refused(columns.doubt)
-        yield from judge.lines(chain(top, rows), columns, sheet.hidden)
+        for line in judge.lines(chain(top, rows), columns, sheet.hidden):
+            if line.own == OTHER_TITLES:
+                raise Refused(wording.OTHER_TITLES.format(row=line.number))
+            yield line
 
 
-class _Read(NamedTuple):
-    """A sheet as it is kept, with its rows and the columns that its titles name."""
-
-    staged: StagedSheet
-    rows: Sequence[Row]
-    hidden: Collection[int]
-    columns: Columns
-
-
-def fill(stage: Stage, file: BinaryIO, options: Mapping[str, Any]) -> None:
-    """Read a file into its stage. Raises Refused and TooHeavy."""
-    nim_only = options["purpose"] == "pilih"
-    if options["pasted"]:
-        text = file.read(PASTED_MAX_BYTES).decode("utf-8", "replace")
-        sheets = iter([read_pasted(text, nim_only=nim_only)])
-    else:
-        sheets = sheets_of(file, nim_only=nim_only)
-    found = [_read(at, sheet, nim_only=nim_only) for at, sheet in enumerate(sheets)]
-    read = _chosen([sheet for sheet in found if sheet.rows])
-    if not read:
+def fill(stage: Stage, file: BinaryIO, *, nim_only: bool) -> None:
+    """Put the sheets of a file into its stage. Raises Refused and TooHeavy."""
+    staged: list[StagedSheet] = []
+    of_sheet: dict[int, tuple[Sequence[Row], frozenset[int]]] = {}
+    for at, sheet in enumerate(sheets_of(file, nim_only=nim_only)):
+        rows = list(islice(sheet.rows, ROWS_MAX))
+        if rows:
+            staged.append(_staged(at, sheet, rows[:TOP_ROWS], nim_only=nim_only))
+            of_sheet[at] = rows, frozenset(sheet.hidden)
+    if not staged:
         raise Refused(wording.EMPTY)
-    lines = list(_picked(read) if nim_only else _judged(read))
-    if len(lines) > UPLOAD_MAX_ROWS:
-        raise Refused(wording.TOO_MANY_ROWS.format(limit=wording.number(UPLOAD_MAX_ROWS)))
-    if not (lines or any(sheet.staged.doubt for sheet in read)):
-        raise Refused(wording.NO_ROWS)
-    stage.put_sheets((sheet.staged, sheet.rows, frozenset(sheet.hidden)) for sheet in read)
-    stage.put_lines([sheet.staged for sheet in read], lines, options["version"])
+    read = _with_titles(staged)
+    stage.put_sheets(
+        (sheet._replace(is_read=sheet in read), *of_sheet[sheet.id]) for sheet in staged
+    )
 
 
-def _read(at: int, sheet: Sheet, *, nim_only: bool) -> _Read:
-    rows = list(islice(sheet.rows, ROWS_MAX))
-    columns = find(rows[:TOP_ROWS], nim_only=nim_only)
-    hidden = [column for column in sheet.hidden_columns if column in columns.of]
+def _staged(at: int, sheet: Sheet, top: Sequence[Row], *, nim_only: bool) -> StagedSheet:
+    columns = find(top, nim_only=nim_only)
     if sheet.is_split:
-        columns = Columns(
-            0, wording.HEADER, dict(enumerate(FIELDS)), len(FIELDS), wording.LINES_SPLIT
+        columns = Columns(0, wording.HEADER, dict(enumerate(FIELDS)), doubt=wording.LINES_SPLIT)
+    hidden = [column for column in sheet.hidden_columns if column in columns.of]
+    doubt = "" if nim_only else columns.doubt
+    if hidden:
+        doubt = doubt or wording.HIDDEN_COLUMN.format(column=wording.column_letter(hidden[0]))
+    body = (row[:TITLES_MAX] for number, row in top if number > columns.header)
+    examples = [
+        list(
+            islice(
+                filter(None, (text_of(cell).strip()[:EXAMPLE_MAX_CHARACTERS] for cell in column)),
+                EXAMPLES,
+            )
         )
-    elif hidden and not columns.doubt:
-        letter = wording.column_letter(hidden[0])
-        columns = columns._replace(doubt=wording.HIDDEN_COLUMN.format(column=letter))
-    body = [row for number, row in rows[:TOP_ROWS] if number > columns.header]
-    staged = StagedSheet(
-        at,
-        sheet.name,
-        columns.header,
-        columns.titles,
-        _examples(body),
-        columns.of,
-        columns.doubt,
-        is_read=True,
-    )
-    return _Read(staged, rows, sheet.hidden, columns)
-
-
-def _examples(body: Sequence[Sequence[Cell]]) -> list[list[str]]:
-    """The first texts of each column."""
-    columns = zip_longest(*(row[:TITLES_MAX] for row in body))
-    texts = (
-        [text_of(cell).strip()[:EXAMPLE_MAX_CHARACTERS] for cell in column] for column in columns
-    )
-    return [list(islice(filter(None, of_column), EXAMPLES)) for of_column in texts]
-
-
-def _chosen(found: Sequence[_Read]) -> list[_Read]:
-    """All sheets. Read are those with sure titles, and those that have titles about which a person must decide."""
-    real = [
-        sheet for sheet in found if not sheet.staged.name.casefold().startswith(_SHEETS_OF_EXAMPLES)
+        for column in zip_longest(*body)
     ]
-    titled = [sheet for sheet in real if len(sheet.columns.fields()) > 1] or real or found
-    whole = [sheet for sheet in titled if len(sheet.columns.fields()) == len(FIELDS)]
-    names = {sheet.staged.id for sheet in whole or titled[:1]}
-    return [
-        sheet._replace(staged=sheet.staged._replace(is_read=sheet.staged.id in names))
-        for sheet in found
+    return StagedSheet(
+        at, sheet.name, columns.header, columns.titles, examples, columns.of, doubt, is_read=True
+    )
+
+
+def _with_titles(sheets: Sequence[StagedSheet]) -> Sequence[StagedSheet]:
+    """The sheets whose titles name the most fields, without those of examples; or else the first sheet."""
+    real = [sheet for sheet in sheets if not sheet.name.casefold().startswith(_OF_EXAMPLES)]
+    fields = [len(fields_of(sheet.columns)) for sheet in real or sheets]
+    most = [
+        sheet for sheet, count in zip(real or sheets, fields, strict=True) if count == max(fields)
     ]
+    return most if max(fields) > 1 or not most[0].doubt else most[:1]
 
 
-def _judged(read: list[_Read]) -> Iterator[Line]:
-    """The lines of the sheets that are read, unless a person must choose columns. Puts a doubt into `read`."""
-    judge = Judge()
-    lines: list[Line] = []
-    for at, (staged, rows, hidden, columns) in enumerate(read):
-        if not staged.is_read or staged.doubt:
-            continue
-        try:
-            lines += (Line(staged.id, *line) for line in judge.lines(rows, columns, hidden))
-        except OtherTitles as error:
-            doubt = wording.OTHER_TITLES.format(row=error.args[0])
-            read[at] = read[at]._replace(staged=staged._replace(doubt=doubt))
-    must_choose = any(sheet.staged.doubt and sheet.staged.is_read for sheet in read)
-    return iter(() if must_choose else lines)
-
-
-def _picked(read: list[_Read]) -> Iterator[Line]:
-    """The NIMs of a column, or each line of a text as it is."""
-    with_nims = [sheet for sheet in read if sheet.columns.of]
-    for staged, rows, _, columns in with_nims or read:
-        for number, row in rows:
-            nim, nama, _ = join(row, columns.of)
-            if not columns.of:
-                nim, nama = " ".join(filter(None, map(cleaned, row))), None
-            if number > columns.header and not is_blank([nim]) and not part_of(nim):
-                yield Line(staged.id, number, *judge(nim, nama, "")[:2], "")
-
-
-def choose(stage: Stage, choice: Mapping[str, Any], version: int) -> None:
-    """Read the rows of a stage again, with the columns that a person has chosen; raise Stale."""
+def put_lines(stage: Stage, options: Mapping[str, Any]) -> None:
+    """Judge the rows of the sheets that are read, in the columns that a person has chosen, if any. Raises Refused and Stale."""
+    choices = (options["choice"] or {"sheets": {}})["sheets"]
     judge = Judge()
     sheets: list[StagedSheet] = []
     lines: list[Line] = []
     for found in stage.sheets():
         sheet = found
-        if chosen := choice["sheets"].get(str(found.id)):
-            columns = {int(index): part for index, part in chosen["columns"].items()}
-            sheet = found._replace(columns=columns, doubt="", is_read=chosen["is_read"])
-        sheets.append(sheet)
+        if choice := choices.get(str(found.id)):
+            columns = {
+                int(column): choice["columns"][column]
+                for column in sorted(choice["columns"], key=int)
+            }
+            sheet = found._replace(columns=columns, is_read=choice["is_read"], doubt="")
         if sheet.is_read and not sheet.doubt:
-            lines += _reread(stage, sheet, judge)
-    if any(sheet.is_read and sheet.doubt for sheet in sheets):
-        lines = []
+            rows = list(stage.rows(sheet.id))
+            of_sheet = (
+                _picked(sheet, rows)
+                if options["purpose"] == "pilih"
+                else _judged(sheet, rows, judge)
+            )
+            for line in of_sheet:
+                lines.append(Line(sheet.id, *line))
+                if line.own == OTHER_TITLES and not choice:
+                    sheet = sheet._replace(doubt=wording.OTHER_TITLES.format(row=line.number))
+        sheets.append(sheet)
+
+    must_choose = any(sheet.is_read and sheet.doubt for sheet in sheets)
     if len(lines) > UPLOAD_MAX_ROWS:
         raise Refused(wording.TOO_MANY_ROWS.format(limit=wording.number(UPLOAD_MAX_ROWS)))
-    stage.put_lines(sheets, lines, version)
+    if not (lines or must_choose):
+        raise Refused(wording.NO_ROWS)
+    stage.put_lines(sheets, [] if must_choose else lines, options["version"])
 
 
-def _reread(stage: Stage, sheet: StagedSheet, judge: Judge) -> Iterator[Line]:
-    kept = list(stage.rows(sheet.id))
-    rows = [(number, cells) for number, cells, _ in kept]
-    width = max(len(sheet.titles), *(column + 1 for column in sheet.columns))
-    longer = sum(not is_blank(cells[width:]) for _, cells in rows)
-    if 2 * longer > len(rows):
-        width = max(len(cells) for _, cells in rows)
-    columns = Columns(sheet.header, sheet.titles, sheet.columns, width)
-    hidden = {number for number, _, is_hidden in kept if is_hidden}
-    for line in judge.lines(rows, columns, hidden, is_chosen=True):
-        yield Line(sheet.id, *line)
+Kept = Sequence[tuple[int, Sequence[Cell], bool]]
+"""The rows of a sheet in the stage: each with its number and its cells, and whether Excel hides it."""
+
+
+def _judged(sheet: StagedSheet, rows: Kept, judge: Judge) -> Iterator[JudgedLine]:
+    pairs = [(number, cells) for number, cells, _ in rows]
+    columns = measured(Columns(sheet.header, sheet.titles, sheet.columns), pairs[:TOP_ROWS])
+    return judge.lines(pairs, columns, {number for number, _, is_hidden in rows if is_hidden})
+
+
+def _picked(sheet: StagedSheet, rows: Kept) -> Iterator[JudgedLine]:
+    """The NIMs of a column, with their names if the file has some; or each line as it is."""
+    for number, cells, _ in rows:
+        nim, nama, _ = map(cleaned, join(cells, sheet.columns))
+        if not sheet.columns:
+            nim = " ".join(filter(None, map(cleaned, cells)))
+        if number > sheet.header and nim and not part_of(nim):
+            yield JudgedLine(number, nim, nama, "")
 
 
 def main(path: str, options_json: str) -> int:
@@ -216,16 +183,13 @@ def main(path: str, options_json: str) -> int:
     try:
         with Stage(Path(path)) as stage:
             try:
-                if options["choice"]:
-                    choose(stage, options["choice"], options["version"])
-                else:
-                    fill(stage, sys.stdin.buffer, options)
+                if not options["choice"]:
+                    fill(stage, sys.stdin.buffer, nim_only=options["purpose"] == "pilih")
+                put_lines(stage, options)
             except Refused as error:
                 stage.fail(str(error))
     except Stale:
         return EXIT_STALE
-    except (TooHeavy, StageTooHeavy, MemoryError):
-        return EXIT_TOO_HEAVY
     except OSError:
         return EXIT_DISK_FULL
     return 0

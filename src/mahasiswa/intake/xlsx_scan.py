@@ -31,6 +31,8 @@ class Marks(NamedTuple):
 def scan(file: BinaryIO, sheet: str) -> Marks:
     """The marks of a sheet; none for another kind of workbook. Raises the errors of a damaged file."""
     marks = Marks({}, set(), set())
+    if not zipfile.is_zipfile(file):
+        return marks
     with zipfile.ZipFile(file) as package:
         if "xl/workbook.xml" not in package.namelist():
             return marks
