@@ -55,21 +55,15 @@ class PostgresURL:
 
 DatabaseURL = SQLiteURL | PostgresURL
 
+# If a shell reads a file with CRLF, each value ends with CR.
 UNCLEAN = re.compile(r"[\x00-\x1f\x7f-\x9f]|^\s|\s$")
-
-
-def clean(text: str) -> str:
-    """Return the text; raise ValueError for a control character, and for a blank at an end.
-
-    If a shell reads a file with CRLF, each value ends with CR.
-    """
-    if UNCLEAN.search(text):
-        raise ValueError("without control characters, and without blanks at its ends")
-    return text
+CLEAN = "without control characters, and without blanks at its ends"
 
 
 def parse_database_url(text: str) -> DatabaseURL:
     """Read a database's address; raise ValueError with the forms that are allowed."""
+    if UNCLEAN.search(text):
+        raise ValueError(CLEAN)
     if text.startswith(SQLITE):
         path = text.removeprefix(SQLITE)
         if "?" in path:
@@ -250,13 +244,17 @@ class Settings:
     def from_environment(cls, environ: Mapping[str, str]) -> Self:
         """Read every setting from `environ`; raise SettingError. An empty value counts as unset."""
         given = {name: value for name, value in environ.items() if value}
+        declared = [variable for variable, _ in cls.declared()]
+        unclean = [name for name in declared if UNCLEAN.search(given.get(name, ""))]
+        if unclean:
+            raise SettingError(f"{' and '.join(unclean)} must be {CLEAN}")
         if "PORT" in given:
             given.setdefault("BASE_URL", f"http://localhost:{given['PORT']}")
         values = {}
         for variable, field in cls.declared():
             text = given.get(variable, field.metadata["default"])
             try:
-                values[field.name] = field.metadata["parse"](clean(text))
+                values[field.name] = field.metadata["parse"](text)
             except (KeyError, OSError, ValueError) as error:  # OSError: a folder, not a zone
                 allowed = field.metadata["allowed"] or error
                 # A database's address may hold a password, which must not get into a log.

@@ -35,10 +35,10 @@ WRONG_HOSTS = "nowhere.example 256.1.1.1 127.0.0.1:3000 [::1] * unix:a"
 WRONG_HEADERS = "X-Remote-User: é Authorization cookie PROXY-authorization"
 WRONG_PORTS = "0 65536 -1 3e3 http ٣٠٠٠ 30000000000"
 WRONG = {
-    "HOST": [*WRONG_HOSTS.split(), " ", f"unix:/{'a' * 103}"],
-    "PORT": [*WRONG_PORTS.split(), "3000 ", "3000\n3001"],
+    "HOST": [*WRONG_HOSTS.split(), f"unix:/{'a' * 103}"],
+    "PORT": WRONG_PORTS.split(),
     "DATABASE_URL": WRONG_DATABASES.split(),
-    "BASE_URL": [*WRONG_ADDRESSES.split(), "http://kampus.example/\r\nSet-Cookie: a=b"],
+    "BASE_URL": WRONG_ADDRESSES.split(),
     "CDN_URL": [*WRONG_SHEETS.split(), "https://cdn.example; script-src *"],
     "WORKERS": ["0", "65", "-1", "two", "1.5"],
     "SAME_ORIGIN_ONLY": ["2", "maybe", "-"],
@@ -49,7 +49,7 @@ WRONG = {
     "BACKUP_DIR": [],  # any other text may be the name of a folder
     "TRUSTED_PROXIES": ["localhost", "10.0.0.0/33", "10.0.0.1/8/8", "10.0.0.1;10.0.0.2"],
     "BACKUP_HOURS": ["0", "721", "24h", "0.5"],
-    "LOG_LEVEL": ["loud", "1", "info "],
+    "LOG_LEVEL": ["loud", "1"],
 }
 
 """Misspelt names, each with the setting that is meant."""
@@ -58,8 +58,6 @@ WRONG = {
 # Only Linux has other IPv4 addresses than the first on its loopback device.
 LOOPBACKS = ["127.0.0.1", *["127.0.0.2"] * (sys.platform == "linux"), "::1"]
 
-UNCLEAN = "{}\r", "\t{}", "{}\x7f", "{}\x85", " {}", "{} ", "{}\u00a0"
-RIGHT = {variable: field.metadata["default"] or "a" for variable, field in Settings.declared()}
 DECLARED = [variable for variable, _ in Settings.declared()]
 
 
@@ -79,7 +77,7 @@ def test_every_wrong_value_is_refused_in_one_line() -> None:
     """The line has the setting and the value. An address of a database may hold a password, so it is not shown."""
     assert set(WRONG) == set(DECLARED)
     for variable, values in WRONG.items():
-        for value in [*values, *(form.format(RIGHT[variable]) for form in UNCLEAN)]:
+        for value in values:
             with pytest.raises(SettingError) as refused:
                 Settings.from_environment({variable: value})
             shown = "that" if variable == "DATABASE_URL" else repr(value)
@@ -88,13 +86,26 @@ def test_every_wrong_value_is_refused_in_one_line() -> None:
             )
 
 
+def test_a_control_character_or_a_blank_at_an_end_of_a_value_is_refused() -> None:
+    """One line names all of these settings."""
+    for form in "{}\r", "\t{}", "{}\x7f", "{}\x85", " {}", "{} ", "{}\u00a0":
+        given = {
+            variable: form.format(field.metadata["default"] or "a")
+            for variable, field in Settings.declared()
+        }
+        with pytest.raises(SettingError) as refused:
+            Settings.from_environment(given)
+        said = str(refused.value)
+        assert said.startswith(f"{' and '.join(DECLARED)} must be without control characters")
+
+
 def test_a_file_with_crlf_that_a_shell_reads_begins_no_list(operator: Operator) -> None:
     """The line is that of the service and of each command. No file is made."""
     operator.write("kampus.env", b"DATABASE_URL=sqlite:///kampus.db\r\nPORT=3986\r\n")
     by_shell = ["sh", "-c", 'set -a; . ./kampus.env; exec "$@"', "sh"]
     for command in (["serve"], ["import", "-"], ["restore", "kampus.env"], ["doctor"]):
         (line,) = operator.failed(*command, code=2, before=by_shell)
-        assert line.startswith("mahasiswa: PORT must be ")
+        assert line.startswith("mahasiswa: PORT and DATABASE_URL must be ")
     assert operator.names() == {"kampus.env"}
 
 

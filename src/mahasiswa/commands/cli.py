@@ -19,7 +19,6 @@ from mahasiswa.settings import (
     DatabaseURL,
     SettingError,
     Settings,
-    clean,
     parse_database_url,
 )
 from mahasiswa.sheets import public as sheets
@@ -336,7 +335,7 @@ def _url(option: str, text: str) -> DatabaseURL:
     try:
         if text.startswith("@"):
             text = Path(text[1:]).read_text("utf-8", "surrogateescape").strip()
-        return parse_database_url(clean(text))
+        return parse_database_url(text)
     except OSError as error:
         _fail(f"mahasiswa: {option}: {text[1:]}: {error.strerror}", 2)
     except ValueError as error:
