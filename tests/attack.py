@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from harness import Service
-from processes import children, client_files, memory, until, working
+from processes import client_files, memory, until, working
 from sockets import Answer, Line
 from spreadsheets import Database, numbered
 
@@ -113,7 +113,7 @@ def attacked(service: Service, page: str = "/") -> Iterator[Bystander]:
         lambda: client_files(worker) <= files,
         RELEASE_SECONDS + FACTOR * max(bystander.usual),
     )
-    assert children(service.pid) == [worker]
+    assert service.process.poll() is None
 
 
 @contextmanager
