@@ -127,7 +127,7 @@ LIMITS = [
     ("rows of a change that people undo", "{UNDO_ROWS_MAX}", "the page says so"),
     (
         "rows of an import that the history keeps one by one",
-        "{UNDOABLE_ROWS_MAX}",
+        "{ENTRIES_MAX}",
         "only a command may import more; the history has one line for it",
     ),
     (

@@ -172,25 +172,22 @@ def show_batch(window: Window, _site: Site) -> None:
     expect(window.page.get_by_role("button", name="Batalkan impor (8 data)")).to_be_visible()
 
 
-def show_undo_conflict(window: Window, site: Site) -> None:
+def show_refused_undo(window: Window, site: Site) -> None:
     site.delete(LONG[0])
     site.add(*LONG)
     site.edit(LONG[0], "Siti", LONG[2])
     window.open(HISTORY)
     site.edit(LONG[0], "Siti Aminah", LONG[2])
     press(window, "Batalkan perubahan")
-    expect(window.page.get_by_role("button", name="Tetap kembalikan")).to_be_visible()
+    expect(window.page.get_by_role("link", name="Riwayat data ini")).to_be_visible()
 
 
-def show_batch_conflict(window: Window, site: Site) -> None:
+def show_partial_undo(window: Window, site: Site) -> None:
     nims = open_an_import(window, 10)
-    site.delete(nims[0])
     for nim in nims[1:5]:
         site.edit(nim, *LONG[1:])
     press(window, "Batalkan impor")
-    expect(
-        window.page.get_by_role("button", name="Kembalikan 5 data yang belum berubah")
-    ).to_be_visible()
+    expect(window.page.get_by_text("4 data lain sudah berubah lagi")).to_be_visible()
 
 
 SUSPECTS = [
@@ -268,6 +265,6 @@ PAGES: dict[str, Show] = {
     ),
     "history": show_history,
     "batch": show_batch,
-    "undo_conflict": show_undo_conflict,
-    "batch_conflict": show_batch_conflict,
+    "refused_undo": show_refused_undo,
+    "partial_undo": show_partial_undo,
 }

@@ -17,7 +17,7 @@ from mahasiswa.record import Mahasiswa
 from mahasiswa.settings import DatabaseURL, SQLiteURL, parse_database_url
 from mahasiswa.store import Snapshot, Store
 from mahasiswa.store.engines import engine_of
-from mahasiswa.store.history_items import Batch, Entry
+from mahasiswa.store.history_items import Item
 from mahasiswa.store.results import Merged
 from mahasiswa.store.store_errors import Refused, Unavailable
 from mahasiswa.work import SEARCH, Slots
@@ -79,7 +79,7 @@ def fill(place: Place, records: Sequence[tuple[str, str, str]]) -> None:
     assert merge(place, *records).new == len(records)
 
 
-async def items(store: Store, batch: int | None = None) -> Sequence[Entry | Batch]:
+async def items(store: Store, batch: str | None = None) -> Sequence[Item]:
     """Return the items of the history, newest first, or the entries of a batch."""
     reader = store.reader(SEARCH)
     page = await reader.history("", 0, 1000, batch=batch)
@@ -136,23 +136,15 @@ def in_shell(path: Path, script: str) -> subprocess.CompletedProcess[str]:
 
 
 AGE_SQLITE = """
-UPDATE mahasiswa_history SET moment = strftime('%Y-%m-%dT%H:%M:%fZ', moment, '{days:+} days');
-UPDATE mahasiswa_history_state SET noted = strftime('%Y-%m-%dT%H:%M:%fZ', noted, '{noted}')"""
-AGE_POSTGRES = """
-UPDATE mahasiswa_history SET moment = moment + interval '{days} days';
-UPDATE mahasiswa_history_state SET noted = noted + interval '{noted}'"""
+UPDATE mahasiswa_history SET moment = strftime('%Y-%m-%dT%H:%M:%fZ', moment, '{days:+} days')"""
+AGE_POSTGRES = "UPDATE mahasiswa_history SET moment = moment + interval '{days} days'"
 
 
-def age_history(place: Place, days: int, noted: str = "-2 minutes") -> None:
-    """Make the whole history some days older, in another program. The clock was noted two minutes ago."""
+def age_history(place: Place, days: int) -> None:
+    """Make the whole history some days older, in another program."""
     url = url_of(place)
     if isinstance(url, SQLiteURL):
-        run_script(url.address, AGE_SQLITE.format(days=-days, noted=noted))
+        run_script(url.address, AGE_SQLITE.format(days=-days))
         return
     with psycopg.connect(url.address) as db:
-        db.execute(AGE_POSTGRES.format(days=-days, noted=noted))
-
-
-def leap(place: Place, days: int) -> None:
-    """Let the clock leap, as the database sees it: all that it holds is older by so many days."""
-    age_history(place, days, f"{-days:+} days")
+        db.execute(AGE_POSTGRES.format(days=-days))

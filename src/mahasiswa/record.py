@@ -45,11 +45,6 @@ def digest(record: Mahasiswa) -> str:
     return _digest(record.nama) + _digest(record.alamat)
 
 
-def digest_or_dash(record: Mahasiswa | None) -> str:
-    """The digest of a record, or "-" if there is none."""
-    return digest(record) if record else "-"
-
-
 def combine(stored: Mahasiswa, sent: Mahasiswa, expected: str) -> tuple[Mahasiswa, bool]:
     """Combine the record that an edit form sent with the stored one; return it, and whether there is a conflict.
 

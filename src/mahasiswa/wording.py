@@ -250,7 +250,7 @@ TICK_ALL = "Pilih semua baris di halaman ini"
 
 # ---- pages that report a problem
 ProblemName = Literal[
-    "bad request", "other site", "no record", "no page", "not in history", "changed", "deleted", "renamed", "undo renamed", "undo too long", "undo refused", "method", "too slow", "too large",
+    "bad request", "other site", "no record", "no page", "not in history", "changed", "deleted", "renamed", "nothing to undo", "undo refused", "method", "too slow", "too large",
     "confirmation too large", "file too large", "not carried", "not a form", "failed", "not saved", "uncertain", "not read",
     "locked", "busy", "busy write", "search too long", "page too long", "disk full",
 ]  # fmt: skip
@@ -270,12 +270,11 @@ PROBLEMS: dict[ProblemName, Problem] = {
     "no record": Problem(404, "Tidak ditemukan", "Data mahasiswa tidak ditemukan. Mungkin sudah dihapus atau NIM-nya keliru."),
     "no page": Problem(404, "Halaman tidak ditemukan", "Periksa kembali tautannya."),
     "not in history": Problem(404, "Tidak ditemukan", "Perubahan ini tidak ada lagi di riwayat, jadi tidak dapat dikembalikan."),
-    "changed": Problem(409, "", "Data ini sudah diubah orang lain sejak Anda membukanya. Pilih data mana yang dipakai."),
+    "changed": Problem(409, "", "Data ini sudah berubah sejak halaman ini dibuka. Pilih data mana yang dipakai."),
     "deleted": Problem(409, "", "Data ini sudah dihapus orang lain, jadi perubahan Anda belum disimpan."),
     "renamed": Problem(409, "", "NIM data ini sudah diganti menjadi {nim}, jadi perubahan Anda belum disimpan."),
-    "undo renamed": Problem(409, "", "NIM data ini sudah diganti menjadi {nim}, jadi perubahan itu tidak dibatalkan. Perbaiki datanya di sini, atau batalkan dulu penggantian NIM-nya di Riwayat."),
-    "undo too long": Problem(413, "Terlalu banyak data", ""),
-    "undo refused": Problem(409, "Tidak dapat dikembalikan", ""),
+    "nothing to undo": Problem(409, "Tidak dapat dikembalikan", "Data ini sudah berubah lagi sejak perubahan itu, jadi tidak ada yang dibatalkan."),
+    "undo refused": Problem(409, "Tidak dapat dikembalikan", "Data itu melanggar aturan daftar, jadi tidak ada yang dikembalikan. Hubungi pengelola."),
     "method": Problem(405, "Cara akses tidak didukung", "Halaman ini tidak dapat dibuka dengan cara tersebut."),
     "too slow": Problem(408, "Waktu pengiriman habis", "Data tidak diterima lengkap pada waktunya, jadi belum disimpan. Periksa koneksi internet, lalu kirim lagi."),
     "too large": Problem(413, "Kiriman terlalu besar", "Data yang dikirim terlalu besar (maksimal {limit})."),
@@ -314,11 +313,10 @@ RESTORED = "Dikembalikan"  # the label of an undo that restored a deleted record
 # an undo of one record depends on how the undo itself changed the record.
 LATEST_LINES = {"nim": "NIM {who} diganti", "undo": "perubahan {who} dibatalkan"}
 LATEST_NIM_LINE = "NIM {nama} diganti dari {old} menjadi {nim}"
-LATEST_UNDO_LINES = {"add": "{who} dikembalikan", "delete": "penambahan {who} dibatalkan"}
+LATEST_RETURNED = "{who} dikembalikan"
+LATEST_REMOVED = "penambahan {who} dibatalkan"
 UNDO_TOO_LONG = "Lebih dari {limit} data, jadi tidak dapat dikembalikan sekaligus."
-UNDO_REFUSED = (
-    "{field} data itu melanggar aturan daftar, jadi tidak ada yang dikembalikan. Hubungi pengelola."
-)
+UNDONE_IN_PART = "{rows} data dikembalikan. {left} data lain sudah berubah lagi dan dibiarkan."
 UNDO_BATCH = "{name} ({rows} data)"
 UNDO_REST = "Kembalikan {rows} data yang belum berubah"
 

@@ -6,7 +6,6 @@ from functools import partial
 from itertools import product
 from pathlib import Path
 from threading import Event
-from typing import Any, cast
 
 import pytest
 from attack import assert_waits_not_long, at_once
@@ -16,8 +15,6 @@ from processes import working
 from sockets import CLOSE, Line, get, post
 from spreadsheets import numbered
 from stores import ask, fill, migrate
-
-from mahasiswa.store.history_items import key_of
 
 pytestmark = pytest.mark.alone
 
@@ -113,14 +110,15 @@ def visit(service: Service, kind: str, number: int) -> float:
 
 
 NEWEST = """
-SELECT id, moment FROM (SELECT * FROM mahasiswa_history ORDER BY id DESC LIMIT 20000) AS newest
+SELECT id || '-' || CAST(round((julianday(moment) - 2440587.5) * 86400000) AS INTEGER) || '000'
+FROM (SELECT * FROM mahasiswa_history ORDER BY id DESC LIMIT 20000) AS newest
 WHERE kind IS NOT NULL ORDER BY id DESC LIMIT 1"""
 
 
 def newest(service: Service) -> object:
     """Return the key of the newest batch. To read it from the page of the history would make the attack a search."""
     found = ask(Path(service.database), NEWEST)
-    return next((key_of(*cast("Any", row)) for row in found), "1-1")
+    return found[0][0] if found else "1-1"
 
 
 def waits(service: Service, attack: str) -> dict[str, tuple[float, float]]:

@@ -4,7 +4,6 @@ import asyncio
 import re
 import subprocess
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
 
 import psycopg
 import pytest
@@ -18,7 +17,6 @@ from stores import (
     attempt_all,
     fill,
     items,
-    leap,
     merge,
     migrate,
     opened,
@@ -30,46 +28,43 @@ from mahasiswa.settings import DatabaseURL, SQLiteURL
 from mahasiswa.store import Query, Store
 from mahasiswa.store.engines import engine_of
 from mahasiswa.store.history_items import (
+    ENTRIES_MAX,
     NAMES_CHANGE,
     PURGE_ENTRIES,
     UNDO_ROWS_MAX,
-    UNDOABLE_ROWS_MAX,
-    Batch,
     BatchKind,
-    Entry,
+    Item,
 )
 from mahasiswa.store.store_errors import Changed, EditConflict, NotInHistory, Refused
 from mahasiswa.system.administrator import command_name
 from mahasiswa.work import SEARCH
 
-AGE_NEWEST = """
-UPDATE mahasiswa_history SET moment = '2020-01-01T00:00:00.000Z'
-WHERE id = (SELECT max(id) FROM mahasiswa_history)"""
-
 ANI = Mahasiswa("0003", "Ani", "Klaten")
 INA = Mahasiswa("0004", "Ina", "Solo")
 
 
-async def newest(store: Store) -> Entry | Batch:
+async def newest(store: Store) -> Item:
     """Return the newest item, which a snapshot and a search must have as well."""
     item = (await items(store))[0]
-    assert (await store.snapshot(0)).last == item
-    assert (await store.reader(SEARCH).search(Query(), 0, 1)).last == item
+    found = await store.reader(SEARCH).search(Query(), 0, 1)
+    for last in ((await store.snapshot(0)).last, found.last):
+        assert last
+        assert last.item.key == item.key
     return item
 
 
-async def last_batch(store: Store, kind: BatchKind, rows: int) -> Batch:
-    """Return the newest item, which must be a batch of that kind with that number of rows."""
+async def last_batch(store: Store, kind: BatchKind, rows: int) -> Item:
+    """Return the newest item, which must be a batch of that kind with that number of rows, all as it left them."""
     item = await newest(store)
-    assert isinstance(item, Batch)
-    assert (item.kind, item.rows, item.is_silent) == (kind, rows, False)
+    assert (item.kind, item.rows, item.left) == (kind, rows, rows)
     return item
 
 
-async def changes(store: Store, batch: int | None = None) -> list[object]:
-    """Return the records before and after of each entry, and each batch, in the order of the history."""
-    found = await items(store, batch)
-    return [(item.before, item.after) if isinstance(item, Entry) else item for item in found]
+async def changes(
+    store: Store, batch: str | None = None
+) -> list[tuple[Mahasiswa | None, Mahasiswa | None]]:
+    """Return the records before and after each item, in the order of the history."""
+    return [(item.before, item.after) for item in await items(store, batch)]
 
 
 # ---- entries and batches
@@ -84,14 +79,14 @@ async def test_an_import_and_a_bulk_delete_are_one_batch_each(
     await store.write_all("import", writes)
     engine_of(url).merge([(2, *INA)], update=True, dry_run=True)
     batch = await last_batch(store, "import", 2)
-    assert await changes(store, batch.id) == [(SITI, changed), (None, BUDI)]
+    assert await changes(store, batch.key) == [(SITI, changed), (None, BUDI)]
     merge(url, INA, (SITI.nim, None, "Bantul"))
     moved = changed._replace(alamat="Bantul")
     batch = await last_batch(store, "import", 2)
-    assert await changes(store, batch.id) == [(changed, moved), (None, INA)]
+    assert await changes(store, batch.key) == [(changed, moved), (None, INA)]
     await store.write_all("delete", removals=[BUDI.nim, "0009", SITI.nim, "00\0", "0003\0"])
     batch = await last_batch(store, "delete", 2)
-    assert await changes(store, batch.id) == [(moved, None), (BUDI, None)]
+    assert await changes(store, batch.key) == [(moved, None), (BUDI, None)]
     assert await read_all(store) == [ANI, INA]
 
 
@@ -105,7 +100,7 @@ async def test_an_import_of_ten_thousand_changes_is_made_and_undone_after_a_sing
     await store.update(*old[0])
     writes = [Write(record._replace(alamat="Bantul"), digest(record)) for record in old]
     await store.write_all("import", writes)
-    await store.undo((await newest(store)).id, is_batch=True)
+    await store.undo((await newest(store)).key)
     assert await read_all(store) == old
 
 
@@ -124,7 +119,7 @@ async def test_a_change_returns_the_key_of_its_own_item(store: Store, url: Datab
     writes = [store.add(*record) for record in [*records, records[0], Mahasiswa("..", "", "")]]
     keys = await asyncio.gather(*writes, return_exceptions=True)
     assert [isinstance(key, Refused) for key in keys[40:]] == [True, True]
-    added = {str(item.key): item.after for item in await items(store) if isinstance(item, Entry)}
+    added = {item.key: item.after for item in await items(store)}
     assert [added[str(key)] for key in keys[:40]] == records
     await store.add(*SITI)
     run_elsewhere(url, f"INSERT INTO mahasiswa VALUES {tuple(BUDI)}")
@@ -175,15 +170,13 @@ async def test_an_import_or_a_changed_nim_that_is_refused_is_no_batch(store: Sto
     await store.add(*ANI)
     assert await changes(store) == [(None, ANI), (None, BUDI), (None, SITI)]
     await store.rename(ANI.nim, "0009")
-    for entry in await items(store, (await newest(store)).id):
+    for entry in await items(store, (await newest(store)).key):
         with pytest.raises(NotInHistory):  # half of it would be a second record, or none
-            await store.undo(entry.id, is_batch=False)
+            await store.undo(entry.key)
 
 
-@pytest.mark.parametrize("days", [30, 0])
-def test_no_program_can_change_a_nim(url: DatabaseURL, days: int) -> None:
-    """Also without a history. The start adds the trigger if it is missing. The same nim again is no change."""
-    migrate(url, days)
+def test_no_program_can_change_a_nim(url: DatabaseURL) -> None:
+    """The start adds the trigger if it is missing. The same nim again is no change."""
     run_elsewhere(url, "INSERT INTO mahasiswa VALUES ('1', 'Ani', 'Solo'), ('2', 'Budi', 'Bantul')")
     run_elsewhere(url, "UPDATE mahasiswa SET nim = nim, nama = 'Ina' WHERE nim = '1'")
     run_elsewhere(
@@ -206,12 +199,12 @@ async def test_a_very_long_import_is_one_item_without_entries(
     store: Store, url: DatabaseURL
 ) -> None:
     """It says how many records changed, and cannot be undone. The next import has its entries again."""
-    fill(url, numbered(UNDOABLE_ROWS_MAX + 1, "Ina", nim="{}"))
+    fill(url, numbered(ENTRIES_MAX + 1, "Ina", nim="{}"))
     (item,) = await items(store)
-    assert item[2:5] == ("import", UNDOABLE_ROWS_MAX + 1, True)
-    assert await items(store, batch=item.id) == []
+    assert (item.kind, item.rows, item.left) == ("import", ENTRIES_MAX + 1, None)
+    assert await items(store, batch=item.key) == []
     with pytest.raises(NotInHistory):
-        await store.undo(item.id, is_batch=True)
+        await store.undo(item.key)
     merge(url, ("1", "Ani", "Solo"))
     await last_batch(store, "import", 1)
 
@@ -223,35 +216,42 @@ async def test_one_of_many_concurrent_undos_is_made(url: DatabaseURL) -> None:
         await first.add(*SITI)
         await first.delete(SITI.nim)
         entry = await newest(first)
-        await asyncio.gather(
-            *(store.undo(entry.id, is_batch=False) for store in (first, second) * 4)
-        )
+        undos = [store.undo(entry.key) for store in (first, second) * 4]
+        await asyncio.gather(*undos, return_exceptions=True)
         assert await read_all(second) == [SITI]
-        assert [type(item) for item in await items(second)] == [Batch, Entry, Entry]
+        assert [item.kind for item in await items(second)] == ["undo", "delete", "add"]
 
 
-async def test_an_undo_over_a_missing_record_overwrites_no_addition(url: DatabaseURL) -> None:
-    """The person has seen that there is no record. Another adds one at this moment, and one of both is refused."""
+async def test_an_undo_overwrites_no_addition_of_the_same_nim(url: DatabaseURL) -> None:
+    """Another adds a record with the nim of a deleted one at this moment. One of both is stored."""
     async with opened(url) as first, opened(url) as second:
-        for moment in range(60):
+        for moment in range(30):
             await first.add(*SITI)
-            await first.update(*SITI._replace(nama="Siti"))
-            entry = await newest(first)
             await first.delete(SITI.nim)
+            entry = await newest(first)
             added = SITI._replace(nama="Lain")
 
             async def add(moment: int, added: Mahasiswa = added) -> None:
-                await asyncio.sleep(moment * 0.0002)
+                await asyncio.sleep(moment * 0.0004)
                 await second.add(*added)
 
             undone, refused = await asyncio.gather(
-                first.undo(entry.id, is_batch=False, expected="-"),
-                add(moment),
-                return_exceptions=True,
+                first.undo(entry.key), add(moment), return_exceptions=True
             )
             assert isinstance(undone, Exception) != isinstance(refused, Exception)
             assert await read_all(first) == [added if isinstance(undone, Exception) else SITI]
             await first.delete(SITI.nim)
+
+
+async def test_a_batch_of_too_many_rows_is_not_undone(store: Store, url: DatabaseURL) -> None:
+    """Its entries are in the history, and can be undone one by one."""
+    fill(url, numbered(UNDO_ROWS_MAX + 1, "Ina", nim="{:06}"))
+    batch = await newest(store)
+    with pytest.raises(NotInHistory):
+        await store.undo(batch.key)
+    (entry,) = (await store.reader(SEARCH).history("000001", 0, 10, batch=batch.key)).items
+    await store.undo(entry.key)
+    assert (await store.reader(SEARCH).search(Query(), 0, 0)).total == UNDO_ROWS_MAX
 
 
 async def test_a_conflict_has_what_the_form_showed_only_if_the_history_has_it(
@@ -302,122 +302,28 @@ async def test_concurrent_edits_of_different_fields_through_several_stores_are_b
 
 
 # ---- HISTORY_DAYS and expired entries
-async def test_history_days_remove_the_history_and_create_it_again(url: DatabaseURL) -> None:
-    """With 0 days changes and batches leave no entries. A command keeps the days of the service. No number is given again."""
-
-    async def start(days: int) -> None:
-        migrate(url, days)
-        migrate(url)  # as a command does
-
-    async with opened(url) as store:
-        await store.add(*SITI)
-        entry = await newest(store)
-    await start(0)
-    async with opened(url) as store:
-        await store.write_all(
-            "import", [Write(ANI, None), Write(SITI._replace(nama="Siti"), digest(SITI))]
-        )
-        fill(url, [INA])
-        await store.write_all("delete", removals=[INA.nim])
-        assert await items(store) == []
-        assert (await store.snapshot(10)).last is None
-    await start(7)
-    async with opened(url) as store:
-        await store.delete(ANI.nim)
-        assert await changes(store) == [(ANI, None)]
-        with pytest.raises(NotInHistory):  # a page that is still open cannot undo another change
-            await store.undo(entry.id, is_batch=False)
-
-
 def test_the_last_start_decides_the_days_and_says_so(
     url: DatabaseURL, caplog: pytest.LogCaptureFixture
 ) -> None:
     """One line has both numbers. The first start says nothing, nor does a start with the same days, nor a command."""
-    for days in (30, 7, 7, None, 0, 30):
+    for days in (30, 7, 7, None, 30):
         migrate(url, days)
     said = [set(re.findall(r"(?:was|is|now) (\d+)", message)) for message in caplog.messages]
-    assert said == [{"30", "7"}, {"7", "0"}, {"0", "30"}]
+    assert said == [{"30", "7"}, {"7", "30"}]
 
 
-async def test_expired_changes_cannot_be_undone_and_are_purged_in_slices(url: DatabaseURL) -> None:
-    """The oldest are first. Each change removes a slice; without changes any number of stores removes one in a minute."""
+async def test_expired_entries_are_purged(url: DatabaseURL) -> None:
+    """All of them, in slices, by any number of stores at once. The records and newer entries stay."""
     async with opened(url) as store, opened(url) as other:
-        await asyncio.gather(
-            *(store.add(f"{number}", "Siti", "Solo") for number in range(PURGE_ENTRIES * 3 + 10))
-        )
-        fill(url, [SITI])
+        fill(url, numbered(3 * PURGE_ENTRIES, "Siti", nim="{}"))
+        await store.add("a", "Siti", "Solo")
         age_history(url, 31)
-        records = await read_all(store)
-        batch, entry, *kept = await items(store)
-        for item in (batch, entry):
-            with pytest.raises(NotInHistory):
-                await store.undo(item.id, is_batch=item is batch)
-        for purging in (store, other, other, store):
-            await purging.purge()
-        assert await items(store) == [batch, entry, *kept][: PURGE_ENTRIES * 2 + 11]
-        for number, left in enumerate((PURGE_ENTRIES + 11, 11, 0)):
-            await store.add(f"b{number}", "Siti", "Solo")
-            assert (await items(other))[number + 1 :] == [batch, entry, *kept][:left]
-        assert (await read_all(store))[:-3] == records
-
-
-LEAPT = "the clock has leapt to .* no expired entry of the history is removed until a day later"
-# By how many days the clock leaps before each addition but the first, the age in days of the additions that the history has
-# in the end.
-LEAPS: dict[str, tuple[list[int], dict[str, int]]] = {
-    "ahead: nothing is removed until a day later": ([400], {"0": 400, "1": 0}),
-    "ahead and back: what was later counts as now": ([400, -400], {"0": 0, "1": 0, "2": 0}),
-    "ahead for good": ([40, 1], {"1": 1, "2": 0}),
-    "ahead, and then the service is off for a week": ([40, 7], {"1": 7, "2": 0}),
-    "back for a while, as by a dead battery": ([-1000, 1000, 1], {"0": 1, "2": 1, "3": 0}),
-}
-
-
-@pytest.mark.parametrize(("leaps", "left"), LEAPS.values(), ids=LEAPS)
-async def test_a_leap_of_the_clock_costs_no_entry_for_a_day(
-    url: DatabaseURL,
-    caplog: pytest.LogCaptureFixture,
-    leaps: list[int],
-    left: dict[str, int],
-) -> None:
-    """The log warns once. Until then the page of an old change shows it. The history of a day has the changes of that day."""
-    async with opened(url) as store:
-        await store.add("0", "Siti", "Solo")
-        for number, days in enumerate(leaps, 1):
-            leap(url, days)
-            for _ in range(2):
-                await store.purge()
-            if number == 1:
-                assert [*map(bool, map(re.compile(LEAPT).match, caplog.messages))] == [True]
-            await store.add(f"{number}", "Siti", "Solo")
-        found = {}
-        for item in await items(store):
-            assert isinstance(item, Entry)
-            assert item.after
-            found[item.after.nim] = round((datetime.now(UTC) - item.moment) / timedelta(days=1))
-            assert (await store.reader(SEARCH).history("", 0, 1, change=item.key)).last
-        half, now = timedelta(hours=12), datetime.now(UTC)
-        today = await store.reader(SEARCH).history("", 0, 10, days=(now - half, now + half))
-    assert found == left
-    assert today.total == len(today.items) == [*left.values()].count(0)
-
-
-async def test_changes_with_the_clock_ahead_do_not_stop_the_purge(url: DatabaseURL) -> None:
-    """A moment that is past now counts as now, so these entries expire HISTORY_DAYS later."""
-    async with opened(url) as store:
-        fill(url, numbered(2 * PURGE_ENTRIES, "Siti", nim="{}"))
-        age_history(url, -400)
         await store.add(*SITI)
-        run_elsewhere(url, AGE_NEWEST)
-        for turn in range(3):
-            await store.add(f"a{turn}", "Siti", "Solo")
-        ahead = (await items(store))[-1]
-        assert [type(item) for item in await items(store)] == [Entry] * 3 + [Batch]
-        assert abs(ahead.moment - datetime.now(UTC)) < timedelta(minutes=5)
-        age_history(url, 31)
-        for turn in range(3):
-            await store.add(f"b{turn}", "Siti", "Solo")
-        assert [type(item) for item in await items(store)] == [Entry] * 3
+        records = await read_all(store)
+        await asyncio.gather(*(purging.purge() for purging in (store, other)))
+        await store.purge()
+        assert await changes(store) == [(None, SITI)]
+        assert await read_all(other) == records
 
 
 async def test_forgetting_removes_the_record_and_all_its_history(
@@ -433,11 +339,9 @@ async def test_forgetting_removes_the_record_and_all_its_history(
     assert not engine_of(url).forget(SITI.nim)
     assert not engine_of(url).forget("00\0")
     forgotten, batch = await items(store)
-    assert forgotten[2:] == ("delete", 1, True, False, None, command_name())
-    assert isinstance(batch, Batch)
-    assert batch.only
-    assert (batch.only.before, batch.only.after) == (None, BUDI)
-    await store.undo(batch.id, is_batch=True)
+    assert forgotten[1:] == ("delete", 1, None, command_name(), None, None, None)
+    assert (batch.kind, batch.before, batch.after) == ("import", None, BUDI)
+    await store.undo(batch.key)
     assert await read_all(store) == []
     assert engine_of(url).forget(BUDI.nim)  # its history is all that there is of it
     assert await items(store) == [forgotten]
@@ -456,8 +360,7 @@ async def test_a_change_of_nim_cannot_be_undone_after_one_of_its_nims_was_forgot
     left = await read_all(store)
     assert [nim for nim, *_ in left] == [{"0008": "0009", "0009": "0008"}[forgotten]]
     with pytest.raises(NotInHistory):
-        await store.undo(change.id, is_batch=True, key=change.key)
+        await store.undo(change.key)
     assert await read_all(store) == left
-    (halved,) = [item for item in await items(store) if item.id == change.id]
-    assert isinstance(halved, Batch)
-    assert halved.is_silent
+    (halved,) = [item for item in await items(store) if item.key == change.key]
+    assert halved.left is None

@@ -8,15 +8,15 @@ from typing import NamedTuple
 
 import pytest
 from engines import run_elsewhere
-from stores import BUDI, SITI, age_history, fill, items, merge, opened, read_all
+from stores import BUDI, SITI, fill, items, merge, opened, read_all
 
 from mahasiswa.commands.transfers import copy_records
 from mahasiswa.record import Mahasiswa, Write, digest
 from mahasiswa.settings import DatabaseURL, SQLiteURL
 from mahasiswa.store import Store
 from mahasiswa.store.engines import engine_of
-from mahasiswa.store.history_items import Batch, Entry
-from mahasiswa.store.store_errors import Changed, EditConflict, NotInHistory, UndoConflict
+from mahasiswa.store.history_items import Item
+from mahasiswa.store.store_errors import Changed, EditConflict, NothingToUndo, NotInHistory
 from mahasiswa.work import SEARCH
 
 THIRD = Mahasiswa(SITI.nim, "Ketiga", "Ketiga")
@@ -31,23 +31,14 @@ class Case(NamedTuple):
     other: Mahasiswa
     folder: Path
 
-    async def newest(self) -> Entry | Batch:
+    async def newest(self) -> Item:
         return (await items(self.store))[0]
-
-    async def undo_conflicts(self, item: Entry | Batch) -> None:
-        """SITI has changed since, so the undo does nothing and says so."""
-        before = await read_all(self.store)
-        with pytest.raises(UndoConflict) as conflict:
-            await self.store.undo(item.id, is_batch=isinstance(item, Batch))
-        assert [found.current for found in conflict.value.conflicts] == [before[0]]
-        assert await read_all(self.store) == before
 
 
 async def edit(case: Case) -> None:
     """An edit leaves an entry with both texts. A form that showed the other text is a conflict."""
     await case.store.update(*case.other)
     entry = await case.newest()
-    assert isinstance(entry, Entry)
     assert (entry.before, entry.after) == (SITI, case.other)
     with pytest.raises(EditConflict):
         await case.store.update(*THIRD, expected=digest(SITI))
@@ -78,7 +69,6 @@ async def imported(case: Case) -> None:
     """SITI is changed and BUDI removed, as one batch."""
     await case.store.write_all("import", [Write(case.other, digest(SITI))], [BUDI.nim])
     batch = await case.newest()
-    assert isinstance(batch, Batch)
     assert (batch.kind, batch.rows) == ("import", 2)
     await case.store.add(*BUDI)
 
@@ -95,44 +85,36 @@ async def undo_of_an_entry(case: Case) -> None:
     await case.store.update(*case.other)
     await case.store.update(*THIRD)
     entry = await case.newest()
-    await case.store.undo(entry.id, is_batch=False)
+    await case.store.undo(entry.key)
 
 
 async def undo_of_a_batch(case: Case) -> None:
     await case.store.update(*case.other)
     await case.store.write_all("import", [Write(THIRD, digest(case.other))], [BUDI.nim])
-    await case.store.undo((await case.newest()).id, is_batch=True)
+    await case.store.undo((await case.newest()).key)
 
 
-async def conflict_of_an_entry(case: Case) -> None:
-    """One field of the record has another text than after the change."""
+async def undo_of_a_changed_record(case: Case) -> None:
+    """One field of the record has another text than after the change, so it is left alone."""
     await case.store.update(*FIRST)
     await case.store.update(*SITI)
     entry = await case.newest()
     await case.store.update(*case.other)
-    await case.undo_conflicts(entry)
+    with pytest.raises(NothingToUndo):
+        await case.store.undo(entry.key)
 
 
-async def conflict_of_a_batch(case: Case) -> None:
-    """A partial undo leaves it alone, and restores the other record."""
+async def undo_of_a_batch_with_a_changed_record(case: Case) -> None:
+    """The other record is restored."""
     await case.store.update(*FIRST)
     await case.store.write_all("import", [Write(SITI, digest(FIRST))], [BUDI.nim])
     made = await case.newest()
     await case.store.update(*case.other)
-    page = await case.store.reader(SEARCH).history("", 0, 10, batch=made.id)
-    (listed,) = (item for item in await items(case.store) if item.id == made.id)
-    assert [item.left for item in (page.head, listed) if isinstance(item, Batch)] == [1, 1]
-    await case.undo_conflicts(made)
-    await case.store.undo(made.id, is_batch=True, only_unchanged=True)
-
-
-async def overwritten(case: Case) -> None:
-    """An undo that a person has confirmed for one state does not overwrite another one."""
-    await case.store.update(*FIRST)
-    entry = await case.newest()
-    await case.store.update(*case.other)
-    with pytest.raises(UndoConflict):
-        await case.store.undo(entry.id, is_batch=False, expected=digest(SITI))
+    page = await case.store.reader(SEARCH).history("", 0, 10, batch=made.key)
+    (listed,) = (item for item in await items(case.store) if item.key == made.key)
+    assert [item.left for item in (page.head, listed) if item] == [1, 1]
+    _, left = await case.store.undo(made.key)
+    assert left == 1
 
 
 async def copied(case: Case) -> None:
@@ -152,9 +134,8 @@ OPERATIONS: dict[str, Callable[[Case], Awaitable[None]]] = {
     "tidy": tidied,
     "undo of an entry": undo_of_an_entry,
     "undo of a batch": undo_of_a_batch,
-    "conflict of an entry": conflict_of_an_entry,
-    "conflict of a batch": conflict_of_a_batch,
-    "overwritten": overwritten,
+    "undo of a changed record": undo_of_a_changed_record,
+    "undo of a batch with a changed record": undo_of_a_batch_with_a_changed_record,
     "copy": copied,
 }
 
@@ -216,20 +197,17 @@ async def test_a_change_can_be_undone_and_is_kept_until_the_days_of_the_history_
     """Neither an hour less nor an hour more. If a purge removes nothing, the list is not rendered again."""
     await store.add(*SITI)
     history = store.reader(SEARCH).history
-    entry = (await history("", 0, 1)).items[0]
     moment = datetime.now(UTC) - timedelta(days=30, hours=hours)
     text = moment.strftime("%Y-%m-%dT%H:%M:%S.000Z")
     run_elsewhere(url, f"UPDATE mahasiswa_history SET moment = '{text}'")
-    age_history(url, 0)  # the last purge was minutes ago
-    undo = store.undo(entry.id, is_batch=False)
+    entry = (await history("", 0, 1)).items[0]
+    before = await store.version()
+    await store.purge()
+    assert (await store.version() == before) == is_left
+    assert (await history("", 0, 1)).total == is_left
     if is_left:
-        before = await store.version()
-        await store.purge()
-        assert await store.version() == before
-        await undo
+        await store.undo(entry.key)
     else:
         with pytest.raises(NotInHistory):
-            await undo
-        await store.purge()
-        assert (await history("", 0, 1)).total == 0
+            await store.undo(entry.key)
     assert len(await read_all(store)) == 1 - is_left

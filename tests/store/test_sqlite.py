@@ -26,7 +26,6 @@ from mahasiswa.record import Mahasiswa, Write
 from mahasiswa.server import worker
 from mahasiswa.settings import SQLiteURL
 from mahasiswa.store.engines import engine_of
-from mahasiswa.store.history_items import Entry
 from mahasiswa.store.store_errors import Unusable
 from mahasiswa.work import STEP_TIMEOUT_SECONDS, Slots
 
@@ -246,9 +245,9 @@ async def test_a_text_of_another_program_that_is_not_utf_8_does_not_hide_the_his
     async with opened(listed) as store:
         await store.update("1", "Ani", "Solo")
         last = (await store.snapshot(10)).last
-        assert isinstance(last, Entry)
-        assert last.before == Mahasiswa("1", "A\ufffd", "Solo")
-        await store.undo(last.id, is_batch=False)
+        assert last
+        assert last.item.before == Mahasiswa("1", "A\ufffd", "Solo")
+        await store.undo(last.item.key)
     assert ask(listed, "SELECT hex(nama) FROM mahasiswa WHERE nim = '1'") == [("41FF",)]
 
 
@@ -300,21 +299,22 @@ async def test_a_worker_purges_without_other_changes_and_goes_on_after_a_failure
 LEAVES_TEXTS = """
 PRAGMA secure_delete = OFF;
 WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n LIMIT 2000)
-INSERT INTO mahasiswa SELECT printf('x%05d', n), 'Budi', 'rahasia-lama-' || n FROM n; DELETE FROM mahasiswa WHERE nim > 'x'
+INSERT INTO mahasiswa SELECT printf('x%05d', n), 'Budi', 'rahasia-lama-' || n FROM n; DELETE FROM mahasiswa WHERE nim > 'x';
+DELETE FROM mahasiswa_history
 """
 
 
 async def test_a_removed_text_is_in_no_byte_of_the_files(listed: Path) -> None:
-    """The service overwrites the texts of a deleted record. A forgotten one's are gone, also if another program wrote them."""
-    migrate(listed, 0)
+    """The service overwrites the texts of a deleted record when its history has expired. A forgotten one's are gone, also if another program wrote them."""
     records = [Mahasiswa(f"a{number}", f"rahasia-{number}", "Solo" * 100) for number in range(500)]
     async with opened(listed) as store:
         await asyncio.gather(*(store.add(*record) for record in records))
         await store.write_all("delete", removals=[record.nim for record in records])
+        age_history(listed, 31)
+        await store.purge()
     assert b"rahasia" not in bytes_of(listed)
     run_script(listed, LEAVES_TEXTS)
     assert b"rahasia-lama-1500" in bytes_of(listed)
-    migrate(listed, 30)
     nim = "00007/rahasia-nim"
     async with opened(listed) as store:
         await store.write_all("import", [Write(Mahasiswa(nim, "rahasia-satu", "Solo"), None)])

@@ -18,7 +18,6 @@ from mahasiswa import store as store_package
 from mahasiswa.record import Mahasiswa, near_key
 from mahasiswa.settings import DatabaseURL
 from mahasiswa.store import Store
-from mahasiswa.store.history_items import Entry
 from mahasiswa.store.postgres import postgres_sql
 from mahasiswa.store.reader import SNAPSHOT_MAX_BYTES
 from mahasiswa.store.sqlite import sqlite_sql
@@ -188,8 +187,8 @@ async def test_a_snapshot_is_of_one_moment_and_never_older_than_its_version(
         writing = asyncio.create_task(write(first))
         while not writing.done():
             snapshot = await second.snapshot(10_000)
-            assert isinstance(snapshot.last, Entry)
-            assert snapshot.last.after == records_of(snapshot)[-1]
+            assert snapshot.last
+            assert snapshot.last.item.after == records_of(snapshot)[-1]
             await asyncio.sleep(0)  # let the writer run, because reading a short list does not
             now = await read_all(second)
             if await second.version() == snapshot.version:

@@ -93,9 +93,8 @@ async def test_a_database_of_version_1_gets_what_a_new_database_has(
         assert await read_all(store) == RECORDS
         deletion, batch, edit, *additions = await items(store)
         assert len(additions) == 2
-        for item in (deletion, edit):
-            await store.undo(item.id, is_batch=False)
-        await store.undo(batch.id, is_batch=True)
+        for item in (deletion, edit, batch):
+            await store.undo(item.key)
         restored = [Mahasiswa(*RECORDS[0]), ("2300018001", "Siti Aminah", "Jalan Kaliurang 5")]
         assert await read_all(store) == restored
         assert len(await items(store)) == 8

@@ -109,9 +109,7 @@ def copy_records(source: DatabaseURL, target: DatabaseURL, backups: Path | None)
 
 def other_nims(url: DatabaseURL, nim: str) -> Sequence[str]:
     """The other nims of a changed nim: the record with that nim has had them before or after it."""
-    entries = _read(url, lambda reader: reader.entries(nim))
-    nims = {record.nim for entry in entries for record in entry[2:4] if record}
-    return [_printable(other) for other in sorted(nims - {nim})]
+    return list(map(_printable, _read(url, lambda reader: reader.other_nims(nim))))
 
 
 def _printable(text: str) -> str:

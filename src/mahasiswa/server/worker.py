@@ -289,11 +289,11 @@ async def purge_history(store: Store) -> None:
     If several workers use the database, the first worker that asks removes them.
     """
     while True:
-        await asyncio.sleep(PURGE_SECONDS)
         try:
             await store.purge()
         except (StoreError, Busy) as error:
             log.warning("expired entries of the history were not removed: %s", error)
+        await asyncio.sleep(PURGE_SECONDS)
 
 
 def _make_ready(settings: Settings) -> None:

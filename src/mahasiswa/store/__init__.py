@@ -1,40 +1,23 @@
 """The class Store: the changes of records, which each engine makes in transactions of its own. An Engine opens a Store."""
 
 import json
-import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
-from functools import partial, wraps
+from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from mahasiswa.record import Mahasiswa, Write, combine, digest, digest_or_dash
-from mahasiswa.store.history_items import (
-    NAMES_CHANGE,
-    UNDO_CONFLICTS_MAX,
-    UNDO_ROWS_MAX,
-    BatchKind,
-    ItemKey,
-    conflict_of,
-    key_of,
-)
+from mahasiswa.record import Mahasiswa, Write, combine, digest
+from mahasiswa.store.history_items import NAMES_CHANGE, UNDO_ROWS_MAX, BatchKind, Item
 from mahasiswa.store.queries import Query, Suspicion
 from mahasiswa.store.reader import Begin, Hits, Reader, Snapshot, Steps, Version, by_nim, one
 from mahasiswa.store.store_errors import (
-    BatchTooLong,
     Changed,
     EditConflict,
+    NothingToUndo,
     NotInHistory,
     Refused,
-    UndoConflict,
 )
 from mahasiswa.work import EDIT, IMPORT, RECORD, Kind, groups, slices
-
-LEAPT = (
-    "the clock has leapt to %s, or the service was off for days:"
-    " no expired entry of the history is removed until a day later"
-)
-
-log = logging.getLogger(__name__)
 
 __all__ = ["Hits", "Query", "Reader", "Snapshot", "Store", "Suspicion", "Version"]
 
@@ -49,11 +32,11 @@ T = TypeVar("T")
 
 def change(
     steps: Callable[Concatenate["Store", P], Steps[None]],
-) -> Callable[Concatenate["Store", P], Coroutine[Any, Any, ItemKey | None]]:
+) -> Callable[Concatenate["Store", P], Coroutine[Any, Any, str | None]]:
     """Let a method that yields steps make them as a change, by Store.make."""
 
     @wraps(steps)
-    async def make(store: "Store", /, *args: P.args, **kwargs: P.kwargs) -> ItemKey | None:
+    async def make(store: "Store", /, *args: P.args, **kwargs: P.kwargs) -> str | None:
         return await store.make(lambda: steps(store, *args, **kwargs))
 
     return make
@@ -66,11 +49,10 @@ class Store(ABC):
     missing, and the table's constraint refuses it. With NAMES_CHANGE they return the key of the item of the history
     that they have written, or None without one.
 
-    Triggers of the database keep a history of each change of any program, unless HISTORY_DAYS is 0.
+    Triggers of the database keep a history of each change of any program.
     """
 
     _readers: Mapping[Kind, Reader]
-    _leapt: object = None  # the leap of the clock that the log already reports
 
     def reader(self, kind: Kind) -> Reader:
         return self._readers[kind]
@@ -94,18 +76,16 @@ class Store(ABC):
         After a failure that may pass, the steps are done again from their beginning.
         """
 
-    async def make(self, steps: Begin[object], kind: Kind = EDIT) -> ItemKey | None:
+    async def make(self, steps: Begin[object], kind: Kind = EDIT) -> str | None:
         """Run the steps of a change. Without NAMES_CHANGE the result is None, so a plain addition costs nothing more."""
         if not NAMES_CHANGE.get():
             await self.run(steps, kind)
             return None
         return await self.run(lambda: self._named(steps()), kind)
 
-    def _named(self, steps: Steps[object]) -> Steps[ItemKey | None]:
-        ((before,),) = yield "newest_id", {}
-        yield from steps
-        written = yield "own_item", {"id": before}
-        return key_of(*written[0]) if written else None
+    def _named(self, steps: Steps[object]) -> Steps[str | None]:
+        key, _ = yield from _with_item(steps)
+        return key
 
     async def signing_key(self) -> bytes:
         """The key of 32 random bytes that every worker and instance of this database has; raise Unavailable, Busy."""
@@ -168,7 +148,7 @@ class Store(ABC):
 
     async def write_all(
         self, batch: BatchKind, writes: Sequence[Write] = (), removals: Collection[str] = ()
-    ) -> ItemKey | None:
+    ) -> str | None:
         """Make all of these changes or none, as one batch of that kind.
 
         `removals` are the nims of records to remove. A record that needs no change is left alone.
@@ -223,116 +203,56 @@ class Store(ABC):
             yield "update_all", {"records": as_json(records)}
         yield "end_batch", {}
 
-    async def undo(
-        self,
-        item: int,
-        *,
-        is_batch: bool,
-        key: ItemKey | None = None,
-        expected: str | None = None,
-        only_unchanged: bool = False,
-    ) -> ItemKey | None:
-        """Restore the record of an entry, or all records of a batch, as a batch of kind "undo".
+    async def undo(self, key: str) -> tuple[str | None, int]:
+        """Restore the records of an item that still are as the change left them, as one batch.
 
-        All records are restored, or none. A record counts as restored if it already is as it was
-        before the change. Raise UndoConflict if a record has changed since. Raise NotInHistory if
-        there is no such item, if it has another key than `key`, if the batch is silent, or if some
-        of its entries have expired. Raise BatchTooLong if it has more than UNDO_ROWS_MAX rows.
-        Raise Refused if a record breaks a rule of the table.
-
-        With `only_unchanged`, the records of a batch that have changed since are left alone. A batch of kind "nim" is
-        restored as a whole only, as a batch of the same kind; its entries alone are not in the history.
-
-        With `expected`, the record of an entry may be overwritten if it has this digest, or if it does not exist and
-        `expected` is "-". The person has seen that state.
+        Return the key of that batch, and how many records were left alone because they have changed
+        since. A change of nim is undone whole or not at all. If an undo has restored the records
+        already, as after a double click, nothing is done and there is no key. Raise NothingToUndo,
+        NotInHistory, or Refused if a record breaks a rule of the table.
         """
-        steps = partial(
-            undo,
-            item,
-            expected,
-            key=key,
-            is_batch=is_batch,
-            only_unchanged=only_unchanged,
-        )
-        kind = IMPORT if is_batch else EDIT
-        try:
-            return await self.make(steps, kind)
-        except Refused:  # someone has added the nim meanwhile, so now it is a conflict
-            return await self.make(steps, kind)
+        item, is_restored = await self._readers[RECORD].undoable(key)
+        if item is None or item.left is None or item.rows > UNDO_ROWS_MAX:
+            raise NotInHistory(key)
+        if is_restored:
+            return None, 0
+        kind = EDIT if item.rows == 1 else IMPORT
+        return await self.run(lambda: _undo(item), kind)
 
     async def purge(self) -> None:
-        """Remove some expired entries, once in PURGE_SECONDS. Without any, the version does not change.
-
-        The clock is noted once a day. After a leap nothing is removed, and the log says so at the next call.
-        """
-        noted, has_leapt, is_due = await self._readers[RECORD].clock()
-        if has_leapt and noted != self._leapt:
-            log.warning(LEAPT, noted)
-            self._leapt = noted
-        if is_due:
-            await self.run(self._purge)
-
-    def _purge(self) -> Steps[None]:
-        yield "purge", {}
+        """Remove the expired entries, PURGE_ENTRIES in each transaction. Without any, the version does not change."""
+        reader = self._readers[RECORD]
+        while await reader.has_expired():
+            if not await self.run(_purge):  # another process is removing them
+                return
 
 
-def undo(
-    item: int,
-    expected: str | None = None,
-    *,
-    only_unchanged: bool,
-    is_batch: bool | None = None,
-    key: ItemKey | None = None,
-) -> Steps[int]:
-    """The steps of `Store.undo` for an entry, or a batch of any length. Their result is the number of records."""
-    # Look before any lock, so that an impossible undo waits for no other program.
-    kind, rows = yield from _undoable(item, key, is_batch=is_batch)
-    if is_batch and rows > UNDO_ROWS_MAX:
-        raise BatchTooLong(str(item))
-    of_item = {"item": item}
-    # If the person has seen that there is no record, there is none to lock.
-    yield ("lock_all" if kind or expected == "-" else "lock_record"), of_item
-    if not (yield "undoable_locked", of_item):  # it has expired meanwhile
-        raise NotInHistory(str(item))
-    is_divisible = kind != "nim"
-    overwrite = False
-    if not (only_unchanged and kind and is_divisible):
-        overwrite = yield from _refuse_conflicts(item, kind, expected)
-    else:
-        ((rows,),) = yield "count_unchanged", of_item
-    yield "begin_batch", {"kind": "undo" if is_divisible else "nim"}
+def _with_item(steps: Steps[object]) -> Steps[tuple[str | None, int]]:
+    """Do the steps of a change; return the key of the item that they have written and its rows, or None and 0."""
+    ((before,),) = yield "newest_id", {}
+    yield from steps
+    written = yield "own_item", {"id": before}
+    key, rows = written[0] if written else (None, 0)
+    return key, rows
+
+
+def _undo(item: Item) -> Steps[tuple[str | None, int]]:
+    made, restored = yield from _with_item(_restore(item))
+    if restored < item.least:
+        raise NothingToUndo(item.record and item.record.nim)
+    return made, item.rows - restored
+
+
+def _restore(item: Item) -> Steps[None]:
+    """Restore the records of an item. The statements leave a record alone that has changed since."""
+    yield "begin_batch", {"kind": "nim" if item.kind == "nim" else "undo"}
     for statement in ("delete_added", "restore_changed", "restore_deleted"):
-        yield statement, {**of_item, "overwrite": overwrite}
+        yield statement, {"item": item.id}
     yield "end_batch", {}
-    return 1 if rows is None else rows
 
 
-def _undoable(item: int, key: ItemKey | None, *, is_batch: bool | None) -> Steps[tuple[str, Any]]:
-    """The kind of a batch, "" for an entry, and its rows; raise NotInHistory."""
-    ((kind, rows, moment),) = (yield "undoable", {"item": item}) or [(None, None, None)]
-    is_there = kind is not None and is_batch in (None, kind != "")
-    if not is_there or key not in (None, key_of(item, moment)):
-        raise NotInHistory(str(item))
-    return kind, rows
-
-
-def _refuse_conflicts(item: int, kind: str, expected: str | None) -> Steps[bool]:
-    """Raise UndoConflict, unless there is no conflict, or a single conflict that the person has seen.
-
-    Return whether there is a seen conflict. Its record is overwritten.
-    """
-    # Both records of a changed nim must be as the change left them. Otherwise two records would remain, or none.
-    is_divisible = kind != "nim"
-    statement = "batch_conflicts" if kind else "entry_conflicts"
-    parameters = {"item": item, "is_whole": not is_divisible, "limit": UNDO_CONFLICTS_MAX}
-    conflicting = yield statement, parameters
-    conflicts = [conflict_of(row) for _, *row in conflicting]
-    if not conflicts:
-        return False
-    if not kind and expected == digest_or_dash(conflicts[0].current):
-        return True
-    ((unchanged,),) = (yield "count_unchanged", {"item": item}) if is_divisible else [(0,)]
-    raise UndoConflict(conflicts, conflicting[0][0], unchanged)
+def _purge() -> Steps[int]:
+    return len((yield "purge", {}))
 
 
 def parts(items: Sequence[T], length: Callable[[T], int]) -> Iterator[Sequence[T]]:

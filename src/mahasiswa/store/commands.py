@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from mahasiswa.store.history_items import UNDOABLE_ROWS_MAX, BatchKind
+from mahasiswa.store.history_items import ENTRIES_MAX, BatchKind
 from mahasiswa.store.reader import Steps
 from mahasiswa.store.results import Merged
-from mahasiswa.store.shared_sql import DAYS, Parameters
+from mahasiswa.store.shared_sql import Parameters
 
 # The rows of an imported file are in the temporary table `incoming`.
 INCOMPLETE = """
@@ -32,9 +32,7 @@ def merge(*, update: bool, dry_run: bool) -> Steps[Merged]:
     written = total - existing + (changed if update else 0)
     if written and not incomplete and not dry_run:
         statements = (UPDATE, INSERT) if update else (INSERT,)
-        yield from recorded(
-            "import", statements, {}, written if total > UNDOABLE_ROWS_MAX else None
-        )
+        yield from recorded("import", statements, {}, written if total > ENTRIES_MAX else None)
     return Merged(total - existing, changed, existing - changed, incomplete)
 
 
@@ -62,8 +60,7 @@ def recorded(
 
     With `silent_rows` it has no entries: they would double the time.
     """
-    ((days,),) = yield DAYS, {}
-    is_silent = days and silent_rows is not None
+    is_silent = silent_rows is not None
     head = {"kind": kind, "rows": silent_rows}
     yield ("begin_silent" if is_silent else "begin_batch"), head
     for statement in statements:

@@ -23,11 +23,10 @@ class Engine(ABC):
     ) -> None:
         """Create the tables, or upgrade those of an earlier version of this program; raise Unusable.
 
-        `history_days` is the setting HISTORY_DAYS, which is written into the database: 0 removes
-        the triggers and the history. None, as for a command, keeps the value of the database; a new
-        database gets DEFAULT_HISTORY_DAYS. With `create=False`, an SQLite file that does not exist
-        is an error. Otherwise it is created, unless there are back-ups of it, beside it or in the
-        folder `backups`. Then NeedsRepair names the remedies.
+        `history_days` is the setting HISTORY_DAYS, which is written into the database. None, as for a
+        command, keeps the value of the database; a new database gets DEFAULT_HISTORY_DAYS. With
+        `create=False`, an SQLite file that does not exist is an error. Otherwise it is created, unless
+        there are back-ups of it, beside it or in the folder `backups`. Then NeedsRepair names the remedies.
 
         All handles are closed when it returns. The service calls it in a process of its own, because no handle of SQLite
         may be open when the workers are forked.
@@ -41,7 +40,7 @@ class Engine(ABC):
     def merge(self, rows: Iterable[Incoming], *, update: bool, dry_run: bool) -> Merged:
         """Import any number of rows, each nim at most once, all or none. With `update`, existing records may change.
 
-        The history has them as one batch of kind "import". More than UNDOABLE_ROWS_MAX rows make a silent batch. Raise
+        The history has them as one batch of kind "import". More than ENTRIES_MAX rows make a silent batch. Raise
         Unavailable, Unusable, Refused or Uncertain.
         """
 

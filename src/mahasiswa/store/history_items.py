@@ -1,24 +1,23 @@
-"""The types of the history: entries, batches, conflicts of an undo, and the name of the person who makes a change."""
+"""The types of the history: its items and their keys, and the name of the person who makes a change."""
 
+import re
 from collections.abc import Sequence
 from contextvars import ContextVar
-from datetime import datetime
-from typing import Any, Literal, NamedTuple, Self
+from datetime import UTC, datetime
+from typing import Any, Literal, NamedTuple
 
-from mahasiswa.digits import whole_number
 from mahasiswa.record import Mahasiswa
 
-UNDOABLE_ROWS_MAX = 100_000
+ENTRIES_MAX = 100_000
 """Maximum rows of an import that the history keeps one by one. A longer one, by command, is a silent batch."""
 
-# Maximum rows of a batch that a web request undoes: the number of rows that it imports.
+# Maximum rows of a batch that can be undone: the number of rows that a page imports.
 UNDO_ROWS_MAX = 10_000
-UNDO_CONFLICTS_MAX = 50  # maximum conflicts that an undo names
 # Maximum expired entries that a transaction removes; more would delay other changes.
 PURGE_ENTRIES = 100
 
-PURGE_SECONDS = 60
-"""Minimum time between two purges by the timer. Each purge is a new version of the list."""
+PURGE_SECONDS = 3600
+"""Time between two purges."""
 
 BatchKind = Literal["import", "delete", "undo", "restore", "nim", "tidy"]
 # The kind of an entry ("add", "edit", "delete") or of a batch.
@@ -29,149 +28,93 @@ OLEH: ContextVar[str | None] = ContextVar("oleh", default=None)
 """The name of the person who makes the changes of this request. The store writes it into the history."""
 
 NAMES_CHANGE: ContextVar[bool] = ContextVar("names_change", default=False)
-"""Whether the answer of this request names its change. Then each change of the store returns its ItemKey."""
+"""Whether the answer of this request names its change. Then each change of the store returns the key of its item."""
 
-ID_MAX_DIGITS = 18  # both engines count entries and batches with 64 bits
+key_form = re.compile("[0-9]{1,18}-[0-9]{1,18}")  # both engines count with 64 bits
+NO_KEY = "0-0"
 
 
-class ItemKey(NamedTuple):
-    """The key of an item of the history in addresses: its id, and its moment in us since 1970.
+def item_key(text: str) -> str:
+    """A key from an address, or NO_KEY, which no item has, if the text is malformed."""
+    return text if key_form.fullmatch(text) else NO_KEY
 
-    The id alone is not enough, because a restored or copied database gives the same ids again.
+
+def id_of(key: str) -> int:
+    return int(key.partition("-")[0])
+
+
+class Item(NamedTuple):
+    """A change of the history: an entry is the change of one record, and a batch has entries that were made together.
+
+    `key` stands in addresses. It is the id, and the moment in us since 1970, because a restored or
+    copied database gives the same ids again. `before` is None for an addition, `after` is None for
+    a deletion. A batch of several rows has neither, unless it changed a nim. `rows` is the number
+    of changed records. `left` is the number of those that are still as the change left them; it is
+    None if the change cannot be undone, because the history lacks entries of it. `oleh` is the name
+    of the person, or None if it is not known. If the entry was found by its nim, it stands for its
+    batch: it has the kind and the rows of the batch, and `batch` is the key of the batch.
     """
 
-    id: int
-    moment: int
-
-    @classmethod
-    def of(cls, text: str) -> Self:
-        """The key that str() has written. For any other text, the result is the key of no item."""
-        numbers = text.partition("-")[::2]
-        return cls(*(whole_number(number, ID_MAX_DIGITS) or 0 for number in numbers))
-
-    def __str__(self) -> str:
-        return f"{self.id}-{self.moment}"
-
-
-def key_of(number: int, moment: datetime | str) -> ItemKey:
-    """The key of an item from its columns id and moment."""
-    at = moment if isinstance(moment, datetime) else datetime.fromisoformat(moment)
-    return ItemKey(number, round(at.timestamp() * 1_000_000))
-
-
-class Entry(NamedTuple):
-    """The change of one record. `before` is None for an addition, `after` is None for a deletion. `moment` is in UTC.
-
-    `near` and `twin` are set for an addition that is the newest item or the person's own change.
-    `near` is another record with the same `near_key`, `twin` one with the same name and address.
-    `oleh` is the name of the person, or None if it is not known. `stands` is False for an own
-    change whose record has changed since.
-    """
-
-    id: int
-    moment: datetime
+    key: str
+    kind: ItemKind
+    rows: int
+    left: int | None
+    oleh: str | None
     before: Mahasiswa | None
     after: Mahasiswa | None
+    batch: str | None = None
+
+    @property
+    def id(self) -> int:
+        return id_of(self.key)
+
+    @property
+    def moment(self) -> datetime:
+        """The moment in UTC."""
+        return datetime.fromtimestamp(int(self.key.partition("-")[2]) / 1_000_000, UTC)
+
+    @property
+    def record(self) -> Mahasiswa | None:
+        """The record after the change, or the deleted one, if the item is about one record."""
+        return self.after or self.before
+
+    @property
+    def least(self) -> int:
+        """The number of records that an undo must restore. A change of nim is undone whole or not at all."""
+        return self.rows if self.kind == "nim" else 1
+
+
+class News(NamedTuple):
+    """The item above a list. If it added a record, `near` has nearly its nim, or `twin` its name and address."""
+
+    item: Item
     near: Mahasiswa | None = None
     twin: Mahasiswa | None = None
-    oleh: str | None = None
-    stands: bool = True
-
-    @property
-    def key(self) -> ItemKey:
-        return key_of(self.id, self.moment)
-
-    @property
-    def kind(self) -> ItemKind:
-        return "add" if self.before is None else "delete" if self.after is None else "edit"
-
-    @property
-    def added(self) -> Mahasiswa | None:
-        """The record that it added, if it is an addition."""
-        return None if self.before else self.after
-
-
-class Batch(NamedTuple):
-    """A batch: changes that were made together, and can be undone together. `moment` is in UTC.
-
-    `rows` is the number of changed records. `only` is the one entry to show: that of a batch of one
-    record, or that of the searched nim. For the kind "nim" it has the record before and after. A
-    silent batch keeps no entries, or one of two nims, so it cannot be undone. `left` is the number of
-    records that have not changed since; if it is 0, there is nothing to undo.
-    """
-
-    id: int
-    moment: datetime
-    kind: BatchKind
-    rows: int
-    is_silent: bool = False
-    left: int = 0
-    only: Entry | None = None
-    oleh: str | None = None
-
-    @property
-    def key(self) -> ItemKey:
-        return key_of(self.id, self.moment)
-
-
-Item = Entry | Batch
-"""An item of the history: the change of one record, or a batch of them."""
 
 
 class HistoryPage(NamedTuple):
     """One page of the history, newest first, and the number of all its items. All are of one moment.
 
-    `head` is the batch of a query that names one, if it exists. `last` is the newest item of the history.
+    `head` is the batch of a query that names one, if it exists. `last` is the newest item, or the person's own change.
     """
 
     total: int
     items: Sequence[Item]
-    head: Batch | None = None
+    head: Item | None = None
     last: Item | None = None
 
 
-class Conflict(NamedTuple):
-    """An entry that cannot be undone, because the record has changed since. `current` is None if it was deleted."""
-
-    entry: Entry
-    current: Mahasiswa | None
-
-
 def item_of(row: Sequence[Any]) -> Item:
-    """An item from the columns that both engines select: those of a batch, then those of its entry.
+    """An item from the columns of the statement `items`.
 
-    If a batch has changed a nim, its entry is the addition, and the column before it is the old nim.
+    They are its key, kind, rows, left and oleh, the key of its only entry, and this entry's record before and after.
     """
-    number, moment, kind, rows, is_silent, left, oleh, old_nim, *entry = row
-    only = None if entry[0] is None else entry_of(entry)
-    if kind is None and only:
-        return only
-    if kind == "nim" and only and only.after:
-        only = None if old_nim is None else only._replace(before=only.after._replace(nim=old_nim))
-    is_halved = kind == "nim" and rows < 2  # one of its two nims was forgotten
-    return Batch(
-        number,
-        datetime.fromisoformat(moment),
-        kind,
-        rows,
-        bool(is_silent) or is_halved,
-        left,
-        only,
-        oleh,
-    )
-
-
-def entry_of(columns: Sequence[Any]) -> Entry:
-    """An entry from its columns: nim, then nama and alamat before and after, stand last."""
-    number, moment, oleh, nim, nama_before, alamat_before, nama_after, alamat_after = columns
-    before = record_of(nim, nama_before, alamat_before)
-    after = record_of(nim, nama_after, alamat_after)
-    return Entry(number, datetime.fromisoformat(moment), before, after, oleh=oleh)
-
-
-def conflict_of(row: Sequence[Any]) -> Conflict:
-    """A conflict from the columns of an entry and of its record. Without a record they are NULL."""
-    return Conflict(entry_of(row[:-3]), record_of(*row[-3:]))
+    key, kind, rows, left, oleh, entry = row[:6]
+    before = record_of(*row[6:9])
+    after = record_of(*row[9:12])
+    if entry is None or rows == 1 or kind == "nim":
+        return Item(key, kind, rows, left, oleh, before, after)
+    return Item(entry, kind, rows, left, oleh, before, after, batch=key)
 
 
 def record_of(*texts: Any) -> Mahasiswa | None:  # noqa: ANN401 - columns

@@ -1,6 +1,7 @@
 """The reads of a store. Both engines do most of them in the same steps, with their own SQL."""
 
 import asyncio
+import json
 from abc import ABC, abstractmethod
 from collections.abc import (
     AsyncGenerator,
@@ -19,14 +20,13 @@ from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 from mahasiswa.record import Mahasiswa, near_key
 from mahasiswa.store import folding
 from mahasiswa.store.history_items import (
-    Batch,
+    UNDO_ROWS_MAX,
     Days,
-    Entry,
     HistoryPage,
     Item,
-    ItemKey,
     ItemKind,
-    entry_of,
+    News,
+    id_of,
     item_of,
 )
 from mahasiswa.store.queries import Query, Suspicion
@@ -58,13 +58,13 @@ class Snapshot(NamedTuple):
     records than the caller asked for, or if they are longer than SNAPSHOT_MAX_BYTES; then `total` is 0.
 
     The records are at least as new as `version`, which is None if the database cannot tell its version. `last` is the
-    newest item of the history at that moment, or None if there is no history.
+    newest item of the history at that moment, or None if there is none.
     """
 
     version: Version | None
     total: int
     packed: bytes | None
-    last: Item | None = None
+    last: News | None = None
 
 
 class Hits(NamedTuple):
@@ -75,7 +75,7 @@ class Hits(NamedTuple):
 
     total: int
     records: Sequence[Mahasiswa]
-    last: Item | None = None
+    last: News | None = None
 
 
 P = ParamSpec("P")
@@ -148,13 +148,13 @@ class Reader(ABC):
 
     @in_transaction
     def search(
-        self, query: Query, offset: int, limit: int, change: ItemKey | None = None
+        self, query: Query, offset: int, limit: int, change: str | None = None
     ) -> Steps[Hits]:
         """At most `limit` of the records that a query finds, from `offset` on; none if `offset` is past the end.
 
         With `limit` 0 the records are only counted. That is quick if there is no `cari`.
         Texts are ordered without regard to the case of ASCII letters; equal texts are ordered by nim.
-        With `change`, `last` is that item (see `shown_item`).
+        With `change`, the key of an item, `last` is that item (see `shown_item`).
         """
         page = "search" if query.cari else "page"
         rows = yield page, {"query": query, "limit": limit, "offset": offset}
@@ -186,10 +186,10 @@ class Reader(ABC):
         (key,) = await self._column(SIGNING_KEY, {})
         return bytes.fromhex(key)
 
-    async def clock(self) -> Sequence[Any]:
-        """The moment when the clock was noted, whether it had leapt then, and whether to purge now."""
-        (clock,) = await self._rows("clock", {})
-        return clock
+    async def has_expired(self) -> bool:
+        """Whether the history holds entries that are older than HISTORY_DAYS, and can remove them."""
+        ((has_expired,),) = await self._rows("has_expired", {})
+        return bool(has_expired)
 
     async def suspects(self, suspicion: Suspicion, limit: int) -> Hits:
         """At most `limit` records that may be wrong, similar ones together, and the number of all of them."""
@@ -209,34 +209,41 @@ class Reader(ABC):
         offset: int,
         limit: int,
         *,
-        batch: int | None = None,
+        batch: str | None = None,
         kind: ItemKind | None = None,
         days: Days | None = None,
-        change: ItemKey | None = None,
+        change: str | None = None,
     ) -> Steps[HistoryPage]:
         """At most `limit` items, newest first, from `offset` on: the entries that belong to no batch, and the batches.
 
         `cari` finds an entry as it finds a record, in the texts before and after, and a batch by any of its entries. If
-        it is a nim, a batch has the entry of that nim. With `batch`, the items are the entries of that batch, by nim.
-        With `change`, `last` is that item.
+        it is a nim, the entry of that nim stands for the batch. With `batch`, the key of a batch, the items are its
+        entries, by nim. With `change`, `last` is that item.
         """
         first, end = map(moment_text, days) if days else (None, None)
-        filters = {"batch": batch, "kind": kind, "first": first, "end": end}
-        search = {"query": Query(cari), "nim": cari.replace("\0", "")}
-        parameters = {**filters, **search, "limit": limit, "offset": offset}
-        counted, items = "count_items", "items"
-        if batch is not None:
-            counted, items = "count_entries", "entries"
-        ((total,),) = yield counted, parameters
-        rows = yield items, parameters
-        heads = () if batch is None else (yield "item", {"id": batch})
-        head = next((item for item in map(item_of, heads) if isinstance(item, Batch)), None)
+        number = None if batch is None else id_of(batch)
+        filters = {"batch": number, "kind": kind, "first": first, "end": end}
+        search = {**filters, "query": Query(cari)}
+        found = yield "find_items", {**search, "offset": offset, "limit": limit}
+        total = found[0][0] if found else 0
+        if offset and not found:  # past the end
+            first_found = yield "find_items", {**search, "offset": 0, "limit": 1}
+            total = first_found[0][0] if first_found else 0
+        ids = [number for _, number in found]
+        read = yield from items(ids, UNDO_ROWS_MAX, cari.replace("\0", ""))
+        head = None if batch is None else (yield from item_with(batch))
         last = yield from shown_item(change)
-        return HistoryPage(total, list(map(item_of, rows)), head, last)
+        return HistoryPage(total, read, head, last and last.item)
 
-    async def entries(self, nim: str) -> Sequence[Entry]:
-        """The entries of a nim, oldest first, those of batches too. A change of the nim has two entries, with both nims."""
-        return list(map(entry_of, await self._rows("entries_of", {"nims": [nim]})))
+    @in_transaction
+    def undoable(self, key: str) -> Steps[tuple[Item | None, bool]]:
+        """The item with this key, and whether an undo has restored its records already."""
+        item = yield from item_with(key)
+        return item, bool(item and (yield from is_restored(item)))
+
+    async def other_nims(self, nim: str) -> Sequence[str]:
+        """The nims that a record had immediately before or after this one, in order."""
+        return await self._column("other_nims", {"nim": nim})
 
     @in_transaction
     def renamed(self, nim: str) -> Steps[Mahasiswa | None]:
@@ -248,7 +255,7 @@ class Reader(ABC):
         return None
 
     @in_transaction
-    def last(self, change: ItemKey | None = None) -> Steps[Item | None]:
+    def last(self, change: str | None = None) -> Steps[News | None]:
         """The newest item of the history, or with `change` that item, as in Hits."""
         return (yield from shown_item(change))
 
@@ -262,48 +269,63 @@ class Reader(ABC):
         return (yield statement, parameters)
 
 
-def shown_item(change: ItemKey | None) -> Steps[Item | None]:
-    """The newest item of the history, or with `change` that one, unless it is unknown, expired or undone.
-
-    An entry whose record has changed since gets no warning: `stands` is False.
-    """
+def shown_item(change: str | None) -> Steps[News | None]:
+    """The newest item of the history, or with `change` the item with that key, unless it is unknown or undone."""
     if change is None:
         return (yield from last_item())
-    rows = yield "item", {"id": change.id}
-    item = item_of(rows[0]) if rows else None
-    if item is None or item.key != change:
+    item = yield from item_with(change)
+    if item is None or (yield from is_restored(item)):
         return None
-    ((is_undone,),) = yield "is_undone", {"id": item.id}
-    if isinstance(item, Batch):
-        return item if item.left or not is_undone else None
-    record = item.after or item.before
-    current = (yield from one("find_raw", record.nim)) if record else None
-    if current != item.after:
-        return None if is_undone else item._replace(stands=False)
     return (yield from _with_warning(item))
 
 
-def last_item() -> Steps[Item | None]:
+def last_item() -> Steps[News | None]:
     """The newest item of the history, or None if there is none."""
-    rows = yield "item", {"id": None}
-    item = item_of(rows[0]) if rows else None
-    return (yield from _with_warning(item)) if isinstance(item, Entry) else item
+    ids = yield "newest_item", {}
+    # To count the records of a long batch would delay each page of the list.
+    read = yield from items([number for (number,) in ids], counted=1)
+    return (yield from _with_warning(read[0])) if read else None
 
 
-def _with_warning(entry: Entry) -> Steps[Entry]:
-    """The entry. If it added a record that another one is like, that one becomes its `near` or its `twin`."""
-    record = entry.added
-    if not record:
-        return entry
+def items(ids: Sequence[int], counted: int, nim: str = "") -> Steps[Sequence[Item]]:
+    """The items with these ids, in this order. A batch that has an entry of `nim` has it as its only one.
+
+    The records of a batch of more than `counted` rows are not compared with the list.
+    """
+    rows = yield "items", {"ids": json.dumps(ids), "counted": counted, "nim": nim}
+    read = {id_of(row[0]): item_of(row) for row in rows}
+    return [read[number] for number in ids if number in read]
+
+
+def item_with(key: str) -> Steps[Item | None]:
+    """The item with this key, or None."""
+    read = yield from items([id_of(key)], UNDO_ROWS_MAX)
+    return next((item for item in read if item.key == key), None)
+
+
+def is_restored(item: Item) -> Steps[bool]:
+    """Whether an undo has restored the records of an item already."""
+    if item.left is None or item.left >= item.least:
+        return False
+    kind = "nim" if item.kind == "nim" else "undo"
+    ((count,),) = yield "count_restored", {"item": item.id, "kind": kind}
+    return bool(count >= item.least)
+
+
+def _with_warning(item: Item) -> Steps[News]:
+    """The item, with a similar record if it added a record that is still in the list."""
+    record = item.after
+    if item.kind != "add" or not (record and item.left):
+        return News(item)
     # The engines' lower() changes ASCII letters only, and so does that of bytes.
     nama, alamat = (text.encode().lower().decode() for text in record[1:])
     other = {"nim": record.nim, "key": near_key(record.nim), "nama": nama, "alamat": alamat}
     rows = yield "alike", other
     if not rows:
-        return entry
+        return News(item)
     is_near, *texts = rows[0]
     found = Mahasiswa(*texts)
-    return entry._replace(near=found) if is_near else entry._replace(twin=found)
+    return News(item, near=found) if is_near else News(item, twin=found)
 
 
 def one(statement: str, nim: str) -> Steps[Mahasiswa | None]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from mahasiswa.record import INVISIBLE, NEAR_FROM, NEAR_TO, ODD_SPACES, SHOWN_MAX_CHARACTERS
 from mahasiswa.store import folding
-from mahasiswa.store.history_items import PURGE_ENTRIES, PURGE_SECONDS, UNDO_ROWS_MAX
+from mahasiswa.store.history_items import PURGE_ENTRIES
 from mahasiswa.store.queries import Query
 
 COUNT = "SELECT count(*) FROM mahasiswa"
@@ -22,9 +22,7 @@ Parameters = Mapping[str, Any]
 CONSTANTS: Mapping[str, str | int] = {
     "SHOWN_MAX_CHARACTERS": SHOWN_MAX_CHARACTERS,
     "SEARCHED_CHARACTERS": folding.SEARCHED_CHARACTERS,
-    "UNDO_ROWS_MAX": UNDO_ROWS_MAX,
     "PURGE_ENTRIES": PURGE_ENTRIES,
-    "PURGE_SECONDS": PURGE_SECONDS,
     "NEAR_FROM": NEAR_FROM,
     "NEAR_TO": NEAR_TO,
     "REPLACEMENTS": folding.REPLACEMENTS_JSON,

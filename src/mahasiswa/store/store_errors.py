@@ -1,10 +1,8 @@
 """Every error that a store raises on purpose, as one tree."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mahasiswa.record import Mahasiswa
-from mahasiswa.store.history_items import Conflict
 
 REASONS = ("missing", "duplicate", "unaddressable", "too_long", "nul")
 
@@ -40,21 +38,15 @@ class EditConflict(StoreError):
 
 
 class NotInHistory(StoreError):
-    """The change is not in the history: it has expired, was forgotten, or never was there."""
+    """The history cannot undo the change: it has expired, was forgotten, never was there, or has too many rows."""
 
 
-class BatchTooLong(StoreError):
-    """A web request undoes at most UNDO_ROWS_MAX rows."""
+class NothingToUndo(StoreError):
+    """Each record of a change has changed since. `nim` is that of the only record, or None if there are several."""
 
-
-class UndoConflict(StoreError):
-    """Records have changed since. `conflicts` are the first of `total`; `unchanged` records could be undone."""
-
-    def __init__(self, conflicts: Sequence[Conflict], total: int, unchanged: int = 0) -> None:
-        super().__init__(f"{total} records have changed since")
-        self.conflicts = conflicts
-        self.total = total
-        self.unchanged = unchanged
+    def __init__(self, nim: str | None) -> None:
+        super().__init__("the records have changed since")
+        self.nim = nim
 
 
 class Unavailable(StoreError):

@@ -3,27 +3,21 @@
 from datetime import date, datetime, time, timedelta, tzinfo
 from functools import partial
 from typing import NamedTuple, Self, cast
+from urllib.parse import quote
 
 from starlette.datastructures import QueryParams
 from starlette.responses import Response
 
 from mahasiswa import wording
-from mahasiswa.record import digest_or_dash
 from mahasiswa.store import Query, Store
-from mahasiswa.store.history_items import UNDO_ROWS_MAX, Days, ItemKey, ItemKind
-from mahasiswa.store.store_errors import (
-    BatchTooLong,
-    NotInHistory,
-    Refused,
-    StoreError,
-    UndoConflict,
-)
+from mahasiswa.store.history_items import UNDO_ROWS_MAX, Days, ItemKind, item_key
+from mahasiswa.store.store_errors import NothingToUndo, NotInHistory, Refused
 from mahasiswa.web.list_html import latest_change
 from mahasiswa.web.list_query import ListQuery, changed
 from mahasiswa.web.pages import Pages
 from mahasiswa.web.responses import rendered_in_thread
 from mahasiswa.web.service import Request
-from mahasiswa.work import RECORD, SEARCH
+from mahasiswa.work import SEARCH
 
 HISTORY_PATH = "/mahasiswa/riwayat"
 BATCH_PATH = HISTORY_PATH + "/kelompok/"
@@ -33,12 +27,12 @@ class HistoryQuery(NamedTuple):
     """One page of the history, or of one of its batches. `page` has its search and number, `tanggal` is a day."""
 
     page: ListQuery
-    batch: ItemKey | None = None
+    batch: str | None = None
     jenis: ItemKind | None = None
     tanggal: date | None = None
 
     @classmethod
-    def of(cls, parameters: QueryParams, batch: ItemKey | None) -> Self:
+    def of(cls, parameters: QueryParams, batch: str | None) -> Self:
         """Read a URL's query. An invalid value is replaced by its default."""
         asked = ListQuery.of(parameters)
         jenis = cast("ItemKind | None", parameters.get("jenis"))
@@ -50,7 +44,8 @@ class HistoryQuery(NamedTuple):
         if tanggal and not 1970 <= tanggal.year < 9999:
             tanggal = None
         jenis = jenis if jenis in wording.CHANGES else None
-        page = ListQuery(Query(asked.query.cari), asked.halaman, change=asked.change)
+        query = Query(asked.query.cari)
+        page = ListQuery(query, asked.halaman, change=asked.change, left=asked.left)
         return cls(page, batch, jenis, tanggal)
 
     def days(self, timezone: tzinfo) -> Days | None:
@@ -85,95 +80,32 @@ class HistoryQuery(NamedTuple):
 
 async def show(request: Request, store: Store, pages: Pages) -> Response:
     """GET /mahasiswa/riwayat, /mahasiswa/riwayat/kelompok/:id: one page of the latest changes, or of the changes of a batch."""
-    batch = None if request.path == HISTORY_PATH else ItemKey.of(request.parameter)
+    batch = None if request.path == HISTORY_PATH else item_key(request.parameter)
     return await _page(request, store, pages, HistoryQuery.of(request.query_params, batch))
 
 
 async def undo(request: Request, store: Store, pages: Pages) -> Response:
-    """POST /mahasiswa/riwayat/perubahan/:id: restore a record as it was before that change.
+    """POST /mahasiswa/riwayat/perubahan/:id: restore the records of a change, or of a batch, that have not changed since.
 
-    With `kelompok` in the path, restore the records of a batch.
-
-    `versi` and `sebagian` come from the page of a conflict. `versi` is the digest of the record that the page showed and
-    that is to be overwritten, "-" if there was none. With `sebagian`, only the records of a batch that have not changed
-    since are restored. The answer leads back to the page in the URL's query, and without one to the list.
+    The answer leads back to the page in the URL's query, and without one to the list.
     """
-    form = request.fields.values
     parameters = request.query_params
-    change = ItemKey.of(request.parameter)
-    is_batch = request.path.startswith(BATCH_PATH)
-    only_unchanged = is_batch and form["sebagian"] == "1"
-    query = _page_with_button(parameters)
     if "daftar" in parameters:  # the button stood above a page of the list
         pages = pages.at(ListQuery.of(parameters).list_query)
     try:
-        undoing = await store.undo(
-            change.id,
-            key=change,
-            is_batch=is_batch,
-            expected=form["versi"],
-            only_unchanged=only_unchanged,
-        )
-    except (NotInHistory, BatchTooLong, Refused) as error:
-        return _refusal(pages, error)
-    except UndoConflict as conflict:
-        return await _conflict(request, store, pages, query, conflict)
-    if query is None:
-        return pages.shown(undoing)
-    return pages.redirect_to(query.address + changed(undoing))
-
-
-async def _conflict(
-    request: Request,
-    store: Store,
-    pages: Pages,
-    query: HistoryQuery | None,
-    conflict: UndoConflict,
-) -> Response:
-    """The page with the records that have changed since. If the only one has another nim, the form of that record."""
-    entry, current = conflict.conflicts[0]
-    record = entry.after or entry.before
-    is_missing = conflict.total == 1 and not (current or conflict.unchanged)
-    if is_missing and record and (new := await store.reader(RECORD).renamed(record.nim)):
-        return pages.undo_renamed(new)
-    origin, back = "", HISTORY_PATH
-    if query:
-        origin, back = query.origin, query.address
-    elif pages.list_query:
-        origin, back = f"{pages.list_query}&daftar=1", f"/{pages.list_query}"
-    render = partial(
-        pages.page,
-        "undo_conflict.html",
-        409,
-        conflict=conflict,
-        is_batch=request.path.startswith(BATCH_PATH),
-        address=pages.path(request.path) + origin,
-        back=pages.path(back),
-        versi=digest_or_dash(current),
-    )
-    return await rendered_in_thread(request, SEARCH, render)
-
-
-def _page_with_button(parameters: QueryParams) -> HistoryQuery | None:
-    """The page of the history on which a button stood, or None if it stood elsewhere."""
+        change, left = await store.undo(item_key(request.parameter))
+    except NotInHistory:
+        return pages.error("not in history")
+    except Refused:  # another program had stored the old record in spite of the rules of the table
+        return pages.error("undo refused")
+    except NothingToUndo as error:
+        search = "" if error.nim is None else f"?cari={quote(error.nim, safe='')}"
+        return pages.error("nothing to undo", history=pages.path(HISTORY_PATH) + search)
     if not parameters or "daftar" in parameters:
-        return None
+        return pages.shown(change, left)
     batch = parameters.get("kelompok")
-    return HistoryQuery.of(parameters, None if batch is None else ItemKey.of(batch))
-
-
-def _refusal(pages: Pages, error: StoreError) -> Response:
-    """The page that says why a change was not undone."""
-    if isinstance(error, Refused):
-        # Another program had stored the old record in spite of the rules of the table.
-        label = wording.LABELS.get(error.field, error.field)
-        text = wording.UNDO_REFUSED.format(field=label)
-        return pages.error("undo refused", text=text)
-    if isinstance(error, BatchTooLong):
-        limit = wording.number(UNDO_ROWS_MAX)
-        text = wording.UNDO_TOO_LONG.format(limit=limit)
-        return pages.error("undo too long", text=text)
-    return pages.error("not in history")
+    query = HistoryQuery.of(parameters, None if batch is None else item_key(batch))
+    return pages.redirect_to(query.address + changed(change, left))
 
 
 async def _page(request: Request, store: Store, pages: Pages, query: HistoryQuery) -> Response:
@@ -182,13 +114,13 @@ async def _page(request: Request, store: Store, pages: Pages, query: HistoryQuer
         page.query.cari,
         page.offset,
         page.per,
-        batch=query.batch and query.batch.id,
+        batch=query.batch,
         kind=query.jenis,
         days=query.days(pages.timezone),
         change=page.change,
     )
     head = found.head
-    if query.batch and (not head or head.is_silent or head.key != query.batch):
+    if query.batch and (not head or head.left is None):
         return pages.error("not in history")
     query = query._replace(page=page.with_total(found.total))
     if query.page.halaman != page.halaman:  # past the end: show the last page
@@ -196,7 +128,8 @@ async def _page(request: Request, store: Store, pages: Pages, query: HistoryQuer
     latest = ""
     if found.last:
         is_own = page.change is not None
-        latest = latest_change(found.last, pages.when(found.last), "", is_own=is_own)
+        when = pages.when(found.last)
+        latest = latest_change(found.last, when, "", is_own=is_own, left=page.left)
     render = partial(
         pages.page,
         "history.html",

@@ -8,7 +8,7 @@ from starlette.types import Scope
 
 from mahasiswa.shared_task import SharedTask
 from mahasiswa.store import Store, Version
-from mahasiswa.store.history_items import Item
+from mahasiswa.store.history_items import News
 from mahasiswa.web.list_html import (
     LOOP_MAX_BYTES,
     LOOP_MAX_ROWS,
@@ -72,7 +72,7 @@ class ListCache:
     def _is_current(self, version: Version | None) -> bool:
         return version is not None and self._kept_of == (version, self._pages.today())
 
-    def _rendered_page(self, packed: bytes, total: int, last: Item | None) -> CachedPage:
+    def _rendered_page(self, packed: bytes, total: int, last: News | None) -> CachedPage:
         frame = self._pages.list_frame(total, last)
         body = with_rows(frame, format_bodies(self._pages.row, packed, 1))
         return CachedPage(body, self._pages.headers)

@@ -8,7 +8,7 @@ from markupsafe import Markup, escape
 
 from mahasiswa import wording
 from mahasiswa.record import SHOWN_MAX_CHARACTERS, Mahasiswa
-from mahasiswa.store.history_items import Batch, Entry, Item
+from mahasiswa.store.history_items import Item
 from mahasiswa.web.list_query import Printout
 from mahasiswa.work import groups, slices
 
@@ -229,50 +229,56 @@ def _is_of(characters: bytes, texts: bytes) -> bool:
 
 def verb(item: Item) -> str:
     """The label of a change, such as "Diubah"."""
-    if isinstance(item, Batch) and item.kind == "undo" and item.only and item.only.before is None:
-        return wording.RESTORED
-    return wording.CHANGES[item.kind][0]
+    is_return = item.kind == "undo" and item.after and not item.before
+    return wording.RESTORED if is_return else wording.CHANGES[item.kind][0]
 
 
 def undo_name(item: Item) -> str:
-    """The text of the button that takes a change back."""
-    name = wording.CHANGES[item.kind][1]
-    if isinstance(item, Entry) or item.kind == "nim":
+    """The text of the button that takes a change back. An entry that stands for its batch has a button of its own."""
+    kind = item.kind
+    if item.batch:
+        kind = "add" if not item.before else "edit" if item.after else "delete"
+    name = wording.CHANGES[kind][1]
+    if item.batch or item.kind == "nim" or item.left is None or item.rows == 1:
         return name
     text = wording.UNDO_REST if item.left < item.rows else wording.UNDO_BATCH
     return text.format(name=name, rows=wording.number(item.left))
 
 
-def latest_change(item: Item, when: Markup, history_url: str, *, is_own: bool) -> Markup:
+def latest_change(
+    item: Item, when: Markup, history_url: str, *, is_own: bool, left: int = 0
+) -> Markup:
     """The line for the person's own change, or for the latest one.
 
-    `when` is its moment as an element; without `history_url` the line has no link.
+    `when` is its moment as an element; without `history_url` the line has no link. `left` is the
+    number of records that an undo has left alone.
     """
     link = f' · <a href="{escaped(history_url)}">{wording.HISTORY}</a>' if history_url else ""
     label = wording.OWN_CHANGE if is_own else wording.LATEST
-    line = f'<p class="latest" role="status">{label}: {_sentence(item)} {when}{link}</p>'
+    said = _sentence(item)
+    if left and item.kind == "undo":
+        said = wording.UNDONE_IN_PART.format(
+            rows=wording.number(item.rows), left=wording.number(left)
+        )
+    line = f'<p class="latest" role="status">{label}: {said} {when}{link}</p>'
     return Markup(line)  # noqa: S704 - its texts are escaped
 
 
 def _sentence(item: Item) -> str:
     """The sentence about a change, as HTML."""
     done = wording.LATEST_LINES.get(item.kind) or f"{{who}} {verb(item).lower()}"
-    values = {}
-    if isinstance(item, Batch):
-        entry = item.only
-        values["who"] = f"{wording.number(item.rows)} mahasiswa"
-        if item.kind == "undo" and entry:
-            done = wording.LATEST_UNDO_LINES.get(entry.kind, done)
-    else:
-        entry = item
-    if entry and (record := entry.after or entry.before):
-        nim = _isolated(record.nim, SHOWN_NIM_MAX_CHARACTERS)
-        nama = _isolated(record.nama, SHOWN_NAMA_MAX_CHARACTERS)
-        values = {"who": f"{nama} ({nim})", "nama": nama, "nim": nim}
-        if item.kind == "nim" and entry.before:
-            done = wording.LATEST_NIM_LINE
-            values["old"] = _isolated(entry.before.nim, SHOWN_NIM_MAX_CHARACTERS)
-    return done.format_map(values)
+    if not item.record:
+        return done.format(who=f"{wording.number(item.rows)} mahasiswa")
+    nim = _isolated(item.record.nim, SHOWN_NIM_MAX_CHARACTERS)
+    nama = _isolated(item.record.nama, SHOWN_NAMA_MAX_CHARACTERS)
+    if item.kind == "nim" and item.before:
+        old = _isolated(item.before.nim, SHOWN_NIM_MAX_CHARACTERS)
+        return wording.LATEST_NIM_LINE.format(nama=nama, old=old, nim=nim)
+    if item.kind == "undo" and not item.before:
+        done = wording.LATEST_RETURNED
+    elif item.kind == "undo" and not item.after:
+        done = wording.LATEST_REMOVED
+    return done.format(who=f"{nama} ({nim})")
 
 
 def _isolated(value: str, maximum: int) -> str:

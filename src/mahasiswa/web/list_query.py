@@ -10,7 +10,7 @@ from starlette.datastructures import QueryParams
 from mahasiswa.digits import NUMBER_MAX_DIGITS, is_digits, whole_number
 from mahasiswa.record import Field
 from mahasiswa.store import Query
-from mahasiswa.store.history_items import ItemKey
+from mahasiswa.store.history_items import item_key
 
 # Our own links lead to the first page of all records, because it is short for any list.
 HOME_QUERY = "?halaman=1"
@@ -26,10 +26,9 @@ LETTERHEAD_MAX_LINES = 3  # of a printout
 EMPTY_COLUMNS_MAX = 31  # of a printout: one for each day of a month
 PORTRAIT_COLUMNS_MAX = 10  # empty columns that fit beside names and addresses on upright paper
 
-# The redirect of a deletion names this item if the history has no entry for it, because no history
-# is kept or because it was a second click. Then the page of a search without hits offers no
-# spellings.
-UNKNOWN_DELETION = ItemKey(0, 1)
+# The redirect of a deletion names this item if it was a second click, so that the history has no
+# entry for it. Then the page of a search without hits offers no spellings.
+UNKNOWN_DELETION = "0-1"
 
 FIELDS: Mapping[str, Field] = {field: field for field in get_args(Field)}
 DEFAULTS = {**Query()._asdict(), "halaman": 1, "per": DEFAULT_ROWS_PER_PAGE}
@@ -38,8 +37,9 @@ DEFAULTS = {**Query()._asdict(), "halaman": 1, "per": DEFAULT_ROWS_PER_PAGE}
 class ListQuery(NamedTuple):
     """One page of the `total` records of a query. `halaman` is its number, counted from 1.
 
-    `spellings` are other searches with the number of their records. `change` is the item of the
-    history that a redirect to this page names (`changed`). No link of the page has it.
+    `spellings` are other searches with the number of their records. `change` is the key of the
+    item of the history that a redirect to this page names (`changed`), and `left` the number of
+    records that this undo has left alone. No link of the page has them.
     """
 
     query: Query
@@ -47,7 +47,8 @@ class ListQuery(NamedTuple):
     per: int = DEFAULT_ROWS_PER_PAGE
     total: int = 0
     spellings: Sequence[tuple[str, int]] = ()
-    change: ItemKey | None = None
+    change: str | None = None
+    left: int = 0
 
     @classmethod
     def of(cls, parameters: QueryParams) -> "ListQuery":
@@ -57,7 +58,9 @@ class ListQuery(NamedTuple):
             MAX_ROWS_PER_PAGE,
         )
         halaman = max(1, _number(parameters.get("halaman", ""), 1))
-        return cls(query_of(parameters), halaman, per, change=change_of(parameters))
+        left = _number(parameters.get("dibiarkan", ""), 0)
+        change = change_of(parameters)
+        return cls(query_of(parameters), halaman, per, change=change, left=left)
 
     def with_total(self, total: int) -> "ListQuery":
         """This query of `total` records, on its last page if it was past the end."""
@@ -178,15 +181,16 @@ def is_list_query(parameters: QueryParams) -> bool:
     return any(name in DEFAULTS for name in parameters)
 
 
-def change_of(parameters: QueryParams) -> ItemKey | None:
-    """The change that a redirect names, or None if it names none."""
+def change_of(parameters: QueryParams) -> str | None:
+    """The key of the change that a redirect names, or None if it names none."""
     key = parameters.get("perubahan")
-    return None if key is None else ItemKey.of(key)
+    return None if key is None else item_key(key)
 
 
-def changed(change: ItemKey | None) -> str:
-    """The end of a URL's query that names a change."""
-    return f"&perubahan={change}" if change else ""
+def changed(change: str | None, left: int = 0) -> str:
+    """The end of a URL's query that names a change, and how many records it has left alone."""
+    alone = f"&dibiarkan={left}" if left else ""
+    return f"&perubahan={change}{alone}" if change else ""
 
 
 def query_of(parameters: QueryParams) -> Query:

@@ -19,7 +19,7 @@ from mahasiswa import wording
 from mahasiswa.record import INVISIBLE, NIM_MAX_CHARACTERS, ODD_SPACES, SHOWN_MAX_CHARACTERS
 from mahasiswa.settings import Settings
 from mahasiswa.sheets import public as sheets
-from mahasiswa.store.history_items import Batch, Item
+from mahasiswa.store.history_items import Item
 from mahasiswa.web.list_html import (
     CONFIRM_NAMED,
     HANDLERS,
@@ -129,7 +129,6 @@ class PageRenderer:
             "shown": partial(cut, maximum=SHOWN_MAX_CHARACTERS),
             "short": partial(cut, maximum=SHOWN_NAMA_MAX_CHARACTERS),
         }
-        environment.tests["batch"] = lambda item: isinstance(item, Batch)
 
         # Load every template now: a process without a free file descriptor must still answer with a page.
         for name in environment.list_templates(extensions=["html"]):
@@ -168,11 +167,16 @@ class PageRenderer:
         *,
         text: str = "",
         limit: int = 0,
+        history: str = "",
     ) -> Response:
-        """The page that reports a problem; `text` replaces its sentence, `limit` is in bytes."""
+        """The page that reports a problem; `text` replaces its sentence, `limit` is in bytes.
+
+        `history` is the address of the record's history, if the page has a link to it.
+        """
         status, heading, explanation = wording.PROBLEMS[problem]
         sentence = text or explanation.format(limit=wording.size(limit))
-        return self.page("error.html", status, headers, heading=heading, text=sentence)
+        context = {"heading": heading, "text": sentence, "history": history}
+        return self.page("error.html", status, headers, **context)
 
     def when(self, item: Item) -> Markup:
         local = wording.moment(

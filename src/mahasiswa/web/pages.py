@@ -14,7 +14,7 @@ from starlette.responses import Response
 from mahasiswa import wording
 from mahasiswa.record import Mahasiswa, digest
 from mahasiswa.store import Hits, Query
-from mahasiswa.store.history_items import Entry, Item, ItemKey
+from mahasiswa.store.history_items import Item, News
 from mahasiswa.store.store_errors import EditConflict
 from mahasiswa.web.list_html import (
     format_bodies,
@@ -60,10 +60,11 @@ NO_REPLY = Reply()
 class Pages(PageRenderer):
     """The pages of the list, of one record, and of an upload."""
 
-    def list_frame(self, count: int, latest: Item | None, page: ListQuery | None = None) -> Frame:
+    def list_frame(self, count: int, latest: News | None, page: ListQuery | None = None) -> Frame:
         """The list page around its `count` rows, with the latest change; without `page` the list of specification 4.1."""
         if page:
-            before, after = self._frame(count, page, latest if page.change else None)
+            own = latest.item if latest and page.change else None
+            before, after = self._frame(count, page, own)
         else:
             before, after = self._frames[min(count, 1)]
         values = {
@@ -104,30 +105,31 @@ class Pages(PageRenderer):
         rows = format_bodies(row, packed(found.records), page.offset + 1)
         return Response(with_rows(frame, rows), 200, self.headers, "text/html")
 
-    def latest(self, item: Item | None, page: ListQuery | None) -> Markup:
+    def latest(self, news: News | None, page: ListQuery | None) -> Markup:
         """The person's own change, or the latest one. It stays in the window if the URL's fragment leads to a row.
 
         The warning of a change is shown with an own change. With the latest change it is shown only
         on the list of specification 4.1, because the redirect of an addition leads there.
         """
-        if item is None:
+        if news is None:
             return Markup()
         is_own = page is not None and page.change is not None
         history = self.path("/mahasiswa/riwayat")
-        line = latest_change(item, self.when(item), history, is_own=is_own)
+        left = page.left if page else 0
+        line = latest_change(news.item, self.when(news.item), history, is_own=is_own, left=left)
         warning = ""
         if is_own or page is None:
-            warning = self.warning(item, page.list_query if page else "")
+            warning = self.warning(news, page.list_query if page else "")
         return Markup(f'<div class="news">{line}{warning}</div>')  # noqa: S704 - both are escaped
 
-    def warning(self, item: Item | None, list_query: str) -> Markup:
-        """A warning if a change added a record whose nim, or whose name and address, another one has.
+    def warning(self, news: News | None, list_query: str) -> Markup:
+        """A warning if a change added a record that is like another one.
 
         Without `list_query` it may be the change of another person, so the sentence and the buttons name the record.
         """
-        if not (isinstance(item, Entry) and item.stands and (item.near or item.twin)):
+        if not (news and (news.near or news.twin)):
             return Markup()
-        return Markup(self.render("warning.html", entry=item, list_query=list_query).decode())  # noqa: S704 - escaped
+        return Markup(self.render("warning.html", news=news, list_query=list_query).decode())  # noqa: S704 - escaped
 
     @cache  # noqa: B019 - it lives as long as the process
     def empty_form(self, name: Literal["add"] | UploadPurpose) -> CachedPage:
@@ -141,12 +143,12 @@ class Pages(PageRenderer):
         reply: Reply = NO_REPLY,
         *,
         again: bool = False,
-        addition: Item | None = None,
+        addition: News | None = None,
     ) -> Response:
         """The form of specification 4.2. If `again` is true, Enter saves and leads to another empty form.
 
-        In that case `reply` may have the record that was saved before. `addition` is its entry in
-        the history, which may need a warning.
+        In that case `reply` may have the record that was saved before. `addition` is the news
+        about it, which may need a warning.
         """
         # A second click on the button repeats an addition.
         if reply.wrong and reply.stored and reply.stored == tuple(values.values()):
@@ -170,35 +172,30 @@ class Pages(PageRenderer):
         versi = digest(conflict.current)
         return self._form("edit", typed, reply, versi=versi, conflict=conflict)
 
-    def undo_renamed(self, record: Mahasiswa) -> Response:
-        """The form of a record whose nim was replaced after a change, which therefore was not undone."""
-        reply = Reply(problem="undo renamed")
-        return self.edit_form(record.nim, digest(record), record._asdict(), reply)
-
     def nim_form(self, record: Mahasiswa, values: Values, reply: Reply = NO_REPLY) -> Response:
         """The form that gives a record another nim."""
         return self._form("nim", {**record._asdict(), **values}, reply, record=record)
 
-    def saved(self, change: ItemKey | None, nim: str | None = None) -> Response:
+    def saved(self, change: str | None, nim: str | None = None, left: int = 0) -> Response:
         """302 to the list page from which the form was opened, and there to the row of the nim.
 
-        The page shows the change. If there is no such page, the redirect leads to exactly `/`
-        (specification 4.4.2).
+        The page shows the change, and how many records it has `left` alone. If there is no such
+        page, the redirect leads to exactly `/` (specification 4.4.2).
         """
         if not self.list_query:
             return self.redirect
         # The fragment is exactly the id of the row's nim. A nim may hold spaces, so both stay percent-encoded.
         fragment = "" if nim is None else f"#m-{quote(nim, safe='')}"
-        return self.redirect_to(f"/{self.list_query}{changed(change)}{fragment}")
+        return self.redirect_to(f"/{self.list_query}{changed(change, left)}{fragment}")
 
-    def shown(self, change: ItemKey | None) -> Response:
+    def shown(self, change: str | None, left: int = 0) -> Response:
         """The same after a form of our own.
 
         If there is no such page, it leads to the first page of the list.
         """
-        return self.at(self.list_query or HOME_QUERY).saved(change)
+        return self.at(self.list_query or HOME_QUERY).saved(change, left=left)
 
-    def add_another(self, change: ItemKey | None, nim: str) -> Response:
+    def add_another(self, change: str | None, nim: str) -> Response:
         """302 to an empty form that says that the record with this nim is saved."""
         query = f"{self.list_query}&" if self.list_query else "?"
         path = f"/mahasiswa/add{query}lagi=1"

@@ -17,7 +17,6 @@ from mahasiswa import wording
 from mahasiswa.record import Mahasiswa, Write
 from mahasiswa.sheets import public as sheets
 from mahasiswa.store import Query, Reader, Store
-from mahasiswa.store.history_items import ItemKey
 from mahasiswa.store.store_errors import Changed
 from mahasiswa.web.exports import export_records
 from mahasiswa.web.forms import read_large_body
@@ -101,7 +100,7 @@ async def _selected(reader: Reader, parts: Sequence[bytes]) -> AsyncGenerator[Se
                 yield found
 
 
-async def _write_all(store: Store, parts: Sequence[bytes]) -> ItemKey | None:
+async def _write_all(store: Store, parts: Sequence[bytes]) -> str | None:
     """Write the records of an import, or remove records.
 
     A row to write has the digest of the record that it expects. A row to remove has only a NIM.

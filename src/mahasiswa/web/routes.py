@@ -32,7 +32,7 @@ class Route(NamedTuple):
     abandons: bool = False
     purpose: UploadPurpose = "impor"
     keeps_query: bool = False
-    needs: Literal["history_days", "metrics"] | None = None
+    needs: Literal["metrics"] | None = None
 
 
 class Router:

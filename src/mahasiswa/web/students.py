@@ -8,7 +8,7 @@ from starlette.responses import Response
 
 from mahasiswa.record import Mahasiswa, digest
 from mahasiswa.store import Store
-from mahasiswa.store.history_items import Entry, Item, ItemKey
+from mahasiswa.store.history_items import News
 from mahasiswa.store.store_errors import Changed, EditConflict, Refused, Unavailable, Uncertain
 from mahasiswa.web.list_query import UNKNOWN_DELETION, change_of
 from mahasiswa.web.pages import Pages, Reply
@@ -104,29 +104,29 @@ async def change_nim(request: Request, store: Store, pages: Pages) -> Response:
     return pages.saved(None, nim or "") if is_done else pages.error("no record")
 
 
-async def _added(request: Request, store: Store) -> tuple[Mahasiswa | None, Item | None]:
-    """The record that the form before this one has added, and its entry, if the history has it.
+async def _added(request: Request, store: Store) -> tuple[Mahasiswa | None, News | None]:
+    """The record that the form before this one has added, and the news about it, if the history has its entry.
 
     After a second click the address names no change. Then the newest entry may be that of the record.
     """
     reader = store.reader(RECORD)
     change = change_of(request.query_params)
-    entry = await reader.last(change)
-    added = entry.after if isinstance(entry, Entry) and entry.kind == "add" else None
+    news = await reader.last(change)
+    added = news.item.after if news and news.item.kind == "add" else None
     if change is None:
         stored = await reader.get(request.query_params.get("nim", ""))
-        return stored, entry if stored == added else None
-    return added, entry
+        return stored, news if stored == added else None
+    return added, news
 
 
 async def _save(
     request: Request,
     store: Store,
     form: Form,
-    write: Callable[..., Awaitable[ItemKey | None]],
+    write: Callable[..., Awaitable[str | None]],
     *,
     show: Callable[..., Response],
-    saved: Callable[[ItemKey | None], Response],
+    saved: Callable[[str | None], Response],
 ) -> Response:
     """Attempt the write; return the answer that `saved` makes of it.
 

@@ -86,7 +86,7 @@ FORMS: Mapping[str, Callable[[Site], object] | str] = {
     "/mahasiswa/periksa": "web/lists/test_whole_list.py", "/mahasiswa/pilih/centang": "web/history/test_undo.py",
     "/mahasiswa/pilih/cetak": "web/lists/test_shown_texts.py", "/mahasiswa/pilih/ekspor.csv": "web/lists/test_shown_texts.py",
     "/mahasiswa/pilih/ekspor.xlsx": use_selection, "/mahasiswa/pilih/simpan": confirm_deletion,
-    "/mahasiswa/riwayat/perubahan/:id": "web/history/test_undo.py", "/mahasiswa/riwayat/kelompok/:id": "web/history/test_undo.py",
+    "/mahasiswa/riwayat/perubahan/:id": "web/history/test_undo.py",
 }  # fmt: skip
 """For each route of POST: a function that sends its form as a browser does, or the tests that do so on both engines."""
 

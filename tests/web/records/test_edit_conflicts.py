@@ -10,7 +10,7 @@ from harness import Page, Site, led_to
 from playwright.sync_api import expect
 from visitor import page_of, texts_in
 
-CHANGED = "Data ini sudah diubah orang lain sejak Anda membukanya. Pilih data mana yang dipakai."
+CHANGED = "Data ini sudah berubah sejak halaman ini dibuka. Pilih data mana yang dipakai."
 NIM = "20/1"
 PATH = "/mahasiswa/edit/20%2F1"
 SITI = ("Siti", "Sleman")

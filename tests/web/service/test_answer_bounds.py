@@ -378,7 +378,7 @@ def test_long_texts_one_after_another_take_bounded_memory(
 
     with (
         empty_database(engine, tmp_path, request) as database,
-        Service(database, {"HISTORY_DAYS": "1"}) as service,
+        Service(database) as service,
         ThreadPoolExecutor(10) as threads,
     ):
         add(database, count, f"SELECT i, {nama}, 'Solo  Baru' FROM n")

@@ -1,52 +1,7 @@
 -- The triggers that write the history. They run with the rights of the owner of the tables, because
 -- a role that may only insert records must not be able to write the history.
 
--- Removes some expired entries. A leap of the clock by more than two days, either way, is noted, and
--- nothing is purged until a later moment at least a day after it. Then a moment past now counts as now.
-CREATE OR REPLACE FUNCTION mahasiswa_history_purge(is_timed boolean) RETURNS void
-LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT SET enable_seqscan = off AS $$
-DECLARE
-  now_here timestamptz := clock_timestamp();
-  soon timestamptz := now_here + interval '1 minute';
-  state record;
-BEGIN
-  -- Each statement calls this, so it looks at the oldest and the newest moment only.
-  SELECT noted, has_leapt, days,
-    (SELECT moment FROM mahasiswa_history ORDER BY moment, id LIMIT 1) AS oldest,
-    (SELECT moment FROM mahasiswa_history ORDER BY moment DESC, id DESC LIMIT 1) AS newest
-  INTO state FROM mahasiswa_history_state;
-  IF state.noted > soon OR state.noted <= now_here - interval '1 day'
-    OR (is_timed AND NOT state.has_leapt AND state.noted <= now_here - interval '{seconds} s')
-  THEN
-    -- Of several processes one notes it, and the others purge later.
-    PERFORM FROM mahasiswa_history_state WHERE noted = state.noted FOR UPDATE SKIP LOCKED;
-    IF NOT FOUND THEN
-      RETURN;
-    END IF;
-    UPDATE mahasiswa_history_state
-    SET noted = now_here, has_leapt = NOT has_leapt
-      AND noted NOT BETWEEN now_here - interval '2 days' AND now_here + interval '2 days'
-    RETURNING has_leapt INTO state.has_leapt;
-  ELSIF is_timed THEN
-    RETURN;
-  END IF;
-  IF state.has_leapt THEN
-    RETURN;
-  END IF;
-  IF state.oldest < now_here - make_interval(days => state.days) THEN
-    -- The head of a batch goes before its entries, so a batch is never shown in part.
-    DELETE FROM mahasiswa_history WHERE id IN (
-      SELECT id FROM mahasiswa_history WHERE moment < now_here - make_interval(days => state.days)
-      ORDER BY moment, id LIMIT {entries} FOR UPDATE SKIP LOCKED
-    );
-  END IF;
-  IF state.newest > soon THEN
-    UPDATE mahasiswa_history SET moment = now_here WHERE id IN (
-      SELECT id FROM mahasiswa_history WHERE moment > soon
-      ORDER BY moment DESC, id LIMIT {entries} FOR UPDATE SKIP LOCKED
-    );
-  END IF;
-END $$;
+DROP FUNCTION IF EXISTS mahasiswa_history_purge(boolean); -- of an earlier release
 
 CREATE OR REPLACE FUNCTION mahasiswa_history_write() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
@@ -93,7 +48,6 @@ BEGIN
     ON CONFLICT (id) DO UPDATE SET rows = h.rows + excluded.rows;
     PERFORM set_config('mahasiswa.batch_id', batch_id::text, true);
   END IF;
-  PERFORM mahasiswa_history_purge(false);
   RETURN NULL;
 END $$;
 REVOKE EXECUTE ON FUNCTION mahasiswa_history_write() FROM PUBLIC;

@@ -20,7 +20,6 @@ from psycopg.errors import LockNotAvailable
 
 from mahasiswa.settings import DEFAULT_HISTORY_DAYS
 from mahasiswa.store import shared_sql
-from mahasiswa.store.history_items import PURGE_ENTRIES, PURGE_SECONDS
 from mahasiswa.store.postgres import postgres_sql as sql
 from mahasiswa.store.postgres.pool import (
     SyncConnection,
@@ -37,12 +36,11 @@ START_TIMEOUT_SECONDS = 10.0
 FOLDER = Path(__file__).parent
 # UPGRADES[n] makes version n + 1 of version n.
 UPGRADES = ((FOLDER / "version_1.sql").read_text(),)
-NIM_TRIGGER = (FOLDER / "nim_trigger.sql").read_text()
-HISTORY_TRIGGERS = (
-    (FOLDER / "history_triggers.sql")
-    .read_text()
-    .format(entries=PURGE_ENTRIES, seconds=PURGE_SECONDS)
+TRIGGERS = "\n".join(
+    (FOLDER / name).read_text() for name in ("nim_trigger.sql", "history_triggers.sql")
 )
+DIGEST = hashlib.sha256(TRIGGERS.encode()).hexdigest()
+TRIGGER_NAMES = re.findall(r"CREATE TRIGGER (\w+)", TRIGGERS)
 
 log = logging.getLogger(__name__)
 
@@ -132,7 +130,7 @@ def _is_current(db: SyncConnection, table: StoredTable, wanted_days: int | None)
     """
     if table.version != len(UPGRADES):
         return False
-    is_same = wanted_days in (None, table.days) and _is_complete(db, table.days)
+    is_same = wanted_days in (None, table.days) and _is_complete(db)
     return is_same or bool(db.execute(sql.IS_STANDBY).fetchone())
 
 
@@ -148,22 +146,9 @@ def _check_rights(db: SyncConnection, needed: str = "") -> None:
         )
 
 
-def _triggers(history_days: int | None) -> str:
-    return f"{NIM_TRIGGER}\n{HISTORY_TRIGGERS if history_days else ''}"
-
-
-def _digest(triggers: str) -> str:
-    return hashlib.sha256(triggers.encode()).hexdigest()
-
-
-def _names(triggers: str) -> list[str]:
-    return re.findall(r"CREATE TRIGGER (\w+)", triggers)
-
-
-def _is_complete(db: SyncConnection, history_days: int | None) -> bool:
-    """Return whether the functions and triggers are those that this value of HISTORY_DAYS needs."""
-    needed = _triggers(history_days)
-    return {part for (part,) in db.execute(sql.PARTS)} == {_digest(needed), *_names(needed)}
+def _is_complete(db: SyncConnection) -> bool:
+    """Return whether the functions and triggers are those of this release."""
+    return {part for (part,) in db.execute(sql.PARTS)} == {DIGEST, *TRIGGER_NAMES}
 
 
 def _upgrade(db: SyncConnection, table: StoredTable, wanted_days: int | None) -> None:
@@ -174,7 +159,7 @@ def _upgrade(db: SyncConnection, table: StoredTable, wanted_days: int | None) ->
     if wanted_days is None:
         wanted_days = DEFAULT_HISTORY_DAYS if table.days is None else table.days
 
-    statements = _lacking(db, table, wanted_days)
+    statements = _lacking(db, table)
     set_schema = sql.SET_SCHEMA.format(schema=table.schema)
     set_days = sql.SET_HISTORY_DAYS.format(days=wanted_days)
     script = _script(set_schema, *statements, set_days)
@@ -195,28 +180,21 @@ def _upgrade(db: SyncConnection, table: StoredTable, wanted_days: int | None) ->
         log.info("upgraded the table mahasiswa to schema version %d", len(UPGRADES))
 
 
-def _lacking(db: SyncConnection, table: StoredTable, days: int) -> list[str]:
+def _lacking(db: SyncConnection, table: StoredTable) -> list[str]:
     """Return the statements that the owner of the table must run."""
     statements = [*UPGRADES[table.version :]]
     if statements:
         statements.append(sql.SET_VERSION.format(version=len(UPGRADES)))
-    if table.days is None or not _is_complete(db, days):
-        if table.days == days:
+    if table.days is None or not _is_complete(db):
+        if table.days is not None:
             log.warning("triggers were missing or of another release, and are created again")
-        statements += _new_triggers(days)
+        dropped = map(sql.DROP_TRIGGER.format, TRIGGER_NAMES)
+        statements += [*dropped, TRIGGERS, sql.SET_DIGEST.format(digest=DIGEST)]
     return statements
 
 
 def _script(*statements: str) -> str:
     return ";\n".join(statement.strip().removesuffix(";") for statement in statements)
-
-
-def _new_triggers(history_days: int) -> list[str]:
-    """Return the SQL that makes exactly the functions and triggers that this HISTORY_DAYS needs."""
-    triggers = _triggers(history_days)
-    dropped = map(sql.DROP_TRIGGER.format, _names(_triggers(DEFAULT_HISTORY_DAYS)))
-    created = [*dropped, triggers, sql.SET_DIGEST.format(digest=_digest(triggers))]
-    return created if history_days else [*created, sql.CLEAR_HISTORY]
 
 
 # --- Checks, for `mahasiswa doctor`

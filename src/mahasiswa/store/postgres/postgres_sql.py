@@ -45,7 +45,6 @@ SELECT obj_description(to_regproc('mahasiswa_nim_refuse'), 'pg_proc')"""
 DROP_TRIGGER = "DROP TRIGGER IF EXISTS {} ON mahasiswa"
 # The digest of the functions and triggers.
 SET_DIGEST = "COMMENT ON FUNCTION mahasiswa_nim_refuse IS '{digest}'"
-CLEAR_HISTORY = "TRUNCATE mahasiswa_history"
 IS_STANDBY = "SELECT 1 WHERE pg_is_in_recovery()"
 SET_HISTORY_DAYS = "UPDATE mahasiswa_history_state SET days = {days}"
 MISSING_RIGHTS = """

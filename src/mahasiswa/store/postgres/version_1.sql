@@ -36,8 +36,7 @@ CREATE UNIQUE INDEX mahasiswa_history_batches ON mahasiswa_history (batch, nim)
   WHERE batch IS NOT NULL;
 
 -- One row: HISTORY_DAYS, and Store.signing_key as 64 hexadecimal digits. Two UUIDs have 244 random
--- bits. `noted` is a moment when the clock was looked at, and `has_leapt` whether it was days after
--- the one before (mahasiswa_history_purge).
+-- bits. `noted` and `has_leapt` are not used.
 CREATE TABLE mahasiswa_history_state (
   only_row boolean PRIMARY KEY DEFAULT true CHECK (only_row),
   days integer,

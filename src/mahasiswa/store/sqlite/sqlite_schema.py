@@ -118,7 +118,7 @@ UPGRADES: Sequence[Callable[[apsw.Connection], object]] = (lambda db: db.execute
 
 
 def _set_history_days(db: apsw.Connection, path: Path, days: int | None) -> None:
-    """Store the days, and create or remove the triggers. Commit nothing if nothing differs."""
+    """Store the days, and create missing triggers. Commit nothing if nothing differs."""
     stored = db.execute(shared_sql.DAYS).get
     if days is None:
         days = DEFAULT_HISTORY_DAYS if stored is None else stored
@@ -127,18 +127,11 @@ def _set_history_days(db: apsw.Connection, path: Path, days: int | None) -> None
     elif stored != days:
         log.warning("HISTORY_DAYS of %s was %d and is %d from now on", path, stored, days)
         db.execute(sql.SET_DAYS, (days,))
-    needed = {
-        name: text
-        for name, text in sql.TRIGGERS.items()
-        if days or name not in sql.HISTORY_TRIGGERS
-    }
-    if (triggers := dict(db.execute(sql.STORED_TRIGGERS))) != needed:
-        if stored == days:
+    if (triggers := dict(db.execute(sql.STORED_TRIGGERS))) != sql.TRIGGERS:
+        if stored is not None:
             log.warning("triggers of %s were missing or changed, and are created again", path)
-        for statement in [*map(sql.DROP_TRIGGER.format, triggers), *needed.values()]:
+        for statement in [*map(sql.DROP_TRIGGER.format, triggers), *sql.TRIGGERS.values()]:
             db.execute(statement)
-    if stored != days == 0:
-        db.execute(sql.CLEAR_HISTORY)
 
 
 @contextmanager

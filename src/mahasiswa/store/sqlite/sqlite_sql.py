@@ -31,14 +31,11 @@ TRIGGERS = {
 
 CREATE_STATE = "INSERT INTO mahasiswa_history_state (only_row, days, signing_key) VALUES (1, ?, ?)"
 SET_DAYS = "UPDATE mahasiswa_history_state SET days = ?"
-CLEAR_HISTORY = "DELETE FROM mahasiswa_history"
 
 # --- The statements of the .sql files
 
 _STATEMENTS = read_statements(Path(__file__).with_name("sql"))
 SET_OLEH = _STATEMENTS.pop("set_oleh")
-IS_PURGE_DUE = _STATEMENTS.pop("is_purge_due")
-PURGE_SOME = _STATEMENTS.pop("purge_some")
 # The triggers of the history, which a silent batch drops and creates again.
 HISTORY_TRIGGERS = [name for name in TRIGGERS if name.startswith("mahasiswa_history_")]
 _STATEMENTS["end_silent"] = "; ".join(
@@ -69,9 +66,7 @@ ADD_INCOMING = "INSERT INTO incoming (number, nim, nama, alamat) VALUES (?, ?, ?
 
 # The history of the back-up is restored only into a database that has neither records nor a history.
 IS_EMPTY = "SELECT NOT EXISTS (SELECT 1 FROM main.mahasiswa) AND NOT EXISTS (SELECT 1 FROM main.mahasiswa_history)"
-RESTORE_HISTORY = """
-INSERT INTO main.mahasiswa_history SELECT * FROM kept.mahasiswa_history WHERE (SELECT days FROM main.mahasiswa_history_state) > 0
-"""
+RESTORE_HISTORY = "INSERT INTO main.mahasiswa_history SELECT * FROM kept.mahasiswa_history"
 
 # The records of the back-up are in the attached database `kept`. Only records that differ are written.
 ATTACH_BACKUP = "ATTACH ? AS kept"

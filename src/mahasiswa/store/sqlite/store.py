@@ -178,12 +178,8 @@ class SQLiteStore(Store):
         left = min(queued.deadline for queued in group) - time.monotonic()
         db.set_busy_timeout(max(0, int(left * 1000)))
         with transaction(db):
-            changes_before = db.total_changes()
             outcomes = [self._attempt(queued.change) for queued in group]
             db.execute(sql.SET_OLEH, {"oleh": None})
-            # Purge only together with a change, because each purge is a new version of the list.
-            if db.total_changes() != changes_before and db.execute(sql.IS_PURGE_DUE).get:
-                db.execute(sql.PURGE_SOME)
         return outcomes
 
     def _attempt(self, change: Change) -> object:

@@ -41,8 +41,8 @@ CREATE INDEX mahasiswa_history_moment ON mahasiswa_history (moment);
 
 -- One row: HISTORY_DAYS, Store.signing_key as hexadecimal digits, and the batch and the person to
 -- which the next changes belong. A transaction sets the batch and the person, and sets both to NULL
--- before it ends. So the changes of another program have no batch and no person. `noted` is a moment
--- when the clock was looked at, and `has_leapt` whether it was days after the one before (NOTE).
+-- before it ends. So the changes of another program have no batch and no person. `noted` and
+-- `has_leapt` are not used.
 CREATE TABLE mahasiswa_history_state (
   only_row INTEGER PRIMARY KEY CHECK (only_row = 1),
   days INTEGER NOT NULL,
