@@ -22,6 +22,7 @@ from stores import (
     run_script,
 )
 
+from mahasiswa import wording
 from mahasiswa.record import Mahasiswa, Write
 from mahasiswa.server import worker
 from mahasiswa.settings import SQLiteURL
@@ -102,7 +103,7 @@ def test_a_write_waits_for_the_lock_of_another_program_until_its_deadline(path: 
         for future in [send(target, body) for target, body in bodies.items()]:
             answer = future.result(20)
             assert statuses(answer) == [503]
-            assert f"{CHANGE_NOT_STORED} Cobalah beberapa saat lagi." in answer.decode()
+            assert wording.PROBLEMS["locked"].text in answer.decode()
         assert STEP_TIMEOUT_SECONDS - 1 < time.monotonic() - began < 15
         other("ROLLBACK")
         site.stores("0005", "Eka", "Klaten")
