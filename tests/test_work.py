@@ -2,12 +2,12 @@
 
 import asyncio
 import gc
-from threading import Event
+from threading import Event, Thread
 
 import pytest
 
 from mahasiswa.shared_task import SharedTask
-from mahasiswa.work import LIST, Slots
+from mahasiswa.work import LIST, Busy, Slots, Threads
 
 
 async def turns() -> None:
@@ -76,3 +76,20 @@ async def test_a_slot_is_kept_until_its_thread_has_ended() -> None:
     with pytest.raises(asyncio.CancelledError):
         await working
     assert await following == 1
+
+
+def test_work_without_a_thread_is_busy_and_is_not_done_later(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The system refuses a thread for the first work, and gives one for the second."""
+
+    def refuse(_: Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    done: list[str] = []
+    with Threads(1) as threads:
+        with monkeypatch.context() as refusing, pytest.raises(Busy):
+            refusing.setattr(Thread, "start", refuse)
+            threads.submit(done.append, "first")
+        threads.submit(done.append, "second")
+    assert done == ["second"]

@@ -3,7 +3,6 @@
 import os
 import resource
 import socket
-import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, nullcontext, suppress
@@ -14,7 +13,7 @@ from urllib.parse import quote
 import psycopg
 import pytest
 from attack import MEMORY_MAX_MB, assert_says_nothing_was_saved, attacked
-from engines import ENGINES, empty_database, run_elsewhere
+from engines import empty_database, run_elsewhere
 from harness import Service
 from postgres import locked
 from processes import memory, open_files, until
@@ -29,18 +28,6 @@ pytestmark = pytest.mark.alone
 NUMBERS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {count}) INSERT INTO mahasiswa"
 MEGABYTE = 1 << 20
 TABLE = b"NIM\tNama\tAlamat\n"
-# No thread can start while the file `penuh` exists.
-FAILED_THREADS = """
-import os, threading
-start = threading.Thread.start
-def fails_at_times(thread):
-    if os.path.exists("penuh"):
-        raise RuntimeError("can't start new thread")
-    start(thread)
-threading.Thread.start = fails_at_times
-from mahasiswa.commands.cli import main
-main()
-"""
 
 
 def add(database: Place, count: int, records: str) -> None:
@@ -124,35 +111,6 @@ def test_a_worker_without_a_free_file_descriptor_answers_with_pages(tmp_path: Pa
             assert line.get(path).status == status
         line.stores("1", "Siti", "Solo")
         assert line.add("1", "Budi", "Solo").status == 409
-        assert "Traceback" not in service.stderr()
-
-
-@pytest.mark.parametrize("engine", ENGINES)
-def test_a_worker_without_a_free_thread_makes_changes_and_is_busy_for_long_work(
-    tmp_path: Path, request: pytest.FixtureRequest, engine: str
-) -> None:
-    """The thread that writes to an SQLite file has been there since the start."""
-    full = tmp_path / "penuh"
-    command = (sys.executable, "-c", FAILED_THREADS)
-    settings = {"METRICS": "1"}
-    paths = ("/sehat", "/metrics", "/mahasiswa/periksa", "/mahasiswa/ekspor.csv", "/?per=10000")
-    with (
-        empty_database(engine, tmp_path, request) as database,
-        Service(database, settings, cwd=tmp_path, command=command) as service,
-        Line(service.port) as line,
-    ):
-        full.touch()
-        line.stores("1", "Siti", "Solo")
-        assert line.add("2", "Siti" * 3000, "Solo").status == 503
-        answers = {path: line.get(path) for path in paths}
-        # PostgreSQL reads a single record without a thread.
-        assert answers["/sehat"].status == (503 if engine == "sqlite" else 200)
-        for path in paths[1:]:
-            assert answers[path].status == 503
-            assert answers[path].headers["retry-after"]
-
-        full.unlink()
-        assert {line.get(path).status for path in paths} == {200}
         assert "Traceback" not in service.stderr()
 
 
