@@ -88,8 +88,9 @@ def test_work_without_a_thread_is_busy_and_is_not_done_later(
 
     done: list[str] = []
     with Threads(1) as threads:
-        with monkeypatch.context() as refusing, pytest.raises(Busy):
+        with monkeypatch.context() as refusing:
             refusing.setattr(Thread, "start", refuse)
-            threads.submit(done.append, "first")
+            with pytest.raises(Busy):
+                threads.submit(done.append, "first")
         threads.submit(done.append, "second")
     assert done == ["second"]
