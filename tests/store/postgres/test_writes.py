@@ -1,14 +1,12 @@
-"""PostgreSQL: batches of additions, locks, deadlocks, concurrent changes, and settings by which a crash would lose some."""
+"""PostgreSQL: locks, deadlocks, concurrent changes, and the wait for the disks."""
 
 import asyncio
 import gc
-import re
 import time
 from functools import partial
 
 import psycopg
 import pytest
-from harness import Service
 from postgres import Server, awaited_locks, execute, until
 from stores import SITI, attempt, items, merge, opened, read_all
 
@@ -173,24 +171,6 @@ async def test_every_write_waits_for_the_disks_whatever_the_role_says(
         "UPDATE",
     ]
     assert execute(url.address, "TABLE settings") == [(operation, used) for operation in operations]
-
-
-@pytest.mark.parametrize(
-    ("settings", "warned"),
-    [({"fsync": "off", "full_page_writes": "off"}, ["fsync", "full_page_writes"]), ({}, [])],
-    ids=["unsafe", "safe"],
-)
-def test_the_service_warns_at_its_start_of_a_server_that_a_crash_can_destroy(
-    settings: dict[str, str], warned: list[str]
-) -> None:
-    """Each setting is one line, and the service starts. A server with safe settings is not warned of."""
-    with (
-        Server(settings) as server,
-        Service(server.url(), {"WORKERS": "2"}) as service,
-        service.site() as site,
-    ):
-        site.stores(*SITI)
-        assert re.findall(r"ERROR PostgreSQL runs with (\w+) = off", service.stderr()) == warned
 
 
 # ---- beside other transactions

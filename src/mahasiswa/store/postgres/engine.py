@@ -1,6 +1,5 @@
 """The Engine for PostgreSQL. Each command has connections of its own."""
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -126,7 +125,7 @@ def _transaction(conninfo: str) -> Iterator[SyncConnection]:
     try:
         with connect(conninfo) as db, interrupt.at_once(db.cancel):
             db.execute(sql.BEGIN_COMMAND)
-            db.execute(sql.NAME, {"oleh": json.dumps(command_name())})
+            db.execute(sql.NAME, {"oleh": command_name()})
             yield db
             interrupt.check()
             with commit_checked(db):

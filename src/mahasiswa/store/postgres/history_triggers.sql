@@ -9,9 +9,7 @@ DECLARE
   now_here timestamptz := clock_timestamp();
   batch_kind text := nullif(current_setting('mahasiswa.batch', true), '');
   batch_id bigint := nullif(current_setting('mahasiswa.batch_id', true), '')::bigint;
-  -- The names that NAME sets: of the person who makes all changes, or of each person by nim.
-  names jsonb := nullif(current_setting('mahasiswa.oleh', true), '')::jsonb;
-  everyone text := CASE WHEN jsonb_typeof(names) = 'string' THEN names #>> ARRAY[]::text[] END;
+  person text := nullif(current_setting('mahasiswa.oleh', true), '');
   has_no_entries boolean := coalesce(current_setting('mahasiswa.silent', true), '') = 'on';
   changed bigint;
 BEGIN
@@ -24,17 +22,17 @@ BEGIN
     PERFORM FROM new_rows;
   ELSIF TG_OP = 'INSERT' THEN
     INSERT INTO mahasiswa_history (moment, batch, oleh, nim, nama_after, alamat_after)
-    SELECT now_here, batch_id, coalesce(everyone, names ->> nim), nim, nama, alamat FROM new_rows;
+    SELECT now_here, batch_id, person, nim, nama, alamat FROM new_rows;
   ELSIF TG_OP = 'DELETE' THEN
     INSERT INTO mahasiswa_history (moment, batch, oleh, nim, nama_before, alamat_before)
-    SELECT now_here, batch_id, everyone, nim, nama, alamat FROM old_rows;
+    SELECT now_here, batch_id, person, nim, nama, alamat FROM old_rows;
   ELSE
     -- The plan is that of the connection's first call. If that had one row, a JOIN is a nested loop,
     -- which is slow for many rows. A FULL JOIN never is one.
     INSERT INTO mahasiswa_history (
       moment, batch, oleh, nim, nama_before, alamat_before, nama_after, alamat_after
     )
-    SELECT now_here, batch_id, everyone, nim, o.nama, o.alamat, n.nama, n.alamat
+    SELECT now_here, batch_id, person, nim, o.nama, o.alamat, n.nama, n.alamat
     FROM old_rows AS o FULL JOIN new_rows AS n USING (nim)
     WHERE (o.nama, o.alamat) IS DISTINCT FROM (n.nama, n.alamat);
   END IF;
@@ -44,7 +42,7 @@ BEGIN
   END IF;
   IF batch_kind IS NOT NULL THEN
     INSERT INTO mahasiswa_history AS h (id, moment, kind, rows, is_silent, oleh)
-    VALUES (batch_id, now_here, batch_kind, changed, has_no_entries, everyone)
+    VALUES (batch_id, now_here, batch_kind, changed, has_no_entries, person)
     ON CONFLICT (id) DO UPDATE SET rows = h.rows + excluded.rows;
     PERFORM set_config('mahasiswa.batch_id', batch_id::text, true);
   END IF;

@@ -130,7 +130,7 @@ LOCK_TABLE = "LOCK TABLE mahasiswa IN EXCLUSIVE MODE"
 
 # --- History ---
 
-# The name of the person as a JSON text, or an object with the names of several persons by nim.
+# The name of the person who makes the changes of this transaction, or NULL.
 NAME = "SELECT set_config('mahasiswa.oleh', %(oleh)s, true)"
 
 SHORT_LOCK_TIMEOUT = "SET lock_timeout = '4s'"

@@ -1,7 +1,6 @@
 """The store on PostgreSQL. Any number of processes on any number of hosts may use one database."""
 
 import asyncio
-import json
 from collections.abc import AsyncGenerator, Awaitable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast
@@ -68,7 +67,7 @@ class PostgresStore(Store):
         return await self.pool.run(LIST, read, commits=False)
 
     async def run(self, steps: Begin[T], kind: Kind = EDIT) -> T:
-        name = {"oleh": json.dumps(OLEH.get())}
+        name = {"oleh": OLEH.get()}
 
         def work(db: AsyncConnection) -> Awaitable[T]:
             first = f"{sql.BEGIN}{sql.NAME}; "
