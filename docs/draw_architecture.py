@@ -49,8 +49,8 @@ BOXES = (
     (750, 230, 564, "sheets/", "read, clean, compare"),
     (150, 880, 658, "store/engines.py", "at the start, the address of the database chooses sqlite/ or postgres/"),
     (150, 280, 740, "{sqlite,postgres}/store.py", "the version first, then the rows"),
-    (450, 580, 740, "store/group_commit.py", "changes wait in a queue and become one group"),
-    (450, 580, 822, "sqlite/store.py or postgres/store.py", "one transaction and one disk sync per group (PostgreSQL: of additions)"),
+    (450, 580, 740, "store/group_commit.py", "on SQLite changes wait in a queue and become one group"),
+    (450, 580, 822, "sqlite/store.py or postgres/store.py", "one transaction and one disk sync per group (PostgreSQL: per change)"),
     (150, 880, 912, "mahasiswa.db or PostgreSQL", "the table mahasiswa: nim, nama, alamat, and their rules as named constraints"),
 )  # fmt: skip
 
