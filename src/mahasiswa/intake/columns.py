@@ -146,24 +146,20 @@ def are_titles(row: Sequence[Cell], *, nim_only: bool = False) -> bool:
 
 def find(top: Sequence[Row], *, nim_only: bool = False) -> Columns:
     """The columns by the titles among the first rows of a sheet."""
-    rows = [row for _, row in top]
-    named = [parts_of(row) for row in rows[:TITLES_WITHIN_ROWS]]
-    sure = (at for at, row in enumerate(rows[: len(named)]) if are_titles(row, nim_only=nim_only))
-    index = next(sure, None)
-    if index is None and not nim_only and any(named):
-        index = named.index(max(named, key=len))
-    if index is None:
-        width = min(max(map(len, rows), default=0), TITLES_MAX)
-        return Columns(0, [""] * width, {}, doubt=wording.NO_TITLES)
+    rows = [row for _, row in top[:TITLES_WITHIN_ROWS]]
+    sure = [row for row in rows if are_titles(row, nim_only=nim_only)]
+    likely = max(rows, key=lambda row: len(parts_of(row)), default=())
+    found = sure[0] if sure else likely
+    of = parts_of(found)
+    if not of or (nim_only and not sure):
+        width = max(map(len, rows), default=0)
+        return Columns(0, [""] * min(width, TITLES_MAX), {}, doubt=wording.NO_TITLES)
 
-    titles = [
-        " ".join(text_of(cell).split())[:TITLE_MAX_CHARACTERS] for cell in rows[index][:TITLES_MAX]
-    ]
-    columns = measured(Columns(top[index][0], titles, named[index]), top)
-    if nim_only:
-        of = {column: part for column, part in columns.of.items() if part in _WHOLE}
-        return columns._replace(of=of)
-    return columns._replace(doubt=next(_doubts(columns, rows[index + 1 :]), ""))
+    number = next(number for number, row in top if row is found)
+    titles = [" ".join(text_of(cell).split())[:TITLE_MAX_CHARACTERS] for cell in found[:TITLES_MAX]]
+    columns = measured(Columns(number, titles, of), top)
+    body = [row for number, row in top if number > columns.header]
+    return columns._replace(doubt=next(_doubts(columns, body), ""))
 
 
 def measured(columns: Columns, top: Sequence[Row]) -> Columns:
@@ -197,7 +193,13 @@ def _doubts(columns: Columns, body: Sequence[Sequence[Cell]]) -> Iterator[str]:
             yield from _doubts_about(field, found, columns, texts)
     if columns.width == ROW_MAX_CELLS:
         yield wording.CELLS_WITHOUT_TITLE
-    yield from _doubts_about_towns(columns, body)
+    records = [join(row, columns.of) for row in body]
+    names = {text_of(nama) for _, nama, _ in records}
+    places = {text_of(alamat) for *_, alamat in records}
+    are_many = len(places) >= max(TOWNS_MIN_NAMES, 2 * len(names))
+    # Towns repeat, and names have no digits.
+    if are_many and "" not in names and not re.search(r"[\d,/]", "".join(places)):
+        yield wording.EXCHANGED
 
 
 def _doubts_about(
@@ -236,16 +238,6 @@ def _counts(nims: Sequence[str]) -> bool:
     return bool(numbers) and ascend and 10 * len(numbers) >= 9 * len(nims)
 
 
-def _doubts_about_towns(columns: Columns, body: Sequence[Sequence[Cell]]) -> Iterator[str]:
-    """The doubt if the texts under Nama repeat, as towns do, and those under Alamat are many names."""
-    records = [join(row, columns.of) for row in body]
-    names = {text_of(nama) for _, nama, _ in records}
-    places = {text_of(alamat) for *_, alamat in records}
-    are_many = len(places) >= TOWNS_MIN_NAMES and len(places) >= 2 * len(names)
-    if are_many and "" not in names and not re.search(r"[\d,/]", "".join(places)):
-        yield wording.EXCHANGED
-
-
 def join(row: Sequence[Cell], of: Mapping[int, str]) -> tuple[Cell, Cell, Cell]:
     """NIM, Nama and Alamat of a row. The parts of a name and of an address are joined in the order of the file."""
     found: dict[Field, list[tuple[str, Cell]]] = {field: [] for field in FIELDS}
@@ -258,20 +250,18 @@ def join(row: Sequence[Cell], of: Mapping[int, str]) -> tuple[Cell, Cell, Cell]:
 
 
 def _joined(cells: Sequence[tuple[str, Cell]], separator: str) -> Cell:
-    if not cells or (len(cells) == 1 and cells[0][0] in _WHOLE):
-        return cells[0][1] if cells else None
-    whole = text_of(dict(cells).get("alamat", "")).strip()
+    bad = [cell for _, cell in cells if isinstance(cell, Bad)]
+    if bad or (len(cells) == 1 and cells[0][0] in _WHOLE):
+        return bad[0] if bad else cells[0][1]
+    whole = text_of(dict(cells).get("alamat")).strip()
     texts = []
     for part, cell in cells:
-        if isinstance(cell, Bad):
-            return cell
         text = text_of(cell).strip()
-        # Dapodik writes 0 or `-` for a part that is missing.
-        if _is_missing(text):
-            continue
         sign = PARTS[part].label
         shown = f"{sign} {text}" if sign and not _is_labelled(text) else text
         said = re.escape(shown if text.isdigit() else text)
-        if len(text) == len(whole) or not re.search(rf"\b{said}\b", whole, re.IGNORECASE):
+        is_said = len(text) < len(whole) and re.search(rf"\b{said}\b", whole, re.IGNORECASE)
+        # Dapodik writes 0 or `-` for a part that is missing. The address may have the part already.
+        if not (is_said or _is_missing(text)):
             texts.append(shown)
     return separator.join(texts) or whole or None

@@ -3,6 +3,7 @@
 import re
 import unicodedata
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from operator import itemgetter
 from typing import NamedTuple
 
 from mahasiswa.intake.cells import ODD_LETTERS, Bad, Cell, Row, is_blank, text_of, unescaped
@@ -79,13 +80,13 @@ PROBLEMS: Mapping[str, Problem] = {
     "other_nama": Problem("Nama ini berbeda sama sekali dari yang tersimpan ({stored_nama})."),
     "continued": Problem("Baris di bawahnya tampaknya lanjutan baris ini."),
     "exchanged": Problem("Nama dan Alamat tampaknya tertukar.", both=rf"[^\0]*{_ADDRESS}[^\0]*\0(?!.*{_ADDRESS}).+"),
-    "letters": Problem("Ada huruf yang rusak: “{nama}”, “{alamat}”.", both=rf".*(?:{ODD_LETTERS}|[^\W\d_]\?[^\W\d_]|(?-i:(?<=[A-Z])Õ(?=[A-Z]))).*"),
+    "letters": Problem("Ada huruf yang rusak: “{nama}”, “{alamat}”.", both=rf"(?=[\0->@-\x7f]*[^\0->@-\x7f]).*(?:{ODD_LETTERS}|[^\W\d_]\?[^\W\d_]|(?-i:(?<=[A-Z])Õ(?=[A-Z]))).*"),
     "not_nama": Problem("“{nama}” tampaknya bukan nama.", nama=rf"{_NOTHING}|.*[\d_@:;/|].*|[\W\d_]+"),
     "degree": Problem(
         "Alamat ini tampaknya gelar ({alamat}).",
         alamat=r"(?-i:(?:(?:[SMD]|A\.?Md|Sp|Ph|Amd)\.\s?[A-Z][A-Za-z.]{0,8}|A\.?Md|S[EHT]|M[MT]|MBA|Ners|Apt|Ph\.?D)\.?(?:,.*)?)",
     ),
-    "date_alamat": Problem("Alamat ini tampaknya tanggal ({alamat}).", alamat=rf"{_DATE}|.*\b(?:[0-9]{{1,2}}-{_MONTH}|{_MONTH}-[0-9]{{2}})\b.*"),
+    "date_alamat": Problem("Alamat ini tampaknya tanggal ({alamat}).", alamat=rf"{_DATE}|(?=[^-]*-).*\b(?:[0-9]{{1,2}}-{_MONTH}|{_MONTH}-[0-9]{{2}})\b.*"),
     "not_alamat": Problem("“{alamat}” bukan alamat.", alamat=rf"{_NOTHING}|[\W\d_]+|.*@.*"),
     "hidden": Problem("Baris ini tersembunyi di Excel."),
 }  # fmt: skip
@@ -265,8 +266,13 @@ class Judge:
     ) -> Iterator[JudgedLine]:
         """The lines of a sheet. The titles of another table are skipped, and have OTHER_TITLES as their problem."""
         last: JudgedLine | None = None
+        # Most sheets have one column for each field.
+        places = {part: column for column, part in columns.of.items()}
+        pick = itemgetter(*map(places.get, FIELDS)) if {*places} == {*FIELDS} else None
         for number, row in rows:
-            line = _line(number, row, columns, last)
+            line = (pick and _ordinary(number, row, pick, columns)) or _line(
+                number, row, columns, last
+            )
             if number <= columns.header or line.skipped == _BLANK:
                 continue
             if line.own.startswith("rest") and last and not is_fault(last.own.partition(" ")[0]):
@@ -297,8 +303,6 @@ def _line(
 ) -> JudgedLine:
     cells = join(row, columns.of)
     has_more = columns.exceeds(row)
-    if not has_more and _is_plain(cells):
-        return JudgedLine(number, *map(text_of, cells))
     is_below = last is not None and last.number == number - 1
     if is_blank(cells) and is_below:
         cells = _lone_text(row)
@@ -342,14 +346,24 @@ def _reason_to_skip(
     return next((reason for reason in reasons if is_lone or reason != "heading"), "")
 
 
-def _is_plain(cells: Sequence[Cell]) -> bool:
-    """Whether no rule concerns a line."""
-    nama = text_of(cells[1])
-    return (
-        _is_ordinary("\0".join(map(text_of, cells))) is not None
+def _ordinary(
+    number: int,
+    row: Sequence[Cell],
+    pick: Callable[[Sequence[Cell]], Sequence[Cell]],
+    columns: Columns,
+) -> JudgedLine | None:
+    """The line if no rule concerns it."""
+    if len(row) != columns.width:
+        return None
+    nim, nama, alamat = pick(row)
+    nim = text_of(nim) if isinstance(nim, float) else nim
+    is_plain = (
+        isinstance(nama, str)
+        and _is_ordinary(f"{nim}\0{nama}\0{alamat}")
         and _NOT_IN_NAMES.isdisjoint(nama.lower().split())
-        and not any(isinstance(cell, Bad) for cell in cells)
+        and not columns.exceeds(row)
     )
+    return JudgedLine(number, f"{nim}", f"{nama}", f"{alamat}") if is_plain else None
 
 
 def _lone_text(row: Sequence[Cell]) -> tuple[Cell, Cell, Cell]:
