@@ -174,10 +174,13 @@ class Application:
                 await send({"type": "lifespan.startup.complete"})
                 await receive()
                 _end_soon()
-        except StoreError as error:
+        except (StoreError, Busy, OSError) as error:
             log.error("%s", error)  # noqa: TRY400 - a traceback tells the operator nothing
             await send({"type": "lifespan.startup.failed"})
             return
+        except Exception:
+            log.exception("the service could not start or end")
+            raise
         await send({"type": "lifespan.shutdown.complete"})
 
     @asynccontextmanager
