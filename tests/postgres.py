@@ -223,19 +223,6 @@ async def until(condition: Callable[[], object]) -> None:
 
 
 @contextmanager
-def clerk(url: str) -> Iterator[tuple[str, str]]:
-    """Create a role that may read and write the tables of this schema; return its name and its own address."""
-    role = f"clerk_{uuid.uuid4().hex}"
-    schema = url.rpartition("%3D")[2]
-    execute(url, f"CREATE ROLE {role} LOGIN; GRANT USAGE ON SCHEMA {schema} TO {role}")
-    execute(url, f"GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {schema} TO {role}")
-    try:
-        yield role, url.replace("postgres@", f"{role}@")
-    finally:
-        execute(url, f"DROP OWNED BY {role}; DROP ROLE {role}")
-
-
-@contextmanager
 def own_schema(url: str) -> Iterator[str]:
     """Return an address of a new schema, which is dropped at the end. A database would take a hundred times as long."""
     name = f"test_{uuid.uuid4().hex}"

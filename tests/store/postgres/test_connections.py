@@ -242,7 +242,6 @@ async def test_a_caller_never_receives_a_version_that_was_read_before_its_call(
         assert proxy.sent.count(b"pg_current_snapshot") == 2
 
 
-@pytest.mark.usefixtures("url")
 def test_a_service_without_the_right_to_read_its_version_asks_for_every_page(
     server: Server, clerk: str
 ) -> None:

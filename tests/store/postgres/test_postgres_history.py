@@ -7,7 +7,7 @@ import string
 import psycopg
 import pytest
 from postgres import Server, describe, execute
-from stores import BUDI, SITI, age_history, items, merge, migrate, opened, read_all
+from stores import SITI, age_history, items, migrate, read_all
 
 from mahasiswa.settings import PostgresURL
 from mahasiswa.store import Query, Store
@@ -102,35 +102,6 @@ def test_a_role_that_may_only_insert_can_insert_and_forge_nothing(server: Server
     finally:
         server.execute("DROP OWNED BY registrar; DROP ROLE registrar")
     assert execute(dsn, ENTRIES) == [("1", None, None, "Ani", "Solo")]
-
-
-async def test_a_role_that_owns_nothing_uses_the_list_and_the_whole_history(
-    clerk: str, url: PostgresURL, dsn: str
-) -> None:
-    """It needs rights on the tables of the history too. Only the owner may write the tables anew after `forget`."""
-    execute(dsn, "REVOKE ALL ON mahasiswa_history, mahasiswa_history_state FROM clerk")
-    with pytest.raises(
-        Unusable, match=r"must run: GRANT SELECT, UPDATE, DELETE ON .*\Z"
-    ) as unusable:
-        migrate(clerk)
-    execute(dsn, str(unusable.value).partition("must run: ")[2])
-    migrate(clerk, 7)
-    async with opened(clerk) as store:
-        merge(clerk, SITI, BUDI)
-        (batch,) = await items(store)
-        await store.undo(batch.key)
-        assert await read_all(store) == []
-        age_history(url, 8)
-        await store.purge()
-        assert (await store.snapshot(0)).last is None
-        await store.add(*SITI)
-        merge(clerk, (SITI.nim, "Siti", None))
-        assert await read_all(store) == [SITI._replace(nama="Siti")]
-        assert engine_of(PostgresURL(clerk)).forget(SITI.nim)
-        with pytest.raises(Unusable, match=r"the owner of the tables must run: VACUUM"):
-            engine_of(PostgresURL(clerk)).rewrite()
-        assert [item.oleh for item in await items(store)] == [command_name()]
-    assert execute(dsn, "SELECT days FROM mahasiswa_history_state") == [(7,)]
 
 
 # ---- triggers

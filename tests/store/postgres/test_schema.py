@@ -6,11 +6,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from attack import at_once
-from harness import Service, StartError
+from harness import Service, StartError, visited
 from postgres import Server, describe, execute, locked
 from stores import SITI, migrate
 
 from mahasiswa.settings import PostgresURL, parse_database_url
+from mahasiswa.store.engines import engine_of
 from mahasiswa.store.postgres import postgres_schema as schema
 from mahasiswa.store.store_errors import Unusable
 
@@ -53,31 +54,21 @@ def test_an_older_schema_is_upgraded_once_by_the_steps_that_it_lacks(
     assert ("comment", "", "schema 2 of mahasiswa") in describe(second_step.address)
 
 
-def test_a_user_who_may_not_upgrade_gets_the_script_for_the_owner(
-    clerk: str, second_step: PostgresURL
+def test_a_role_that_does_not_own_the_tables_gets_the_sql_that_gives_it_them(
+    clerk: str, dsn: str
 ) -> None:
-    """Nothing changes until the owner runs the script; then the user can start."""
-    before = describe(second_step.address)
-    with pytest.raises(Unusable, match="belongs to postgres, who must run this SQL:") as unusable:
-        migrate(clerk)
-    assert describe(second_step.address) == before
-    execute(second_step.address, str(unusable.value).partition("SQL:")[2])
-    migrate(clerk)
-    assert describe(second_step.address) > before - {("comment", "", "schema 1 of mahasiswa")}
-
-
-def test_a_service_that_may_not_create_the_triggers_prints_the_whole_script_for_the_owner(
-    clerk: str, url: PostgresURL
-) -> None:
-    """It does not start until the owner has run the SQL on standard error."""
-    before = describe(url.address)
-    execute(url.address, "DROP TRIGGER mahasiswa_history_insert ON mahasiswa")
+    """The service ends with one line. When the owner has run its SQL, the service starts, and staff can use it."""
     with pytest.raises(StartError) as refused:
         Service(clerk)
-    execute(url.address, refused.value.stderr.partition("SQL:")[2])
-    assert describe(url.address) == before
-    with Service(clerk):
-        pass
+    line = refused.value.stderr
+    assert (refused.value.code, line.count("\n")) == (2, 1)
+    assert "the role clerk does not own the table mahasiswa" in line
+    execute(dsn, line.partition("must run: ")[2])
+    with visited(clerk) as site:
+        site.stores(*SITI)
+        assert site.list().records == [SITI]
+        assert engine_of(PostgresURL(clerk)).forget(SITI.nim)
+        engine_of(PostgresURL(clerk)).rewrite()
 
 
 def test_a_start_waits_two_seconds_for_the_table_if_it_needs_its_lock(

@@ -1,8 +1,8 @@
 """Creates, upgrades and checks the table mahasiswa in PostgreSQL, with its history.
 
 The schema's version stands in a comment on the table. Each of UPGRADES is the SQL that raises it by
-one. All upgrades that a table lacks run in one transaction, by this program or by the table's
-owner. To change the schema, add an upgrade; never change one that was released.
+one. All upgrades that a table lacks run in one transaction. Only the role that owns the tables may
+use them. To change the schema, add an upgrade; never change one that was released.
 
 The functions and triggers belong to no version. Their digest stands in a comment. If it is not that
 of this release, or if a trigger is missing or disabled, the start creates all of them again.
@@ -46,21 +46,21 @@ log = logging.getLogger(__name__)
 
 
 class StoredTable(NamedTuple):
-    """The object that `mahasiswa` names, with its names quoted for SQL.
+    """The object that `mahasiswa` names, in `schema`, whose name is quoted for SQL.
 
     `version` is that of the schema, 0 if there is no table. `days` is HISTORY_DAYS as the database has it, None if it
-    has none yet.
+    has none yet. `is_complete` is whether the functions and triggers are those of this release.
     """
 
     version: int
     days: int | None
     schema: str
-    owner: str
-    is_ours_to_alter: bool
+    is_complete: bool
+    is_standby: bool
 
 
 def migrate(conninfo: str, history_days: int | None = None) -> None:
-    """See `Engine.migrate`. If nothing is to be changed, it works with the right to read alone, and on a standby."""
+    """See `Engine.migrate`. If nothing is to be changed, it works on a standby too."""
     deadline = time.monotonic() + START_TIMEOUT_SECONDS
     while True:  # until the server has had time to start
         try:
@@ -84,7 +84,10 @@ def _check_encoding(db: SyncConnection) -> None:
 
 
 def _make_ready(db: SyncConnection, wanted_days: int | None) -> None:
-    if _is_current(db, _find_table(db), wanted_days):
+    table = _find_table(db)
+    if table.version == len(UPGRADES) and (
+        table.is_standby or (table.is_complete and wanted_days in (None, table.days))
+    ):
         return
     with db.transaction():
         db.execute(sql.SYNCHRONOUS_COMMIT)
@@ -95,14 +98,17 @@ def _make_ready(db: SyncConnection, wanted_days: int | None) -> None:
 
 
 def _find_table(db: SyncConnection) -> StoredTable:
-    """Return the table; raise Unusable if it is not of a release, or if we may not read it."""
-    ((comment, is_released, *others),) = db.execute(sql.FIND_TABLE).fetchall()
-    if comment is None:
-        return StoredTable(0, None, *others)
+    """Return the table; raise NeedsRepair if it is not of a release, or belongs to another role."""
+    ((exists, comment, is_released, schema, parts, is_standby),) = db.execute(sql.FIND_TABLE)
+    if not exists:
+        return StoredTable(0, None, schema, is_complete=False, is_standby=is_standby)
     version = _version(comment, is_released=is_released)
-    _check_rights(db, "SELECT")
-    ((days,),) = db.execute(shared_sql.DAYS).fetchall()
-    return StoredTable(version, days, *others)
+    if statements := [statement for (statement,) in db.execute(sql.TAKE_OVER)]:
+        remedy = f"the owner of the tables must run: {'; '.join(statements)}"
+        raise NeedsRepair(f"the role {db.info.user} does not own the table mahasiswa; {remedy}")
+    ((days,),) = db.execute(shared_sql.DAYS)
+    is_complete = set(parts) == {DIGEST, *TRIGGER_NAMES}
+    return StoredTable(version, days, schema, is_complete, is_standby)
 
 
 def _version(comment: str, *, is_released: bool) -> int:
@@ -123,85 +129,33 @@ def _version(comment: str, *, is_released: bool) -> int:
     return version
 
 
-def _is_current(db: SyncConnection, table: StoredTable, wanted_days: int | None) -> bool:
-    """Return whether there is nothing to do.
-
-    On a standby the days may differ: it cannot be changed.
-    """
-    if table.version != len(UPGRADES):
-        return False
-    is_same = wanted_days in (None, table.days) and _is_complete(db)
-    return is_same or bool(db.execute(sql.IS_STANDBY).fetchone())
-
-
-def _check_rights(db: SyncConnection, needed: str = "") -> None:
-    """Raise Unusable with all rights that this role lacks, if `needed` is one of them."""
-    missing = db.execute(sql.MISSING_RIGHTS).fetchall()
-    if any(needed in rights for _, rights in missing):
-        grants = "; ".join(
-            f"GRANT {rights} ON {table} TO {db.info.user}" for table, rights in missing
-        )
-        raise Unusable(
-            f"the role {db.info.user} lacks rights; the owner of the tables must run: {grants}"
-        )
-
-
-def _is_complete(db: SyncConnection) -> bool:
-    """Return whether the functions and triggers are those of this release."""
-    return {part for (part,) in db.execute(sql.PARTS)} == {DIGEST, *TRIGGER_NAMES}
-
-
 def _upgrade(db: SyncConnection, table: StoredTable, wanted_days: int | None) -> None:
-    """Upgrade the table and set HISTORY_DAYS.
+    db.execute(sql.SET_SCHEMA.format(schema=table.schema))
+    for upgrade in UPGRADES[table.version :]:
+        db.execute(upgrade)
+    if table.version < len(UPGRADES):
+        db.execute(sql.SET_VERSION.format(version=len(UPGRADES)))
+        log.info("the table mahasiswa has the schema version %d now", len(UPGRADES))
 
-    If another role owns the table, raise Unusable with the SQL for the owner.
-    """
-    if wanted_days is None:
-        wanted_days = DEFAULT_HISTORY_DAYS if table.days is None else table.days
-
-    statements = _lacking(db, table)
-    set_schema = sql.SET_SCHEMA.format(schema=table.schema)
-    set_days = sql.SET_HISTORY_DAYS.format(days=wanted_days)
-    script = _script(set_schema, *statements, set_days)
-    if statements and not table.is_ours_to_alter:
-        script = sql.SCRIPT_OF_OWNER.format(script=script)
-        raise Unusable(
-            f"the table mahasiswa belongs to {table.owner}, who must run this SQL:\n{script}"
-        )
-
-    if table.days not in (None, wanted_days):
-        log.warning("HISTORY_DAYS is now %s for every instance; it was %s", wanted_days, table.days)
-
-    is_older = 0 < table.version < len(UPGRADES)
-    if is_older:
-        log.info("upgrading %s records", f"{db.execute(shared_sql.COUNT).fetchall()[0][0]:,}")
-    db.execute(script)
-    if is_older:
-        log.info("upgraded the table mahasiswa to schema version %d", len(UPGRADES))
-
-
-def _lacking(db: SyncConnection, table: StoredTable) -> list[str]:
-    """Return the statements that the owner of the table must run."""
-    statements = [*UPGRADES[table.version :]]
-    if statements:
-        statements.append(sql.SET_VERSION.format(version=len(UPGRADES)))
-    if table.days is None or not _is_complete(db):
-        if table.days is not None:
+    if not table.is_complete:
+        if table.version:
             log.warning("triggers were missing or of another release, and are created again")
-        dropped = map(sql.DROP_TRIGGER.format, TRIGGER_NAMES)
-        statements += [*dropped, TRIGGERS, sql.SET_DIGEST.format(digest=DIGEST)]
-    return statements
+        for name in TRIGGER_NAMES:
+            db.execute(sql.DROP_TRIGGER.format(name))
+        db.execute(TRIGGERS)
+        db.execute(sql.SET_DIGEST.format(digest=DIGEST))
 
-
-def _script(*statements: str) -> str:
-    return ";\n".join(statement.strip().removesuffix(";") for statement in statements)
+    days = wanted_days or table.days or DEFAULT_HISTORY_DAYS
+    if table.days not in (None, days):
+        log.warning("HISTORY_DAYS is now %s for every instance; it was %s", days, table.days)
+    db.execute(sql.SET_HISTORY_DAYS.format(days=days))
 
 
 # --- Checks, for `mahasiswa doctor`
 
 
 def examine(conninfo: str) -> Finding:
-    """Check that the tables are of this version, and that this role can use them."""
+    """Check that the tables are of this version and belong to this role."""
     try:
         with connect(conninfo) as db:
             return _schema(db)
@@ -215,17 +169,16 @@ def examine(conninfo: str) -> Finding:
 def _schema(db: SyncConnection) -> Finding:
     _check_encoding(db)
     table = _find_table(db)
-    if table.days is None:
+    if not table.version:
         return wrong(
             "The table mahasiswa does not exist. Start the service, or correct DATABASE_URL."
         )
     if table.version < len(UPGRADES):
         return wrong("The tables are of an older version. To upgrade them, restart the service.")
-    if db.execute(sql.IS_STANDBY).fetchone():
+    if table.is_standby:
         return wrong(
             "The server is a standby, which takes no changes. Promote it, or correct DATABASE_URL."
         )
-    _check_rights(db)
     present = {name for (name,) in db.execute(sql.CONSTRAINTS)}
     if missing := {"nim_duplicate", "nim_too_long", "nim_unaddressable"} - present:
         names = ", ".join(sorted(missing))

@@ -12,20 +12,38 @@ from mahasiswa.work import STEP_TIMEOUT_SECONDS
 # The lock ends with the transaction, so it also works through a connection pooler. The number is arbitrary.
 LOCK_SCHEMA = "SELECT pg_advisory_xact_lock(5207110482153)"
 
-# The comment of the table, whether a release made it, its schema and its owner, and whether we may
-# alter it. If there is no table yet, the query describes the table that we would make.
+# Whether the table exists, its comment, whether a release made it, its schema (or the one in which we would make it),
+# its triggers with the digest of their functions, and whether the server is a standby.
 FIND_TABLE = """
-SELECT coalesce(obj_description(c.oid, 'pg_class'), ''),
+SELECT c.oid IS NOT NULL, coalesce(obj_description(c.oid, 'pg_class'), ''),
   EXISTS (
     SELECT FROM pg_attribute
     WHERE attrelid = to_regclass('mahasiswa_history_state') AND attname = 'has_leapt'
   ),
-  quote_ident(n.nspname), quote_ident(pg_get_userbyid(c.relowner)), pg_has_role(c.relowner, 'USAGE')
-FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
-WHERE c.oid = to_regclass('mahasiswa')
-UNION ALL
-SELECT NULL, true, quote_ident(current_schema()), quote_ident(current_user), true
-WHERE to_regclass('mahasiswa') IS NULL"""
+  quote_ident(coalesce(n.nspname, current_schema())),
+  ARRAY(
+    SELECT tgname::text FROM pg_trigger
+    WHERE tgrelid = c.oid AND tgname ~ '^mahasiswa_(nim|history_.*)$' AND tgenabled <> 'D'
+    UNION ALL
+    SELECT obj_description(to_regproc('mahasiswa_nim_refuse'), 'pg_proc')
+  ),
+  pg_is_in_recovery()
+FROM (SELECT to_regclass('mahasiswa') AS oid) AS named
+LEFT JOIN pg_class AS c USING (oid) LEFT JOIN pg_namespace AS n ON n.oid = c.relnamespace"""
+# The statements that give us what belongs to another role.
+TAKE_OVER = """
+SELECT format('ALTER %s %s OWNER TO %I', kind, name, current_user) FROM (
+  SELECT 'TABLE', oid::regclass::text, relowner FROM pg_class WHERE oid IN (
+    to_regclass('mahasiswa'), to_regclass('mahasiswa_history'),
+    to_regclass('mahasiswa_history_state')
+  )
+  UNION ALL
+  SELECT 'FUNCTION', oid::regprocedure::text, proowner FROM pg_proc WHERE oid IN (
+    to_regproc('mahasiswa_history_write'), to_regproc('mahasiswa_history_refuse'),
+    to_regproc('mahasiswa_nim_refuse')
+  )
+) AS parts (kind, name, owner)
+WHERE NOT pg_has_role(owner, 'USAGE') ORDER BY kind DESC, name"""
 # For the statements of an upgrade, and for the functions that they create.
 SET_SCHEMA = "SET LOCAL search_path = {schema}, pg_temp"
 SET_VERSION = "COMMENT ON TABLE mahasiswa IS 'schema {version} of mahasiswa'"
@@ -33,30 +51,10 @@ CONSTRAINTS = "SELECT conname FROM pg_constraint WHERE conrelid = to_regclass('m
 
 # Requests queue behind this one, so it must give up before they do.
 ALTER_LOCK_TIMEOUT = "SET LOCAL lock_timeout = '2s'; SET LOCAL statement_timeout = 0"
-SCRIPT_OF_OWNER = f"BEGIN;\n{ALTER_LOCK_TIMEOUT};\n{{script}};\nCOMMIT;"
-
-
-PARTS = """
-SELECT tgname::text FROM pg_trigger
-WHERE tgrelid = to_regclass('mahasiswa') AND tgname ~ '^mahasiswa_(nim|history_.*)$'
-  AND tgenabled <> 'D'
-UNION ALL
-SELECT obj_description(to_regproc('mahasiswa_nim_refuse'), 'pg_proc')"""
 DROP_TRIGGER = "DROP TRIGGER IF EXISTS {} ON mahasiswa"
 # The digest of the functions and triggers.
 SET_DIGEST = "COMMENT ON FUNCTION mahasiswa_nim_refuse IS '{digest}'"
-IS_STANDBY = "SELECT 1 WHERE pg_is_in_recovery()"
 SET_HISTORY_DAYS = "UPDATE mahasiswa_history_state SET days = {days}"
-MISSING_RIGHTS = """
-SELECT name, string_agg(needed, ', ') FROM (VALUES
-  ('mahasiswa', 'SELECT'), ('mahasiswa', 'INSERT'), ('mahasiswa', 'UPDATE'), ('mahasiswa', 'DELETE'),
-  ('mahasiswa_history', 'SELECT'), ('mahasiswa_history', 'UPDATE'), ('mahasiswa_history', 'DELETE'),
-  ('mahasiswa_history_state', 'SELECT'), ('mahasiswa_history_state', 'UPDATE')
-) AS r (name, needed) WHERE NOT has_table_privilege(to_regclass(name), needed) GROUP BY name ORDER BY name"""
-# Only an import needs the right, so its lack is no reason not to start.
-GRANT_TO_IMPORT = """
-SELECT format('GRANT TEMPORARY ON DATABASE %I TO %I', current_database(), current_user)
-WHERE NOT has_database_privilege(current_database(), 'TEMPORARY')"""
 
 # --- Transactions ---
 
