@@ -85,16 +85,41 @@ LIMITS = [
         "{MEMORY_MAX_BYTES} of memory, {PROCESSOR_MAX_SECONDS} of the processor, {WORKBOOK_TIMEOUT_SECONDS} in all",
         "503",
     ),
-    ("uploaded file", "{UPLOAD_MAX_BYTES}, {UPLOAD_MAX_ROWS} rows, {MAX_SHEETS} sheets", "413"),
     (
-        "form of a preview or of a selection, both as sent and as unpacked",
-        "{MAX_CONFIRMED_BYTES}, {UPLOAD_MAX_ROWS} rows",
-        "413; 400 if too much is unpacked, or for the rows",
+        "uploaded file; pasted text",
+        "{mahasiswa.web.uploads.FILE_MAX_BYTES}, {UPLOAD_MAX_ROWS} rows; {PASTED_MAX_BYTES}",
+        "413; 400 for the rows",
     ),
     (
-        "cells that a preview carries whole, so that columns and sheets can be changed",
-        "{KEPT_MAX_CHARACTERS} characters, {KEPT_MAX_CELLS} cells",
-        "the file must be chosen again for another column or sheet",
+        "uploads that arrive at the same time in a worker; of one address",
+        "{UPLOADS_MAX}; {UPLOADS_MAX_OF_ADDRESS}",
+        "503",
+    ),
+    ("time in which an upload arrives", "{UPLOAD_TIMEOUT_SECONDS}", "408"),
+    (
+        "child process that reads an upload",
+        "{mahasiswa.intake.read.MEMORY_BYTES} of memory, {mahasiswa.intake.read.PROCESSOR_SECONDS} of the processor, {READ_TIMEOUT_SECONDS} in all",
+        "413",
+    ),
+    (
+        "uploads that wait for their confirmation; of one address",
+        "{STAGES_MAX}; {STAGES_MAX_OF_ADDRESS}",
+        "one is removed: a saved one first, then a selection, then the oldest of the address with most",
+    ),
+    (
+        "time until such an upload ends; what it takes of the disk",
+        "{MAX_AGE_SECONDS}; {mahasiswa.intake.stage.MAX_BYTES}",
+        "404; 413",
+    ),
+    (
+        "form of an import's preview; such forms that arrive at the same time in a worker",
+        "{PREVIEW_FORM_MAX_BYTES}; {PREVIEWS_MAX}",
+        "413; 503",
+    ),
+    (
+        "form of a selection, both as sent and as unpacked",
+        "{MAX_CONFIRMED_BYTES}",
+        "413; 400 if too much is unpacked, or for the rows",
     ),
     (
         "time in which the rest of a refused body is read, so that the client gets the page and no reset",
@@ -139,7 +164,6 @@ LIMITS = [
     ("time in which the event loop  does not run", "{SILENT_SECONDS}", "the process ends itself, and is started again"),
     ("time from SIGTERM until requests are cut off", "{GRACEFUL_SHUTDOWN_SECONDS}", "requests in flight are cut off"),
     ("request bodies in the memory of a worker; the part that only forms may take", "{BODIES_MAX_BYTES}; {FORMS_RESERVED_BYTES}", "503"),
-    ("uploads and confirmations that arrive at the same time", "{MAX_LARGE_BODIES}; {LARGE_BODIES_MAX_BYTES}", "the slowest one of the address that has most is refused"),
     (
         "answers in the memory of a worker; the part that only those of at most {SMALL_BYTES} may take",
         "{ANSWERS_MAX_BYTES}; {SMALL_ANSWERS_RESERVED_BYTES}",

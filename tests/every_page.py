@@ -135,8 +135,7 @@ def show_preview(window: Window, site: Site) -> None:
         ("88", "Gita", LONG[2]),
     ]
     choose(window, table(*rows, ("Total", "", "9")))
-    for summary in window.page.locator("summary").all():
-        summary.click()
+    window.page.locator("summary").click()
 
 
 def show_bulk_delete_preview(window: Window, site: Site) -> None:
@@ -243,7 +242,7 @@ PAGES: dict[str, Show] = {
     "import_refused": show("", 400, file="Nama;Alamat\nSiti;Sleman\n", sees="[role=alert]"),
     "preview": show_preview,
     "preview_of_nothing": show("", 200, SITI, file=table(SITI), sees="text=Kembali ke impor"),
-    "preview_without_addresses": show("", 200, file=NO_ADDRESSES, sees="text=Isi semua dengan"),
+    "preview_without_addresses": show("", 200, file=NO_ADDRESSES, sees="text=alamat kosong dengan"),
     "preview_again": show(
         "", 200, LONG, file=IMPORT_AGAIN, meanwhile=changed, button="Perbarui", sees="[role=alert]"
     ),

@@ -4,7 +4,6 @@ import atexit
 import io
 import json
 import random
-import re
 import shutil
 import subprocess
 import sys
@@ -14,14 +13,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, cast
+from typing import Any, BinaryIO, cast
+from urllib.parse import urlsplit
 
 import httpx
 import openpyxl  # type: ignore[import-untyped]
 import pytest
 from harness import Page, Service, Site, led_to
 from processes import Closing, run
-from selectolax.lexbor import LexborNode
 from visitor import texts_in
 
 from mahasiswa.sheets import public as sheets
@@ -29,10 +28,6 @@ from mahasiswa.sheets import public as sheets
 HEADER = ("NIM", "Nama", "Alamat")
 SHEET = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 IMPORT = "/mahasiswa/impor"
-SAVE = "/mahasiswa/impor/simpan"
-
-COUNTS = ["Baru", "Berubah", "Tidak berubah", "Perlu diperbaiki", "Perlu diperiksa", "Dilewati"]
-"""The names of a preview's counts, in their order."""
 
 Record = tuple[str, str, str]
 
@@ -42,8 +37,7 @@ def as_records(*lines: str) -> list[Record]:
     return [cast("Record", tuple(line.split("|"))) for line in lines]
 
 
-KEPT: list[Record] = as_records("1|Ani|Solo", "2|Budi|Bantul", "3|Citra|Klaten")
-"""Records of a list into which MIXED is imported."""
+KEPT: list[Record] = as_records("2301|Ani|Solo", "2302|Budi|Bantul", "2303|Citra|Klaten")
 
 # Python's sqlite3 must not open the file in a process that uses APSW: closing its descriptor drops APSW's locks.
 OTHER_PROGRAM = """
@@ -84,91 +78,48 @@ class Database(Closing):
         self.process.communicate(timeout=60)
 
 
-class Button(NamedTuple):
-    """A button that sends its form, with its own name and value."""
-
-    text: str
-    name: str
-    value: str
-
-
-class Shown(NamedTuple):
-    """A row of a preview. `before` is None if the row shows only one version of the texts."""
-
-    number: int
-    nim: str
-    after: tuple[str, str]
-    before: tuple[str, str] | None = None
-
-
 class Preview(Page):
     """The page of a preview, as a person reads it.
 
-    `counts` are those that are not zero. `wrong` are the rows to correct, `noticed` those to check: the row numbers, the reason, and the cells. `questions` are the sentences of those that a person must
-    answer, `answers` the values of their ticks. `new` add a record, `same` do not change one. `buttons`
-    are those that write.
+    `counts` are those that are not zero. `problems` are the sentences about the lines that are not saved, in their order.
     """
 
     def __init__(self, html: str, url: str) -> None:
         super().__init__(html, url)
-        names = self.texts(".summary dt")
         numbers = [int(text.replace(".", "")) for text in self.texts(".summary dd")]
-        assert names in ([], COUNTS)
-        self.counts = {name: number for name, number in zip(names, numbers, strict=True) if number}
+        counts = zip(self.texts(".summary dt"), numbers, strict=True)
+        self.counts = {name: number for name, number in counts if number}
         self.alert = " ".join(self.texts("[role=alert]"))
         self.status = " ".join(self.texts("[role=status]"))
         self.what_was_read = " ".join(" ".join(self.texts("main .note")[:1]).split())
-        # The letters of NIM, Nama and Alamat: `B`, `D–H`, or `-` for a field without a column.
-        found = re.findall(r"(?:dari kolom ([A-Z–]+)[^,.]*|belum dipilih)[,.]", self.what_was_read)
-        self.letters = "".join(letters or "-" for letters in found)
-        self.wrong = [
-            " ".join(
-                [*group.css(".bad")[0].text().split(), " · ".join(filter(None, _values(group)))]
-            )
-            for group in self.tree.css("#perbaiki li")
-        ]
-        self.questions = [" ".join(text.split()) for text in self.texts(".question > p")]
-        self.answers = self.values(".question [name='benar[]']")
-        self.noticed = [_without_inputs(group) for group in self.tree.css("#periksa li")]
-        saving = "main form button[name=ada]"
-        buttons = zip(self.texts(saving), self.values(saving), strict=True)
-        self.buttons = [Button(text, "ada", value) for text, value in buttons]
+        self.problems = self.texts(".problem > .bad")
 
     @property
-    def new(self) -> list[Shown]:
-        return self._rows_of("baru")
+    def path(self) -> str:
+        return urlsplit(self.url).path
 
     @property
-    def same(self) -> list[Shown]:
-        return self._rows_of("sama")
+    def identifier(self) -> str:
+        return self.path.rpartition("/")[2]
 
     @property
-    def changed(self) -> list[Shown]:
-        """The rows that change a record. Their texts must have no line break."""
-        rows = (row.css("td") for row in self.tree.css("#berubah tbody tr"))
-        return [
-            Shown(int(no.text()), nim.text(), _lines(after), _lines(before))
-            for no, nim, before, after in rows
-        ]
+    def buttons(self) -> dict[str, str]:
+        """The buttons of the form by their values, without the hidden one."""
+        buttons = self.tree.css("main form button[name=aksi]:not([hidden])")
+        return {str(button.attributes["value"]): button.text().strip() for button in buttons}
 
     @property
-    def data(self) -> str:
-        """The value of the hidden field that holds the rows to write."""
-        (field,) = self.tree.css("main form input[name=data]")
-        assert field.attributes["type"] == "hidden"
-        return str(field.attributes["value"])
+    def fields(self) -> dict[str, str]:
+        """The fields that a browser sends if nothing is typed."""
+        sent = {}
+        for node in self.tree.css("main form :is([type=hidden], [type=text], [checked], select)"):
+            chosen = (node.css("option[selected]") or node.css("option") or [node])[0]
+            sent[str(node.attributes["name"])] = chosen.attributes["value"] or ""
+        return sent
 
-    def _rows_of(self, part: str) -> list[Shown]:
-        cells = [texts_in(row, "td") for row in self.tree.css(f"#{part} tbody tr")]
-        return [Shown(int(number), nim, (nama, alamat)) for number, nim, nama, alamat in cells]
-
-
-def _without_inputs(group: LexborNode) -> str:
-    """The text of a notice with its rows."""
-    text = group.text()
-    for row in group.css(".repair"):
-        text = text.replace(row.text(), "", 1)
-    return " ".join(text.split())
+    def lines(self, part: str) -> list[tuple[str, ...]]:
+        """The cells of the lines in a part: baru, berubah or sama."""
+        return [tuple(texts_in(row, "td")) for row in self.tree.css(f"#{part} tbody tr")]
 
 
 class Importer:
@@ -183,7 +134,7 @@ class Importer:
         )
 
     def upload(self, data: bytes, name: str = "daftar.csv") -> Preview:
-        """Send a file; the response must be a preview."""
+        """Send a file; the response must lead to a preview."""
         return self.shown(self.send(data, name))
 
     def paste(self, text: str) -> Preview:
@@ -191,80 +142,53 @@ class Importer:
 
     def refused(self, answer: httpx.Response, status: int = 400) -> str:
         """Return the alert of the form's page, which a refused file must lead to."""
-        page = Preview(answer.text, str(answer.url))
+        page = Page(answer.text, str(answer.url))
         assert (answer.status_code, page.headings[:1]) == (status, ["Impor Data Mahasiswa"])
-        return page.alert
+        return " ".join(page.texts("[role=alert]"))
+
+    def open(self, target: str) -> Preview:
+        """Open the address of a preview."""
+        return self.shown(self.site.get(target))
 
     def shown(self, answer: httpx.Response, status: int = 200) -> Preview:
-        assert answer.status_code == status, Preview(answer.text, str(answer.url)).alert
-        page = Preview(answer.text, str(answer.url))
-        assert page.headings[0] == "Pratinjau Impor"
+        """Return the preview that an answer is, or to which it redirects."""
+        if status == 200 and answer.status_code == 302:
+            target = answer.headers["location"]
+            answer = self.site.get(target)
+        else:
+            target = answer.url.raw_path.decode()
+        page = Preview(answer.text, target)
+        assert (answer.status_code, page.headings[:1]) == (status, ["Pratinjau Impor"]), answer.text
         return page
 
-    def press(self, preview: Preview, text: str, *, ticks: bool = False) -> httpx.Response:
-        """Press a button that writes, by its value or by the beginning of its text; return the response.
+    def press(
+        self, preview: Preview, action: str, typed: Mapping[str, str] | None = None
+    ) -> httpx.Response:
+        """Press a button of a preview, by its value, after changing some fields."""
+        (form,) = preview.tree.css("main form:has([name=versi])")
+        fields = {**preview.fields, **(typed or {}), "aksi": action}
+        return self.site.post(str(form.attributes["action"]), fields)
 
-        With `ticks` every question is answered first.
-        """
-        (button,) = [
-            button
-            for button in preview.buttons
-            if button.value == text or button.text.startswith(text)
-        ]
-        form = preview.form("data")
-        fields = repaired(preview, periksa=[])
-        fields += [("benar[]", answer) for answer in preview.answers * ticks]
-        return self.site.post(form.target, [*fields, (button.name, button.value)])
+    def pressed(
+        self, preview: Preview, action: str, typed: Mapping[str, str] | None = None
+    ) -> Preview:
+        """The same; the response must lead to a preview."""
+        return self.shown(self.press(preview, action, typed))
 
-    def check_again(self, preview: Preview, **fields: str | Sequence[str]) -> Preview:
-        """Press "Periksa lagi" after changing fields; the response must be a preview."""
-        return self.shown(self.site.post(SAVE, repaired(preview, **fields)))
+    def accepted(self, preview: Preview) -> Preview:
+        """Call the columns and all doubts right."""
+        if [*preview.buttons] == ["baca"]:
+            preview = self.pressed(preview, "baca")
+        while benar := [button for button in preview.buttons if button.startswith("benar:")]:
+            preview = self.pressed(preview, benar[0])
+        return preview
 
-    def read_all_sheets(self, preview: Preview, **fields: str | Sequence[str]) -> Preview:
-        """Press "Baca semua lembar" after changing fields; the response must be a preview."""
-        sent = [*repaired(preview, periksa=[], **fields), ("semua", "1")]
-        return self.shown(self.site.post(SAVE, sent))
-
-    def save(self, preview: Preview, text: str = "Simpan", *, ticks: bool = False) -> None:
-        assert led_to(self.press(preview, text, ticks=ticks)) == self.site.path("/") + "?halaman=1"
+    def save(self, preview: Preview, action: str = "simpan") -> None:
+        assert led_to(self.press(preview, action)) == self.site.path("/") + "?halaman=1"
 
     @property
     def records(self) -> Sequence[tuple[str, ...]]:
         return self.site.records
-
-
-def repaired(preview: Preview, **fields: str | Sequence[str]) -> list[tuple[str, str]]:
-    """Return the fields that "Periksa lagi" sends, as a browser. `fields` replace those with the same name."""
-    (form,) = [node for node in preview.tree.css("main form") if node.css("input[name=data]")]
-    sent = [("data", preview.data), ("periksa", "1"), *chosen(form)]
-    for row in preview.tree.css(".repair"):
-        sent += [
-            (f"{name}[]", _value(row, f"{name}[]")) for name in ("baris", "nim", "nama", "alamat")
-        ]
-    sent = [(name, value) for name, value in sent if name.removesuffix("[]") not in fields]
-    for field, values in fields.items():
-        is_single = field in {"lembar", "periksa"} or field.startswith("kolom-")
-        name = field if is_single else f"{field}[]"
-        sent += [(name, value) for value in ([values] if isinstance(values, str) else values)]
-    return sent
-
-
-def chosen(form: LexborNode) -> list[tuple[str, str]]:
-    """Return the columns and the sheets that a browser sends with this form if nothing is chosen anew."""
-    sent = []
-    for node in form.css("select, [name=lembar][checked]"):
-        value = (node.css("option[selected]") or node.css("option") or [node])[0]
-        sent.append((str(node.attributes["name"]), str(value.attributes["value"])))
-    return sent
-
-
-def with_columns(preview: Preview, part: int = 0, **letters: str) -> dict[str, str]:
-    """Return the fields that read these columns of a table, by letter, and no other one of it."""
-    columns = {
-        node.css(".number")[0].text(): str(node.css("select")[0].attributes["name"])
-        for node in preview.tree.css(".columns")[part].css("li")
-    }
-    return {name: letters.get(letter, "") for letter, name in columns.items()}
 
 
 @pytest.fixture(scope="module")
@@ -323,10 +247,10 @@ def numbered(
 MIXED = csv(
     HEADER,
     KEPT[0],
-    ("2", "Budi S.", "Bantul"),
-    ("4", "Dewi", "Sleman"),
+    ("2302", "Budi S.", "Bantul"),
+    ("2304", "Dewi", "Sleman"),
     ("", "Eko", "Solo"),
-    ("5", "", "S"),
+    ("2305", "", "S"),
 )
 """A file with an unchanged, a changed and a new record of KEPT, and two invalid rows."""
 
@@ -443,20 +367,3 @@ def cells_of(xlsx: bytes) -> list[list[Any]]:
     workbook = openpyxl.load_workbook(io.BytesIO(xlsx))
     (sheet,) = workbook.worksheets
     return [list(row) for row in sheet.iter_rows()]
-
-
-def _value(row: LexborNode, name: str) -> str:
-    return str(row.css(f"input[name='{name}']")[0].attributes["value"])
-
-
-def _values(group: LexborNode) -> list[str]:
-    return [
-        _value(row, name)
-        for row in group.css(".repair")
-        for name in ("nim[]", "nama[]", "alamat[]")
-    ]
-
-
-def _lines(cell: LexborNode) -> tuple[str, str]:
-    nama, alamat = cell.text(separator="\n").strip("\n").split("\n")
-    return nama, alamat

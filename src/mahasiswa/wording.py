@@ -225,6 +225,15 @@ LETTER_NIM = "NIM ini berisi huruf, sedangkan NIM lain hanya angka. Periksa sebe
 PARTS = {"berubah": "Berubah", "baru": "Baru", "sama": "Tidak berubah"}  # of a preview's page
 OTHER_ROWS = "dan {number} baris lain"
 
+# ---- the preview of an import
+PREVIEW_GONE = "Pratinjau ini sudah tidak ada. Unggah lagi berkasnya."
+PREVIEW_ALERTS = {
+    "stale": "Pratinjau ini sudah diubah di jendela lain. Belum ada yang disimpan.",
+    "changed": "Sebagian data sudah diubah orang lain sejak pratinjau. Belum ada yang disimpan. Periksa sekali lagi, lalu simpan.",
+    "columns": "Pilih satu kolom untuk NIM, dan setidaknya satu untuk Nama atau Alamat.",
+    "checked": "Isian Anda sudah diperiksa. Belum ada yang disimpan. Periksa sekali lagi, lalu simpan.",
+}
+
 # ---- the confirmation of an import
 CONFIRMATION_DAMAGED = "Isi pratinjau ini tidak lengkap atau berubah. Ulangi dari awal."
 CONFIRMATION_TOO_LARGE = (

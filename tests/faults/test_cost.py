@@ -28,7 +28,7 @@ from mahasiswa.work import EXPORT, SEARCH, Kind
 
 pytestmark = pytest.mark.alone
 
-CONFIRM, DELETE = "/mahasiswa/impor/simpan", "/mahasiswa/pilih"
+CONFIRM, DELETE = "/mahasiswa/pilih/simpan", "/mahasiswa/pilih"
 PRINTOUT = "/mahasiswa/cetak"
 EXPORTED = "/mahasiswa/ekspor.csv"
 MEGABYTE = 1 << 20

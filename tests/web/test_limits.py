@@ -3,8 +3,6 @@
 Each maximum is taken from its constant. test_docs.py finds a constant that is neither here nor in a test that it names.
 """
 
-import io
-import math
 import os
 import signal
 import sys
@@ -19,7 +17,6 @@ from typing import Any, NamedTuple
 import httpx
 import psutil  # type: ignore[import-untyped]
 import pytest
-import xlsxwriter  # type: ignore[import-untyped]
 from attack import fill
 from engines import empty_database
 from faults.test_helpers import LONG_ADDRESS, exporting
@@ -27,14 +24,13 @@ from harness import Service, Site
 from postgres import locked
 from processes import until
 from sockets import CLOSE, HOST, Line, get, post, statuses, upload
-from spreadsheets import HEADER, Database, by_openpyxl, csv, numbered, reading
+from spreadsheets import HEADER, Database, csv, numbered
 from stores import merge, migrate
 
+from mahasiswa.intake.read import UPLOAD_MAX_ROWS
 from mahasiswa.record import NIM_MAX_CHARACTERS
 from mahasiswa.server.http_protocol import HEAD_MAX_HEADERS, INPUT_MAX_BYTES, PATH_MAX_BYTES
 from mahasiswa.sheets.export import MEMORY_MAX_BYTES, PROCESSOR_MAX_SECONDS
-from mahasiswa.sheets.limits import MAX_SHEETS, UPLOAD_MAX_BYTES, UPLOAD_MAX_ROWS
-from mahasiswa.sheets.reading import KEPT_MAX_CELLS, KEPT_MAX_CHARACTERS
 from mahasiswa.sheets.signed_field import MAX_CONFIRMED_BYTES
 from mahasiswa.store.postgres.postgres_sql import LOCK_TIMEOUT_SECONDS
 from mahasiswa.store.store_errors import Unavailable
@@ -43,10 +39,12 @@ from mahasiswa.web.forms import (
     CONTENT_TYPE_MAX_BYTES,
     FORM_MAX_BYTES,
     MAX_FIELDS,
+    PREVIEW_FORM_MAX_BYTES,
     PREVIEW_MAX_FIELDS,
 )
 from mahasiswa.web.list_query import HELD_PAGE_MAX_ROWS, MAX_ROWS_PER_PAGE, SEARCH_MAX_CHARACTERS
 from mahasiswa.web.request_guard import QUERY_MAX_BYTES, QUERY_MAX_PARAMETERS
+from mahasiswa.web.uploads import FILE_MAX_BYTES, PASTED_MAX_BYTES
 from mahasiswa.work import (
     ANSWERS_MAX_BYTES,
     BODIES_MAX_BYTES,
@@ -96,7 +94,7 @@ def in_chunks(body: bytes) -> bytes:
 
 def with_content_type(size: int) -> bytes:
     """The boundary ends at `size` bytes of the header."""
-    pasted = csv(HEADER, ("1", "Ani", "Solo"), separator="\t")
+    pasted = csv(HEADER, ("2301", "Ani", "Solo"), separator="\t")
     start, end = b"multipart/form-data; a=", b"; boundary=x"
     return upload(pasted).replace(start[:19] + end, start.ljust(size - len(end), b"a") + end, 1)
 
@@ -106,20 +104,9 @@ def file_of(data: bytes, name: bytes = b"a.csv") -> bytes:
 
 
 def file_of_size(size: int) -> bytes:
-    """A cell may have 131,072 characters, so the file has many."""
-    titles = csv((*HEADER, "Lain"))
-    count, rest = divmod(size - len(titles), LINE_BYTES)
-    lines = [(b"%d;Ani;Solo;" % number).ljust(LINE_BYTES - 1, b"x") for number in range(count)]
-    return file_of(titles + b"\n".join([*lines, b"999;Budi;Solo;".ljust(rest, b"y")]))
-
-
-def file_of_sheets(count: int) -> bytes:
-    file = io.BytesIO()
-    with xlsxwriter.Workbook(file) as workbook:
-        for _ in range(count):
-            workbook.add_worksheet().write_row(0, 0, HEADER)
-        workbook.worksheets()[0].write_row(1, 0, ("1", "Ani", "Solo"))
-    return file_of(file.getvalue(), b"a.xlsx")
+    """Most of its lines are blank."""
+    lines = csv(HEADER, ("2301", "Ani", "Solo")) + (b" " * 999 + b"\n") * (size // 1000)
+    return file_of(lines[:size].ljust(size))
 
 
 def rows(count: int) -> list[tuple[str, str, str]]:
@@ -131,7 +118,7 @@ def fields(count: int) -> bytes:
 
 
 def confirmation(size: int) -> bytes:
-    return form(b"data=".ljust(size, b"x"), "/mahasiswa/impor/simpan")
+    return form(b"data=".ljust(size, b"x"), "/mahasiswa/pilih/simpan")
 
 
 # A confirmation that no preview has made is 400.
@@ -145,12 +132,12 @@ REQUESTS: Mapping[str, Limit] = {
     "QUERY_MAX_PARAMETERS": Limit(QUERY_MAX_PARAMETERS, lambda n: get("/?a", b"&a" * (n - 1)), 200, 400),
     "HEAD_MAX_HEADERS": Limit(HEAD_MAX_HEADERS, lambda n: GET + b"X: a\r\n" * (n - 2) + b"\r\n", 200, 431),
     "INPUT_MAX_BYTES": Limit(INPUT_MAX_BYTES, lambda n: (GET + b"X: ").ljust(n - 4, b"a") + b"\r\n\r\n", 200, 431),
-    "CONTENT_TYPE_MAX_BYTES": Limit(CONTENT_TYPE_MAX_BYTES, with_content_type, 200, 400),
+    "CONTENT_TYPE_MAX_BYTES": Limit(CONTENT_TYPE_MAX_BYTES, with_content_type, 302, 400),
     "NIM_MAX_CHARACTERS": Limit(NIM_MAX_CHARACTERS, lambda n: form("nim={}&nama=A&alamat=B".format("🎓" * n).encode(), "/mahasiswa/add"), 302, 400),
-    "UPLOAD_MAX_BYTES": Limit(UPLOAD_MAX_BYTES, file_of_size, 200, 413, b"Ukuran berkas melebihi 16 MB"),
-    "UPLOAD_MAX_ROWS": Limit(UPLOAD_MAX_ROWS, lambda n: file_of(csv(HEADER, *rows(n))), 200, 413, TOO_MANY_ROWS),
-    "UPLOAD_MAX_ROWS of a workbook": Limit(UPLOAD_MAX_ROWS, lambda n: file_of(by_openpyxl(HEADER, *rows(n)), b"a.xlsx"), 200, 413, TOO_MANY_ROWS),
-    "MAX_SHEETS": Limit(MAX_SHEETS, file_of_sheets, 200, 413),
+    "FILE_MAX_BYTES": Limit(FILE_MAX_BYTES, file_of_size, 302, 413, b"Ukuran berkas melebihi 16 MB"),
+    "PASTED_MAX_BYTES": Limit(PASTED_MAX_BYTES, lambda n: upload(csv(HEADER, ("2301", "Ani", "Solo"), separator="\t").ljust(n)), 302, 413, b"maksimal 1 MB"),
+    "UPLOAD_MAX_ROWS": Limit(UPLOAD_MAX_ROWS, lambda n: file_of(csv(HEADER, *rows(n))), 302, 400, TOO_MANY_ROWS),
+    "PREVIEW_FORM_MAX_BYTES": Limit(PREVIEW_FORM_MAX_BYTES, lambda n: form(b"x=".ljust(n, b"x"), "/mahasiswa/impor/1"), 404, 413, b"maksimal 1 MB"),
     "MAX_CONFIRMED_BYTES": Limit(MAX_CONFIRMED_BYTES, confirmation, 400, 413, b"8 MB"),
 }  # fmt: skip
 
@@ -265,21 +252,6 @@ def test_a_command_waits_for_a_lock_of_postgresql(
             with pytest.raises(Unavailable):
                 merge(database, ("1", "Ani", "Solo"))
             assert time.monotonic() - began > LOCK_TIMEOUT_SECONDS
-
-
-WIDE = [*HEADER, *"abcdefg"]
-KEPT: Mapping[str, tuple[int, Callable[[int], bytes]]] = {
-    "KEPT_MAX_CHARACTERS": (KEPT_MAX_CHARACTERS, lambda n: csv(("NIM", "Nama"), *[("1", "a" * 99_999)] * 4, ("1", "a" * (n - 400_008)))),
-    "KEPT_MAX_CELLS": (KEPT_MAX_CELLS, lambda n: csv(*[WIDE] * math.ceil(n / len(WIDE)))),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("name", KEPT)
-def test_a_preview_carries_whole_files_up_to_a_limit(name: str) -> None:
-    maximum, data = KEPT[name]
-    for size in (maximum, maximum + 1):
-        with reading(data(size)) as table:
-            assert bool(table.file.sheets) == (size == maximum)
 
 
 @pytest.mark.parametrize(

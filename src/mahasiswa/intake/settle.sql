@@ -1,5 +1,5 @@
 -- A line that has become equal to one before it, because a person has typed it, is skipped like every repetition.
-UPDATE line SET skipped = 'repetition'
+UPDATE line SET skipped = 'same'
 WHERE skipped = '' AND nim <> '' AND EXISTS (
     SELECT 1 FROM line AS first
     WHERE first.nim = line.nim AND first.nama = line.nama AND first.alamat = line.alamat AND first.skipped = ''
@@ -15,23 +15,38 @@ twice AS (
     SELECT nim FROM line WHERE skipped = '' AND nim <> '' GROUP BY nim HAVING count(*) > 1
 ),
 judged AS (
-    SELECT sheet, number, accepted, CASE
-        WHEN skipped <> '' THEN ''
+    SELECT
+        sheet, number, nim, nama, alamat, stored_nama, near,
+        ' ' || accepted || ' ' AS accepted,
+        -- A NIM that is stored is right.
+        CASE
+            WHEN own = '' THEN ''
+            WHEN stored_nama IS NULL THEN first_open(own, accepted)
+            ELSE first_open(own, accepted || ' separators no_digit zeros')
+        END AS own
+    FROM line WHERE skipped = ''
+),
+found AS (
+    SELECT sheet, number, CASE
         WHEN own <> '' AND is_fault(own) THEN own
         WHEN nim IN (SELECT nim FROM twice) THEN 'nim_twice'
         WHEN stored_nama IS NULL AND nama = '' THEN 'no_nama'
         WHEN stored_nama IS NULL AND alamat = '' THEN 'no_alamat'
         WHEN own <> '' THEN own
-        WHEN stored_nama IS NULL AND near <> '' THEN 'near'
+        WHEN stored_nama IS NULL AND near <> '' AND NOT instr(accepted, ' near ') THEN 'near'
         WHEN stored_nama IS NULL
             AND length(nim) <> (SELECT length FROM usual)
             AND (SELECT lines FROM usual) * 10 >= (SELECT count(*) FROM line WHERE skipped = '') * 9
+            AND NOT instr(accepted, ' odd_length ')
             THEN 'odd_length'
-        WHEN stored_nama IS NOT NULL AND nama <> '' AND shares_no_word(nama, stored_nama) THEN 'other_nama'
+        WHEN stored_nama IS NOT NULL AND nama <> '' AND NOT instr(accepted, ' other_nama ')
+            AND shares_no_word(nama, stored_nama) THEN 'other_nama'
         ELSE ''
-    END AS code
-    FROM line
+    END AS problem
+    FROM judged
+    UNION ALL
+    SELECT sheet, number, '' FROM line WHERE skipped <> ''
 )
-UPDATE line SET problem = iif(code = judged.accepted, '', code)
-FROM judged
-WHERE judged.sheet = line.sheet AND judged.number = line.number AND problem <> iif(code = judged.accepted, '', code);
+UPDATE line SET problem = found.problem
+FROM found
+WHERE found.sheet = line.sheet AND found.number = line.number AND line.problem <> found.problem;

@@ -38,7 +38,7 @@ BUSY_MILLISECONDS = 2000  # maximum time to wait for another worker
 
 # The exit codes of the child process, besides 0. Every other one means that the file is too heavy.
 EXIT_STALE = 3
-EXIT_DISK_FULL = 4
+EXIT_DISK_FULL = 5
 
 Purpose = Literal["impor", "pilih"]
 State = Literal["baru", "berubah", "sama", "salah", "dilewati"]
@@ -247,6 +247,14 @@ class Stage:
         """The rows of a statement of statements.sql."""
         return self.db.execute(STATEMENTS[statement], parameters).fetchall()
 
+    def column(self, statement: str) -> list[str]:
+        """The only column of the rows of a statement."""
+        return [value for (value,) in self.ask(statement)]
+
+    def counts(self) -> Counter[str]:
+        """The number of lines of each state."""
+        return Counter(dict(self.ask("counts")))
+
     def lines(self, statement: str, *parameters: object) -> list[Line]:
         """The lines that a statement selects."""
         return [Line(*row) for row in self.ask(statement, *parameters)]
@@ -258,11 +266,14 @@ class Stage:
         return self.db.total_changes() > before
 
     def settle(
-        self, is_fault: Callable[[str], bool], shares_no_word: Callable[[str, str], bool]
+        self,
+        first_open: Callable[[str, str], str],
+        is_fault: Callable[[str], bool],
+        shares_no_word: Callable[[str, str], bool],
     ) -> bool:
-        """Give each line its problem; return whether one has another problem than before."""
-        self.db.create_scalar_function("is_fault", is_fault, 1)  # type: ignore[arg-type]
-        self.db.create_scalar_function("shares_no_word", shares_no_word, 2)  # type: ignore[arg-type]
+        """Give each line its problem; return whether one has another problem than before. See rules.py for the functions."""
+        for function in (first_open, is_fault, shares_no_word):
+            self.db.create_scalar_function(function.__name__, function)  # type: ignore[arg-type]
         before = self.db.total_changes()
         self.db.execute(SETTLE)
         return self.db.total_changes() > before

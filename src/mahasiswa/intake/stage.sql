@@ -34,9 +34,9 @@ CREATE TABLE line (
     nim TEXT NOT NULL,
     nama TEXT NOT NULL,
     alamat TEXT NOT NULL,
-    own TEXT NOT NULL DEFAULT '',       -- the code of the problem of the line by itself
+    own TEXT NOT NULL DEFAULT '',       -- the codes of the problems of the line by itself, faults first
     skipped TEXT NOT NULL DEFAULT '',   -- the reason why it is skipped
-    accepted TEXT NOT NULL DEFAULT '',  -- the doubt that a person has called right
+    accepted TEXT NOT NULL DEFAULT '',  -- the codes of the doubts that a person has called right
     stored_nama TEXT,                   -- of the stored record with this nim
     stored_alamat TEXT,
     near TEXT,                          -- a stored nim that is nearly this one; '' without one, NULL if not looked up

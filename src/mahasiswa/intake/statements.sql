@@ -53,7 +53,7 @@ UPDATE line SET
 WHERE sheet = ? AND number = ?;
 
 -- accept: a person calls all lines with this doubt right
-UPDATE line SET accepted = problem WHERE problem = ?;
+UPDATE line SET accepted = ltrim(accepted || ' ' || problem) WHERE problem = ?;
 
 -- skip: a person skips all lines with this problem
 UPDATE line SET skipped = 'person' WHERE problem = ?;
@@ -64,8 +64,10 @@ UPDATE line SET skipped = '' WHERE skipped = ?;
 -- nims: of all lines that are not skipped
 SELECT DISTINCT nim FROM line WHERE skipped = '' AND nim <> '' ORDER BY nim;
 
--- note_stored: the texts of the record with this nim
-UPDATE line SET stored_nama = ?2, stored_alamat = ?3
+-- note_stored: the texts of the record with this nim, and the same as an import would clean them, which are no change
+UPDATE line SET
+    stored_nama = ?2, stored_alamat = ?3,
+    nama = iif(nama = ?4, ?2, nama), alamat = iif(alamat = ?5, ?3, alamat)
 WHERE nim = ?1 AND (stored_nama IS NOT ?2 OR stored_alamat IS NOT ?3);
 
 -- nims_without_near: nims that are not stored, for which no near nim was looked up yet
@@ -77,3 +79,6 @@ UPDATE line SET near = ?2, near_nama = ?3 WHERE nim = ?1;
 
 -- finish: the change that has saved the lines, so that a second click leads to the same page
 UPDATE stage SET change = ?;
+DELETE FROM line;
+DELETE FROM cell_row;
+DELETE FROM sheet;

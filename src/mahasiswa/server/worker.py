@@ -24,6 +24,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.types import Receive, Scope, Send
 from uvicorn.supervisors import Multiprocess
 
+from mahasiswa.intake.stage import folder_of, remove_ended
 from mahasiswa.logs import configure_logging, log_thread, priority, write_error
 from mahasiswa.server.http_protocol import HttpProtocol
 from mahasiswa.server.listener import FAILED, IN_VAIN, CannotStart, bind
@@ -54,6 +55,7 @@ MAX_CONNECTIONS = 16_384
 BEAT_MIN_SECONDS = -(10**9)
 # Disables uvicorn's timer of idle connections, because HttpProtocol has its own deadlines.
 NO_TIMEOUT_SECONDS = 10**6
+SWEEP_SECONDS = 600.0  # time between two looks for uploads that have ended
 # Maximum time for which a computing thread keeps the GIL. The event loop waits for the GIL at each
 # read.
 SWITCH_SECONDS = 0.0005
@@ -201,6 +203,7 @@ class Application:
             tasks = [
                 asyncio.create_task(purge_history(store)),
                 asyncio.create_task(keep_backups(self._settings)),
+                asyncio.create_task(remove_uploads(self._settings)),
             ]
             asyncio.get_running_loop().call_later(HELPERS_DELAY_SECONDS, helpers.start)
             try:
@@ -284,6 +287,17 @@ def _give_memory_back() -> None:
         # With the usual 128 KB for both, a long list takes longer.
         mallopt(M_MMAP_THRESHOLD, 4 << 20)
         mallopt(M_TRIM_THRESHOLD, 8 << 20)
+
+
+async def remove_uploads(settings: Settings) -> None:
+    """Remove the uploads that have ended, at the start and then in intervals."""
+    folder = folder_of(settings.database_url)
+    while True:
+        try:
+            await asyncio.to_thread(remove_ended, folder)
+        except (OSError, Busy) as error:
+            log.warning("uploads that have ended were not removed: %s", error)
+        await asyncio.sleep(SWEEP_SECONDS)
 
 
 async def purge_history(store: Store) -> None:

@@ -1,15 +1,14 @@
-"""The child process that packs a workbook: `python -P -m mahasiswa.sheets.export FOLDER`.
+"""The child process that packs a workbook: `python -P -m mahasiswa.sheets.export FOLDER TITLE…`.
 
 Packing would hold the interpreter's lock of the worker. Each line of standard input is a JSON array of
-records, and the workbook is written to standard output. FOLDER is for temporary files.
+records, and the workbook is written to standard output. FOLDER is for temporary files, and each TITLE is that of a column.
 """
 
 import json
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from mahasiswa.record import Mahasiswa
 from mahasiswa.sheets.sheet_errors import NotCarried
 from mahasiswa.sheets.xlsx_export import write_xlsx
 from mahasiswa.system.child import bound
@@ -22,18 +21,18 @@ NOT_CARRIED = 3  # exit code; standard output has the sentence for the person in
 
 def main() -> None:
     bound(MEMORY_MAX_BYTES, PROCESSOR_MAX_SECONDS, FILE_MAX_BYTES)
-    tempfile.tempdir = sys.argv[1]
+    _, tempfile.tempdir, *titles = sys.argv
     try:
-        write_xlsx(_records(), sys.stdout.buffer)
+        write_xlsx(_records(), sys.stdout.buffer, titles)
     except NotCarried as error:
         sys.stdout.buffer.write(str(error).encode())
         sys.stdout.flush()
         sys.exit(NOT_CARRIED)
 
 
-def _records() -> Iterator[Mahasiswa]:
+def _records() -> Iterator[Sequence[str]]:
     for line in sys.stdin.buffer:
-        yield from map(Mahasiswa._make, json.loads(line))
+        yield from json.loads(line)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,6 @@ from xlsxwriter import Workbook  # type: ignore[import-untyped]
 from xlsxwriter.exceptions import FileCreateError  # type: ignore[import-untyped]
 
 from mahasiswa import wording
-from mahasiswa.record import Mahasiswa
 from mahasiswa.sheets.sheet_errors import NotCarried
 
 # As in Excel, which counts a character outside the basic plane as two.
@@ -29,11 +28,13 @@ _is_not_carried = re.compile("[\ud800-\udfff\ufffe\uffff]").search  # no XML hol
 _has_control = re.compile("[\x00-\x08\x0b-\x1f]|_x[0-9a-fA-F]{4}|^<r>").search
 
 
-def write_xlsx(records: Iterable[Mahasiswa], file: BinaryIO) -> int:
+def write_xlsx(
+    records: Iterable[Sequence[str]], file: BinaryIO, titles: Sequence[str] = wording.HEADER
+) -> int:
     """Write the records, in constant memory; return their number. Raises OSError, or NotCarried before it writes."""
-    widths = [COLUMN_MIN_CHARACTERS] * len(wording.HEADER)
+    widths = [COLUMN_MIN_CHARACTERS] * len(titles)
     number = 0
-    with _new_sheet(file, widths) as (sheet, text_format):
+    with _new_sheet(file, widths, titles) as (sheet, text_format):
         for number, record in enumerate(records, 1):
             if number > SHEET_MAX_RECORDS:
                 raise NotCarried(
@@ -84,7 +85,9 @@ def write_template(file: BinaryIO) -> None:
 
 
 @contextmanager
-def _new_sheet(file: BinaryIO, widths: Sequence[int]) -> Iterator[tuple[Any, Any]]:
+def _new_sheet(
+    file: BinaryIO, widths: Sequence[int], titles: Sequence[str] = wording.HEADER
+) -> Iterator[tuple[Any, Any]]:
     """A sheet with a header, and the format "Text" for its cells. The file gets the workbook when it is complete."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "complete")
@@ -94,7 +97,7 @@ def _new_sheet(file: BinaryIO, widths: Sequence[int]) -> Iterator[tuple[Any, Any
         bold_format = workbook.add_format({"num_format": "@", "bold": True})
         # Undocumented, as dim_rowmax is; XlsxWriter leaves it open after an error.
         with closing(sheet.row_data_fh):
-            for column, title in enumerate(wording.HEADER):
+            for column, title in enumerate(titles):
                 sheet.write_string(0, column, title, bold_format)
             sheet.freeze_panes(1, 0)
             # Otherwise Excel marks each NIM with a green corner, because it is a number stored as text.
@@ -102,7 +105,7 @@ def _new_sheet(file: BinaryIO, widths: Sequence[int]) -> Iterator[tuple[Any, Any
             yield sheet, text_format
             for column, width in enumerate(widths):
                 sheet.set_column(column, column, width, text_format)
-            sheet.autofilter(0, 0, sheet.dim_rowmax, len(wording.HEADER) - 1)
+            sheet.autofilter(0, 0, sheet.dim_rowmax, len(titles) - 1)
             try:
                 workbook.close()
             except FileCreateError as error:

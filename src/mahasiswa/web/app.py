@@ -2,10 +2,11 @@
 
 import tempfile
 
+from mahasiswa.intake.stage import folder_of
 from mahasiswa.record import Mahasiswa
 from mahasiswa.settings import Settings
 from mahasiswa.store import Store
-from mahasiswa.web import checks, guide, history, lists, monitoring, previews, students
+from mahasiswa.web import checks, guide, history, imports, lists, monitoring, previews, students
 from mahasiswa.web.helpers import Helpers
 from mahasiswa.web.list_cache import ListCache
 from mahasiswa.web.metrics import Metrics
@@ -48,10 +49,12 @@ ROUTES: tuple[Route, ...] = (
         body=("nim",),
         keeps_query=True,
     ),
-    Route("GET", "/mahasiswa/impor", previews.choose_import),
-    Route("POST", "/mahasiswa/impor", previews.preview, body="upload", abandons=True),
-    Route("POST", "/mahasiswa/impor/simpan", previews.confirm, writes=True, body="preview"),
+    Route("GET", "/mahasiswa/impor", imports.choose),
+    Route("POST", "/mahasiswa/impor", imports.upload, body="upload", abandons=True),
     Route("GET", "/mahasiswa/impor/templat.xlsx", lists.template),
+    Route("GET", "/mahasiswa/impor/:id", imports.show),
+    Route("POST", "/mahasiswa/impor/:id", imports.change, writes=True, body="preview"),
+    Route("GET", "/mahasiswa/impor/sisa/:id", imports.rest, abandons=True),
     Route("GET", "/mahasiswa/ekspor.xlsx", lists.export, abandons=True),
     Route("GET", "/mahasiswa/ekspor.csv", lists.export, abandons=True),
     Route("GET", "/mahasiswa/cetak", lists.print_list, abandons=True),
@@ -127,5 +130,7 @@ def create_app(settings: Settings, store: Store, limits: Limits, helpers: Helper
         route for route in ROUTES if route.needs is None or getattr(settings, route.needs)
     )
     guard = RequestGuard(settings)
-    service = Service(store, cache, pages, limits, helpers, metrics)
+    service = Service(
+        store, folder_of(settings.database_url), cache, pages, limits, helpers, metrics
+    )
     return Middleware(router, guard, service)

@@ -5,11 +5,11 @@ import os
 import tempfile
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from starlette.responses import Response
 
-from mahasiswa.record import Mahasiswa
+from mahasiswa import wording
 from mahasiswa.sheets import export
 from mahasiswa.sheets import public as sheets
 from mahasiswa.store import characters
@@ -26,35 +26,42 @@ PIECE_CHARACTERS = 16 * 1024  # a line with several records ends after so many c
 
 
 async def export_records(
-    request: Request, pages: Pages, records: AsyncGenerator[Sequence[Mahasiswa]]
+    request: Request,
+    pages: Pages,
+    records: AsyncGenerator[Sequence[Any]],
+    name: str = "",
+    titles: Sequence[str] = wording.HEADER,
 ) -> Response:
-    """Answer with a file of these records. The end of the path names the kind of the file.
+    """Answer with a file of these records. The end of its name, or else of the path, tells its kind.
 
     The read of the records, or the caller, holds a slot of EXPORT.
     """
-    suffix = request.path[request.path.rindex(".") :]
-    kind = sheets.EXPORTS[suffix]
+    name = name or f"mahasiswa{request.path[request.path.rindex('.') :]}"
+    kind = sheets.EXPORTS[name[name.rindex(".") :]]
     async with unsent_file() as file:
         if kind.needs_child:
             async with aclosing(records):
-                await _write_workbook(file, records)
+                await _write_workbook(file, records, titles)
         else:
             await in_thread(records, lambda found: kind.write(found, file))
         # It is complete before its first byte is sent, so no transaction waits for a slow client.
         length = str(file.seek(0, os.SEEK_END))
-        headers = {**pages.download_headers(f"mahasiswa{suffix}"), "content-length": length}
+        headers = {**pages.download_headers(name), "content-length": length}
         return Stream(request, chunks_of(file), headers, kind.media_type, file)
 
 
-async def _write_workbook(file: BinaryIO, records: AsyncGenerator[Sequence[Mahasiswa]]) -> None:
+async def _write_workbook(
+    file: BinaryIO, records: AsyncGenerator[Sequence[Any]], titles: Sequence[str]
+) -> None:
     """Let a child write a workbook to the file; raise ProblemPage if it cannot."""
     # This read waits for a slot, so the child is started only when there is a slot.
-    first: Sequence[Mahasiswa] = await anext(records, [])
+    first: Sequence[Any] = await anext(records, [])
     with tempfile.TemporaryDirectory() as folder:
         try:
             code = await run_child(
                 export.__name__,
                 folder,
+                *titles,
                 pieces=_lines(first, records),
                 output=file,
                 timeout_seconds=WORKBOOK_TIMEOUT_SECONDS,
@@ -69,7 +76,7 @@ async def _write_workbook(file: BinaryIO, records: AsyncGenerator[Sequence[Mahas
 
 
 async def _lines(
-    first: Sequence[Mahasiswa], records: AsyncGenerator[Sequence[Mahasiswa]]
+    first: Sequence[Any], records: AsyncGenerator[Sequence[Any]]
 ) -> AsyncIterator[bytes]:
     """The records as lines, each a JSON array of some of them."""
     found = first

@@ -5,6 +5,7 @@ import re
 from collections import defaultdict
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from io import BytesIO
 from sys import getsizeof
 from typing import BinaryIO, NamedTuple
@@ -19,14 +20,15 @@ from mahasiswa.sheets.limits import MAX_SHEETS
 from mahasiswa.sheets.public import MAX_CONFIRMED_BYTES, UPLOAD_MAX_BYTES, is_utf8
 from mahasiswa.web.request import BareRequest, Form, ProblemPage
 from mahasiswa.wording import ProblemName
-from mahasiswa.work import RECORD, Count
+from mahasiswa.work import RECORD, STAGE, Count
 
 FORM_MAX_BYTES = 64 * 1024
 INLINE_FORM_MAX_BYTES = 8 * 1024  # a longer form is decoded in a thread
 MAX_FIELDS = 20  # of a form for one record
-# Maximum fields of the form of a preview, or of ticked rows. A preview has at most 100 rows to
-# repair with six fields each, as many ticks, and 400 columns.
-PREVIEW_MAX_FIELDS = 1500
+PREVIEW_FORM_MAX_BYTES = 1 << 20
+# Maximum fields of the form of a preview, or of ticked rows: 500 lines with three texts, or 300
+# columns of 200 sheets beside ten lines with each problem.
+PREVIEW_MAX_FIELDS = 2000
 
 CONTENT_TYPE_MAX_BYTES = 1024  # of an upload; a longer header would hold the event loop
 # Maximum texts in an upload: the sheets and the columns (400 at most) that a person has chosen, and
@@ -70,6 +72,19 @@ async def read_form(request: BareRequest, fields: Sequence[str]) -> Form:
     # each character.
     request.count_texts(sum(map(getsizeof, form.values.values())))
     return form
+
+
+async def read_preview_form(request: BareRequest) -> Mapping[str, str]:
+    """The first value of each field of a preview's form; a blank text for others. Raise ProblemPage, Busy."""
+    with (
+        request.limits.arriving_previews.one(request.connection.address()),
+        request.limits.bodies.hold() as count,
+    ):
+        body = bytes(await read_body(request, PREVIEW_FORM_MAX_BYTES, "too large", count))
+        _check_form(request, body)
+        parse = partial(parse_confirmation, body)
+        fields = await request.limits.slots.run(STAGE, parse)
+        return defaultdict(str, {name: values[0] for name, values in fields.items()})
 
 
 def parse_confirmation(body: bytes) -> Mapping[str, Sequence[str]]:
@@ -156,7 +171,7 @@ async def read_large_body(request: BareRequest) -> AsyncIterator[tuple[bytearray
     the block.
     """
     is_upload = request.route is not None and request.route.body == "upload"
-    boundary = _boundary(request) if is_upload else ""
+    boundary = boundary_of(request) if is_upload else ""
     limit = UPLOAD_MAX_BYTES + FORM_MAX_BYTES if is_upload else MAX_CONFIRMED_BYTES
     problem: ProblemName = "file too large" if is_upload else "confirmation too large"
     connection = request.connection
@@ -180,30 +195,40 @@ async def read_large_body(request: BareRequest) -> AsyncIterator[tuple[bytearray
 async def read_body(
     request: BareRequest, max_bytes: int, too_large: ProblemName, count: Count
 ) -> bytearray:
-    """A whole body. Raise ProblemPage, ClientDisconnect and what `count` of a length raises."""
+    """A whole body; raise what `body_pieces` raises, and what `count` of a length raises."""
+    # A list of tiny pieces would take far more memory than their bytes, which are counted.
+    body = bytearray()
+    async for piece in body_pieces(request, max_bytes, too_large):
+        body += piece
+        count(len(piece))
+    return body
+
+
+async def body_pieces(
+    request: BareRequest, max_bytes: int, too_large: ProblemName
+) -> AsyncGenerator[bytes]:
+    """The pieces of a body as they arrive. Raise ProblemPage and ClientDisconnect."""
     length = int(request.first_headers.get(b"content-length", -1))  # -1: a chunked body
     if length > max_bytes:
         raise ProblemPage(too_large, max_bytes)
-    # A list of tiny pieces would take far more memory than their bytes, which are counted.
-    body = bytearray()
+    received = 0
     has_more = True
     while has_more:
         message = await request.receive()
         if message["type"] == "http.disconnect":  # also if the body breaks HTTP's framing
             raise ClientDisconnect
         piece: bytes = message.get("body", b"")
-        body += piece
-        if len(body) > max_bytes:
+        received += len(piece)
+        if received > max_bytes:
             raise ProblemPage(too_large, max_bytes)
-        count(len(piece))
         if request.connection.body_is_late:
             raise ProblemPage("too slow")
         # Stop reading at Content-Length: waiting for the empty final message costs one more receive().
-        has_more = message.get("more_body", False) and len(body) != length
-    return body
+        has_more = message.get("more_body", False) and received != length
+        yield piece
 
 
-def _boundary(request: BareRequest) -> str:
+def boundary_of(request: BareRequest) -> str:
     content_type = request.first_headers.get(b"content-type", b"")
     media_type, options = parse_options_header(content_type[:CONTENT_TYPE_MAX_BYTES])
     boundary = options.get(b"boundary", b"")

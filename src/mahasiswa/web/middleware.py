@@ -2,6 +2,7 @@
 
 import json
 import logging
+import re
 import secrets
 import time
 from collections.abc import Coroutine, Iterator
@@ -13,6 +14,8 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
+from mahasiswa import wording
+from mahasiswa.intake.stage import Gone, TooHeavy
 from mahasiswa.record import NIM_MAX_CHARACTERS
 from mahasiswa.sheets.public import SheetError, TooBig
 from mahasiswa.store.history_items import NAMES_CHANGE, OLEH
@@ -23,11 +26,14 @@ from mahasiswa.web.request_guard import RequestGuard
 from mahasiswa.web.responses import FixedResponse, compressed, takes_gzip
 from mahasiswa.web.routes import Router
 from mahasiswa.web.service import Request, Service
+from mahasiswa.web.uploads import UploadRefused
 from mahasiswa.work import Busy
 
 # In the log, as nginx writes it: the client was gone, or cut off, before its answer ended.
 CLIENT_DISCONNECTED = 499
 RETRY_AFTER_SECONDS = 2
+# Of an upload. Whoever knows it can see the upload, so the log has only its beginning.
+identifier = re.compile("(?<=/)([0-9a-f]{8})[0-9a-f]{24}$")
 
 log = logging.getLogger(__name__)
 
@@ -130,6 +136,14 @@ class Middleware:
         except SheetError as error:
             status = 413 if isinstance(error, TooBig) else 400
             response = pages.upload_form(request.route.purpose, str(error), status)
+        except UploadRefused as refused:
+            response = pages.upload_form(
+                request.route.purpose, refused.text, refused.status, refused.pasted
+            )
+        except TooHeavy:
+            response = pages.upload_form(request.route.purpose, wording.TOO_HEAVY, 413)
+        except Gone:
+            response = pages.upload_form(request.route.purpose, wording.PREVIEW_GONE, 404)
         if not isinstance(response, FixedResponse | StreamingResponse):
             request.count_answer(len(response.body))
         return response
@@ -155,7 +169,7 @@ class Middleware:
             return
         # HttpProtocol bounds its length.
         raw_path = request.scope["raw_path"].decode("latin-1")
-        path = _quoted(raw_path)[1:-1]
+        path = identifier.sub(r"\1", _quoted(raw_path)[1:-1])
         added = request.added_nim
         oleh = OLEH.get()
         nim = "" if added is None else f" {_quoted(added[:NIM_MAX_CHARACTERS])}"

@@ -12,10 +12,12 @@ from markupsafe import Markup
 from starlette.responses import Response
 
 from mahasiswa import wording
+from mahasiswa.intake.rules import SKIPPED
 from mahasiswa.record import Mahasiswa, digest
 from mahasiswa.store import Hits, Query
 from mahasiswa.store.history_items import Item, News
 from mahasiswa.store.store_errors import EditConflict
+from mahasiswa.web.import_page import CHOICES, ImportPage, part_label, said
 from mahasiswa.web.list_html import (
     format_bodies,
     latest_change,
@@ -32,7 +34,6 @@ from mahasiswa.web.list_query import (
     changed,
 )
 from mahasiswa.web.page_renderer import Frame, PageRenderer, with_rows
-from mahasiswa.web.preview_page import PreviewPage
 from mahasiswa.web.responses import CachedPage
 from mahasiswa.web.routes import UploadPurpose
 
@@ -208,22 +209,15 @@ class Pages(PageRenderer):
         message: str = "",
         status: int = 400,
         pasted: str = "",
-        preview: PreviewPage | None = None,
     ) -> Response:
-        """The page of a file or of pasted cells, with the fault of the last attempt. A `preview` offers its columns."""
-        headers = self.not_stored if preview else None
-        context = {"purpose": purpose, "message": message, "pasted": pasted, "preview": preview}
-        return self.page("upload.html", status if message else 200, headers, **context)
+        """The page of a file or of pasted cells, with the fault of the last attempt."""
+        context = {"purpose": purpose, "message": message, "pasted": pasted}
+        return self.page("upload.html", status if message else 200, None, **context)
 
-    def preview(self, preview: PreviewPage) -> Response:
-        """The preview of an import.
-
-        If its columns are not known, the page of the file asks for them.
-        """
-        if problem := preview.cleaned.columns_problem:
-            return self.upload_form("impor", problem, preview=preview)
-        status = 409 if preview.alert == "changed" else 200
-        return self.page("preview.html", status, self.not_stored, preview=preview)
+    def preview(self, page: ImportPage, status: int) -> Response:
+        """The preview of an import."""
+        context = {"said": said, "choices": CHOICES, "part_label": part_label, "reasons": SKIPPED}
+        return self.page("preview.html", status, self.not_stored, preview=page, **context)
 
     def _frame(self, count: int, page: ListQuery | None = None, own: Item | None = None) -> Frame:
         """The list page around its rows, with PLACEHOLDERS.

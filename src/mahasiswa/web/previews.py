@@ -1,10 +1,9 @@
-"""Import and selection: a preview of a file or of NIMs, which writes nothing, and the confirmation that writes all of it.
+"""Selection: a page of the records with these NIMs, which changes nothing, and its buttons.
 
 A helper process reads the body, compares it with the stored records and makes the page (`helper_tasks`). The handlers
 here send the body to the helper, answer the helper's questions, and make the changes of a confirmation.
 """
 
-import asyncio
 import json
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import aclosing
@@ -14,10 +13,9 @@ from typing import Any
 from starlette.responses import Response
 
 from mahasiswa import wording
-from mahasiswa.record import Mahasiswa, Write
+from mahasiswa.record import Mahasiswa
 from mahasiswa.sheets import public as sheets
-from mahasiswa.store import Query, Reader, Store
-from mahasiswa.store.store_errors import Changed
+from mahasiswa.store import Reader, Store
 from mahasiswa.web.exports import export_records
 from mahasiswa.web.forms import read_large_body
 from mahasiswa.web.helpers import (
@@ -37,28 +35,18 @@ NEAR_MAX_RECORDS = 20_000
 CHUNK_RECORDS = 500
 
 
-async def choose_import(request: Request, _store: Store, pages: Pages) -> Response:
-    """GET /mahasiswa/impor: the page to choose a file or to paste cells."""
-    return pages.empty_form("impor").respond(request.scope)
-
-
 async def confirm(request: Request, store: Store, pages: Pages) -> Response:
-    """POST …/simpan: write the previewed changes, all or none. New repairs are first previewed again.
+    """POST …/simpan: remove the selected records, all or none. New repairs are first previewed again.
 
     A deletion also removes a record that was changed since the preview, because its NIM was
-    confirmed. A record that was removed since is left out, so a second click changes nothing. A
-    button of the preview of an import leads to the removal of the records that its file lacks.
+    confirmed. A record that was removed since is left out, so a second click changes nothing.
     """
     async with read_large_body(request) as (body, _):
-        talk = partial(_converse, request, store, "confirm", body)
-        outcome = await talk()
-        if outcome.status:
-            return outcome.page()
-        try:
-            change = await _write_all(store, outcome.parts)
-        except Changed:  # a record has changed since it was read, so nothing is written
-            return (await talk(has_changed=True)).page()
-    return pages.shown(change)
+        outcome = await _converse(request, store, "confirm", body)
+    if outcome.status:
+        return outcome.page()
+    removals = [nim for part in outcome.parts for (nim,) in json.loads(part)]
+    return pages.shown(await store.write_all("delete", removals=removals))
 
 
 async def select(request: Request, store: Store, pages: Pages) -> Response:
@@ -100,29 +88,13 @@ async def _selected(reader: Reader, parts: Sequence[bytes]) -> AsyncGenerator[Se
                 yield found
 
 
-async def _write_all(store: Store, parts: Sequence[bytes]) -> str | None:
-    """Write the records of an import, or remove records.
-
-    A row to write has the digest of the record that it expects. A row to remove has only a NIM.
-    """
-    removals: list[str] = []
-    writes: list[Write] = []
-    for part in parts:
-        rows = json.loads(part)
-        removals += [row[0] for row in rows if len(row) == 1]
-        writes += [Write(Mahasiswa(*row[:3]), row[3]) for row in rows if len(row) > 1]
-        # Other requests are answered between the steps.
-        await asyncio.sleep(0)
-    return await store.write_all("delete" if removals else "import", writes, removals)
-
-
 async def _preview(request: Request, store: Store, _pages: Pages, task: str) -> Response:
     """Answer with the page that a helper makes of the body. Nothing is kept."""
     async with read_large_body(request) as (body, boundary):
         return (await _converse(request, store, task, body, boundary=boundary)).page()
 
 
-# POST /mahasiswa/impor: a preview of the changes, and POST /mahasiswa/pilih: the records with these NIMs.
+# POST /mahasiswa/pilih: the records with these NIMs.
 preview = partial(_preview, task="preview")
 # POST /mahasiswa/pilih/centang: the selection of the rows that a person has ticked on a page of the list.
 select_ticked = partial(_preview, task="preview_ticked")
@@ -155,9 +127,4 @@ async def _answer(store: Store, question: str, arguments: Sequence[Any]) -> Iter
     reader = store.reader(IMPORT)
     if question == "find":
         return in_messages((await reader.find(arguments[0])).values())
-    if question == "near":
-        return in_messages((nim,) for nim in await reader.near(arguments[0], NEAR_MAX_RECORDS))
-    if question == "after":
-        records = await reader.after(arguments[0], CHUNK_RECORDS)
-        return in_messages(record[:1] for record in records)
-    return [b"[%d]" % (await reader.search(Query(), 0, 0)).total]
+    return in_messages((nim,) for nim in await reader.near(arguments[0], NEAR_MAX_RECORDS))

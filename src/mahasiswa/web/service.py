@@ -1,6 +1,7 @@
 """The store, the pages and the limits that all handlers share, and the request that they get."""
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from starlette.types import Receive, Scope
 
@@ -16,9 +17,10 @@ from mahasiswa.work import Limits
 
 @dataclass
 class Service:
-    """The store, the pages, and the limits of a worker."""
+    """The store, the folder of uploads, the pages, and the limits of a worker."""
 
     store: Store
+    uploads: Path
     cache: ListCache
     pages: Pages
     limits: Limits

@@ -47,7 +47,7 @@ def undo_latest(site: Site) -> None:
 
 def import_all(site: Site, *records: Record) -> None:
     importer = Importer(site)
-    importer.save(importer.upload(csv(HEADER, *records)))
+    importer.save(importer.accepted(importer.upload(csv(HEADER, *records))))
 
 
 def test_the_line_above_the_list_tells_the_latest_change(site: Site) -> None:

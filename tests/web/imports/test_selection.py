@@ -9,9 +9,7 @@ import pytest
 from form_answers import assert_page
 from harness import Page, Site, led_to
 from spreadsheets import (
-    HEADER,
     Database,
-    Importer,
     as_records,
     by_openpyxl,
     cells_of,
@@ -260,11 +258,11 @@ def test_an_export_names_the_records_to_remove_whatever_their_nims_are(
     assert site.nims == ["neighbour"]
 
 
-@pytest.mark.parametrize("door", ["search", "ticks", "absentees"])
+@pytest.mark.parametrize("door", ["search", "ticks"])
 def test_records_with_blank_nims_are_removed_as_their_preview_shows(
     people: Site, other: Database, door: str
 ) -> None:
-    """Those of a search, those that were ticked, and those that a file lacks, of which no row is saved.
+    """Those of a search, and those that were ticked.
 
     A repair that clears the input of another row drops that row only.
     """
@@ -272,16 +270,9 @@ def test_records_with_blank_nims_are_removed_as_their_preview_shows(
     other.fill([*blank, *LIST])
     if door == "search":
         preview = people.page(f"{CHOOSE}?cari=eko")
-    elif door == "ticks":
+    else:
         fields = [("nim[]", quote(nim, safe="")) for nim, *_ in blank]
         preview = assert_page(people.post(f"{CHOOSE}/centang", fields), people)
-    else:
-        of_file = Importer(people).upload(csv(HEADER, *LIST, ("007", "Fajar", "Solo")))
-        (button,) = [node for node in of_file.tree.css("#sisa button") if "Hapus" in node.text()]
-        assert button.text() == "Hapus 3 mahasiswa ini…"
-        assert (button.attributes["formaction"], button.attributes["value"]) == (CONFIRM, "sisa")
-        fields = [("data", of_file.data), ("periksa", "sisa")]
-        preview = assert_page(people.post(CONFIRM, fields), people)
     assert (counts(preview), found(preview)) == ([3, 0], blank)
     other.run("DELETE FROM mahasiswa WHERE nim = ''")
     again = check_again(preview, people)

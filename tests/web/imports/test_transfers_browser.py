@@ -2,8 +2,8 @@
 
 import re
 
-from browser import LAPTOP, PHONE, TALL_PHONE, OpenWindow, Window, in_window
-from every_page import choose, press
+from browser import PHONE, OpenWindow, Window
+from every_page import press
 from harness import Site
 from playwright.sync_api import expect
 from spreadsheets import KEPT, Database
@@ -98,47 +98,6 @@ def test_a_browser_that_goes_back_moves_no_tick_to_another_row(
     expect(window.rows).to_have_count(5)
     ticked = window.rows.filter(has=window.page.get_by_role("checkbox", checked=True))
     expect(ticked.filter(has_not_text="Nama 2")).to_have_count(0)
-
-
-def test_a_preview_shows_the_first_question_at_once_and_its_button_after_every_question(
-    open_window: OpenWindow,
-) -> None:
-    """A phone shows the counts in one line. The rows to repair stand before the button that saves, which is always seen."""
-    others = [
-        "JK",
-        "Lahir",
-        "Agama",
-        "Telepon",
-        "HP",
-        "Email",
-        "SKHUN",
-        "KPS",
-        "Ayah",
-        "Ibu",
-        "Wali",
-        "Rombel",
-        "Bank",
-        "KIP",
-        "Layak",
-    ]
-    titles = ["NIPD", "NISN", "Nama", "Alamat", *others]
-    texts = ["Siti", "Jl. Mawar 1", *others]
-    rows = [["18101", "0045678901", *texts], ["18102", "", *texts], ["", "0045678903", *texts]]
-    rows += [["18104", "", "Budi", "Jl.  Melati 4", *others]]
-    for size in (TALL_PHONE, LAPTOP):
-        window = open_window("answers", size)
-        page = window.page
-        choose(window, "\n".join("\t".join(row) for row in [titles, *rows]))
-        assert in_window(page.locator(".question").first), size
-        if size == TALL_PHONE:
-            assert len(set(page.locator(".summary div").evaluate_all(TOPS))) == 1
-        save = page.get_by_role("button", name="Simpan 3, lewati 1")
-        assert in_window(save), size
-        decided = page.locator(".question, .columns, #perbaiki .repair, #periksa .repair").all()
-        assert len(decided) == 4
-        button = save.element_handle()
-        for part in decided:
-            assert part.evaluate(AFTER, button), size
 
 
 def test_a_phone_shows_the_links_that_sort_the_list(

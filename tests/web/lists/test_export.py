@@ -138,7 +138,6 @@ def test_a_download_of_a_search_has_all_its_pages(awkward: Site, query: str, cou
     assert texts_of(awkward.get(f"{XLSX}?{query}").content) == [HEADER, *found]
     data = awkward.get(f"{CSV}?{query}").content
     assert data.startswith("\ufeffNIM;Nama;Alamat\r\n".encode())
-    assert [(row.nim, *row.after) for row in Importer(awkward).upload(data).same] == found
 
 
 @pytest.mark.parametrize(
@@ -203,11 +202,10 @@ def test_a_download_of_any_texts_is_imported_unchanged(
     data = site.get(target).content
     importer = Importer(site)
     for name in ("Tidak berubah", "Baru"):
-        preview = importer.upload(data)
-        assert preview.counts[name] == len(records)
-        assert preview.counts.keys() <= {name, "Perlu diperiksa"}  # NIMs that are nearly the same
+        preview = importer.accepted(importer.upload(data))  # some texts look damaged
+        assert preview.counts == {name: len(records)}
         other.fill([])
-    importer.save(preview, ticks=True)  # some texts look damaged
+    importer.save(preview)
     stored = {nim: (nama, alamat) for nim, nama, alamat in other.run("SELECT * FROM mahasiswa")}
     assert stored == {
         nim: (tidied(nama, " "), tidied(alamat, ", ")) for nim, nama, alamat in records

@@ -50,7 +50,7 @@ def named(answer: httpx.Response) -> str:
 
 def save_import(site: Site) -> str:
     importer = Importer(site)
-    return named(importer.press(importer.upload(csv(HEADER, NEAR)), "Simpan", ticks=True))
+    return named(importer.press(importer.accepted(importer.upload(csv(HEADER, NEAR))), "simpan"))
 
 
 def remove_ticked(site: Site) -> str:

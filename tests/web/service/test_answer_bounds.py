@@ -18,10 +18,9 @@ from harness import Service
 from postgres import locked
 from processes import memory, open_files, until
 from sockets import HOST, RESET, Line, connected, get, post, upload
-from spreadsheets import HEADER, Importer, csv, numbered
 from stores import Place, other_program
 
-from mahasiswa.work import MAX_LARGE_BODIES, SENT_FILES_MAX
+from mahasiswa.work import SENT_FILES_MAX
 
 pytestmark = pytest.mark.alone
 
@@ -47,54 +46,12 @@ def test_an_upload_cannot_choose_its_codec(service: Service, charset: str) -> No
     assert b"Kolom NIM" in answer or b"Judul kolom" in answer or b"bukan" in answer
 
 
-def test_an_upload_that_is_not_utf_8_is_refused(service: Service) -> None:
-    """A text, a name of a field and a name of a file are UTF-8."""
-    for part in (
-        (TABLE + b"1\tJos\xe9\tSolo",),
-        (b"1", b"temp\xe9l"),
-        (b"1", b"berkas", b"\xe9.csv"),
-    ):
-        answer = service.raw(upload(*part))
-        assert answer.startswith(b"HTTP/1.1 400 "), part
-        assert b"Permintaan tidak dapat dibaca" in answer
-
-
-@pytest.mark.parametrize("target", ["/mahasiswa/impor", "/mahasiswa/pilih"])
-def test_a_long_paste_is_not_shown_again_with_its_error(service: Service, target: str) -> None:
+def test_a_long_paste_is_not_shown_again_with_its_error(service: Service) -> None:
     """test_cost.py has several of 16 MB at a time."""
-    answer = service.raw(upload(TABLE + b"1" * 1_100_000, target=target))
+    answer = service.raw(upload(TABLE + b"1" * 1_100_000, target="/mahasiswa/pilih"))
     assert answer.startswith(b"HTTP/1.1 400 ")
     assert b"tidak ditampilkan lagi" in answer
     assert len(answer) < 100_000
-
-
-@pytest.mark.parametrize(
-    ("attacker", "client"), [("127.0.0.1", ""), ("127.0.0.2", ""), ("127.0.0.1", "203.0.113.9")]
-)
-def test_an_upload_is_not_crowded_out_by_those_that_stand_still(
-    tmp_path: Path, attacker: str, client: str
-) -> None:
-    """Of one address, the upload that moves is kept. Another address loses its own uploads, not one that stands still.
-
-    Behind a trusted proxy the address is that of the `client`.
-    """
-    body = upload(TABLE + b"1\tSiti\tSolo\n" * 1000)
-    head, moves = body.index(b"\r\n\r\n") + 4, (attacker, client) == ("127.0.0.1", "")
-    named = HOST + b"X-Forwarded-For: %b\r\n" % client.encode()
-    stalled = body[:head].replace(HOST, named, 1)
-    with (
-        Service(tmp_path / "a.db", {"TRUSTED_PROXIES": "127.0.0.1"}) as service,
-        ExitStack() as stack,
-        service.site() as site,
-    ):
-        honest = connected(service, stack, body[:head])
-        for number in range(3 * MAX_LARGE_BODIES):
-            if moves:
-                honest.sendall(body[head + number : head + number + 1])
-            connected(service, stack, stalled, address=attacker)
-            assert site.get("/sehat").status_code == 200
-        honest.sendall(body[head + number + 1 if moves else head :])
-        assert honest.recv(12) == b"HTTP/1.1 200"
 
 
 def test_a_worker_without_a_free_file_descriptor_answers_with_pages(tmp_path: Path) -> None:
@@ -115,7 +72,7 @@ def test_a_worker_without_a_free_file_descriptor_answers_with_pages(tmp_path: Pa
 
 
 def test_a_full_folder_for_temporary_files_is_a_page(tmp_path: Path, small_disk: Path) -> None:
-    """An export that does not fit is 503, and the page says that nothing was saved. An upload needs no folder."""
+    """An export or an upload that does not fit is 503, and the page says that nothing was saved."""
     with (
         Service(tmp_path / "a.db", {"TMPDIR": str(small_disk)}) as service,
         Line(service.port) as line,
@@ -124,8 +81,8 @@ def test_a_full_folder_for_temporary_files_is_a_page(tmp_path: Path, small_disk:
         for _ in range(3):
             for target in ("/mahasiswa/ekspor.csv", "/mahasiswa/ekspor.xlsx", "/?per=10000"):
                 assert_says_nothing_was_saved(line.get(target))
-        answer = service.raw(upload(TABLE + b"1\tSiti\tSolo\n" * 5_000, b"berkas", b"a.csv"))
-        assert answer.startswith(b"HTTP/1.1 200 ")
+        answer = service.raw(upload(TABLE + b"1\tSiti\tSolo\n" * 400_000, b"berkas", b"a.csv"))
+        assert answer.startswith(b"HTTP/1.1 503 ")
         line.stores("baru", "Siti", "Solo")
         assert os.statvfs(small_disk).f_bfree == os.statvfs(small_disk).f_blocks
         assert "Traceback" not in service.stderr()
@@ -223,24 +180,6 @@ def test_the_slowest_readers_of_files_are_cut_off(tmp_path: Path) -> None:
             ]
             assert sum(is_reset) == 14
             until(lambda: service.stderr().count("was cut off") == 14)
-
-
-def test_a_confirmation_without_room_for_its_changes_is_busy(tmp_path: Path) -> None:
-    """They count in the budget of answers, which slow readers of long pages hold. Nothing is saved until they have gone."""
-    with Service(tmp_path / "a.db") as service, service.site() as site:
-        quotes = "SELECT 'a' || i, replace(hex(zeroblob(500)), '0', '\"'), 'Solo' FROM n"
-        add(tmp_path / "a.db", 1000, quotes)
-        rows = numbered(100, "Ani", "x" * 60_000, nim="{}")
-        preview = Importer(site).upload(csv(HEADER, *rows))
-        answers = [("benar[]", answer) for answer in preview.answers]
-        form = ("/mahasiswa/impor/simpan", [("data", preview.data), *answers])
-        with ExitStack() as stack:
-            page = get("/?halaman=1&per=200")
-            while connected(service, stack, page).recv(12) == b"HTTP/1.1 200":
-                pass
-            said = site.post(*form).text
-            assert "Layanan sedang sibuk. Cobalah beberapa saat lagi. Belum ada" in said
-        until(lambda: site.post(*form).status_code == 302)
 
 
 def test_an_answer_that_its_client_has_not_taken_counts_as_499(tmp_path: Path) -> None:
@@ -341,13 +280,6 @@ def test_long_texts_one_after_another_take_bounded_memory(
     ):
         add(database, count, f"SELECT i, {nama}, 'Solo  Baru' FROM n")
         worker = service.worker
-        with service.site() as site:
-            lacking = Importer(site).upload(csv(HEADER, ("baru", "Siti", "Solo"))).data.encode()
-        for target in ("/mahasiswa/pilih/simpan", "/mahasiswa/impor/simpan"):
-            attacks[f"what a file lacks, {target}"] = (
-                2,
-                post(target, b"periksa=sisa&data=" + quote(lacking).encode()),
-            )
         for name, (clients, attack) in attacks.items():
             found = {
                 answer[9:12]

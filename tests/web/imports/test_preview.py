@@ -1,0 +1,450 @@
+"""The preview of an import: what it shows, its buttons, and that a button does what its page has shown, or nothing."""
+
+import re
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from engines import empty_database
+from harness import Service, led_to
+from spreadsheets import (
+    HEADER,
+    IMPORT,
+    KEPT,
+    MIXED,
+    Database,
+    Importer,
+    Preview,
+    as_records,
+    by_openpyxl,
+    cells_of,
+    csv,
+    numbered,
+)
+
+from mahasiswa import wording
+from mahasiswa.intake.stage import Stage, folder_of
+from mahasiswa.settings import parse_database_url
+from mahasiswa.web.import_page import COLUMNS_MAX, FIRST_LINES, PAGE_LINES
+
+STALE, CHANGED = (wording.PREVIEW_ALERTS[name] for name in ("stale", "changed"))
+
+
+def table(*rows: str, titles: str = "NIM|Nama|Alamat") -> bytes:
+    """Return a CSV file. The cells of each row are separated by `|`."""
+    return csv(*(row.split("|") for row in (titles, *rows)))
+
+
+def folder(service: Service) -> Path:
+    """Return the folder of the uploads of a service."""
+    database = service.database
+    url = f"sqlite:///{database}" if isinstance(database, Path) else database
+    return folder_of(parse_database_url(url))
+
+
+def test_a_preview_shows_what_an_import_would_write_and_writes_nothing(
+    importer: Importer, other: Database
+) -> None:
+    """It can be reloaded, and the page does not carry the file."""
+    other.fill(KEPT)
+    preview = importer.upload(MIXED)
+    counts = {"Berubah": 1, "Baru": 1, "Tidak berubah": 1, "Perlu diperbaiki": 2}
+    assert preview.counts == counts
+    assert preview.lines("berubah")[0][:2] == ("3", "2302")
+    assert preview.texts(".compare del, .compare ins") == ["Budi", "Budi S."]
+    assert preview.lines("baru") == [("4", "2304", "Dewi", "Sleman")]
+    assert preview.lines("sama") == [("2", "2301", "Ani", "Solo")]
+    assert [text.split(".")[0] for text in preview.problems] == ["NIM kosong", "Nama kosong"]
+    saving = {action: text for action, text in preview.buttons.items() if ":" not in action}
+    assert saving == {
+        "periksa": "Periksa lagi",
+        "simpan": "Simpan 1 mahasiswa baru, lewati 2",
+        "perbarui": "Simpan 1 baru dan perbarui 1, lewati 2",
+        "baca": "Baca kolom ini",
+    }
+    assert importer.open(preview.path).html == preview.html
+    assert not preview.tree.css("main [name=data]")
+    assert importer.records == KEPT
+
+
+def test_a_blank_cell_of_an_import_never_erases_a_text(importer: Importer, other: Database) -> None:
+    """The record also keeps its text if the file has no such column. With changed records only, there is one button."""
+    other.fill(KEPT)
+    preview = importer.upload(table("2301||Solo Baru", "2302|Budi S.|  ", "2303||"))
+    assert preview.counts == {"Berubah": 2, "Tidak berubah": 1}
+    assert preview.buttons["perbarui"] == "Perbarui 2 mahasiswa"
+    assert "simpan" not in preview.buttons
+    importer.save(preview, "perbarui")
+    assert importer.records == as_records(
+        "2301|Ani|Solo Baru", "2302|Budi S.|Bantul", "2303|Citra|Klaten"
+    )
+    importer.save(importer.upload(table("2303|Jogja", titles="NIM|Alamat")), "perbarui")
+    assert importer.records[2] == ("2303", "Citra", "Jogja")
+
+
+def test_new_records_are_saved_without_the_changed_ones(
+    importer: Importer, other: Database
+) -> None:
+    other.fill(KEPT)
+    importer.save(importer.upload(MIXED), "simpan")
+    assert importer.records == [*KEPT, ("2304", "Dewi", "Sleman")]
+
+
+def test_markup_in_cells_is_shown_as_text_by_a_preview(importer: Importer, other: Database) -> None:
+    mark = "<b>'</b>"
+    other.fill([("2301", mark, mark), ("2302", mark, mark)])
+    texts = f"{mark}|{mark}"
+    preview = importer.upload(
+        table(f"2301|{texts}", f"2302|{mark}|x{mark}", f"2303|{texts}", f"|{texts}")
+    )
+    assert preview.html.count("&lt;b&gt;") > 5
+    assert not preview.tree.css("main b")
+
+
+@pytest.mark.parametrize("action", ["periksa", "simpan", "perbarui", "lewati:no_nama"])
+def test_typed_cells_are_kept_by_every_button_and_saved_by_none(
+    importer: Importer, action: str
+) -> None:
+    """A button that saves shows the preview again, and says why."""
+    preview = importer.upload(table("2301|Ani|Solo", "|Budi|Bantul 1", "2303||Klaten"))
+    again = importer.pressed(preview, action, {"nim.0.3": " 2302 "})
+    assert ("3", "2302", "Budi", "Bantul 1") in again.lines("baru")
+    assert importer.records == []
+    assert again.status == (
+        wording.PREVIEW_ALERTS["checked"] if action in ("simpan", "perbarui") else ""
+    )
+    importer.save(again)
+    assert importer.records == as_records("2301|Ani|Solo", "2302|Budi|Bantul 1")
+
+
+def test_a_typed_line_is_judged_again(importer: Importer) -> None:
+    """It may have another problem, or become one that the file has already, which counts once."""
+    preview = importer.upload(table("2301|Ani|Solo", "|Ani|Solo", "|Budi|Solo"))
+    again = importer.pressed(preview, "periksa", {"nim.0.3": "2301", "nim.0.4": "1,2E+11"})
+    assert again.counts == {"Baru": 1, "Perlu diperbaiki": 1, "Dilewati": 1}
+    assert again.problems[0].startswith("NIM dibulatkan Excel (1,2E+11)")
+    differs = importer.pressed(again, "periksa", {"nim.0.4": "2301"})
+    assert differs.counts == {"Perlu diperbaiki": 2, "Dilewati": 1}
+    assert differs.problems[0].startswith("NIM 2301 ada di beberapa baris")
+
+
+def test_a_person_skips_one_line_or_all_with_a_problem_and_takes_it_back(
+    importer: Importer,
+) -> None:
+    """The buttons that save say how many lines are left out."""
+    preview = importer.upload(table("2301|Ani|Solo", "|Budi|Bantul", "|Citra|Solo", "2304||Solo"))
+    one = importer.pressed(preview, "lewati:0.3")
+    assert one.counts == {"Baru": 1, "Perlu diperbaiki": 2, "Dilewati": 1}
+    both = importer.pressed(one, "lewati:no_nim")
+    assert both.counts == {"Baru": 1, "Perlu diperbaiki": 1, "Dilewati": 2}
+    assert both.buttons["simpan"] == "Simpan 1 mahasiswa baru, lewati 3"
+    assert importer.pressed(both, "kembalikan").counts == preview.counts
+
+
+def test_a_doubt_stops_its_lines_until_a_person_calls_them_right(
+    importer: Importer, other: Database
+) -> None:
+    """A fault cannot be called right."""
+    other.fill([("2303", "Dewi", "Solo")])
+    preview = importer.upload(table("TAMU|Ani|Solo", "|Budi|Solo", "2303|Citra|Solo"))
+    assert {"benar:no_digit", "benar:other_nama"} <= preview.buttons.keys()
+    assert "benar:no_nim" not in preview.buttons
+    assert importer.pressed(preview, "benar:no_nim").counts == preview.counts
+    again = importer.accepted(importer.open(preview.path))
+    assert again.counts == {"Baru": 1, "Berubah": 1, "Perlu diperbaiki": 1}
+    importer.save(again, "perbarui")
+    assert importer.records == as_records("2303|Citra|Solo", "TAMU|Ani|Solo")
+
+
+def test_three_repairs_mend_all_lines_of_their_problem(importer: Importer, other: Database) -> None:
+    """NIMs without their separators, the stored NIM in the place of one without zeros, and `-` for blank addresses."""
+    other.fill([("0230000703", "Ani", "Solo")])
+    rows = ("230000703|Ani|Solo", "2.300.018.101|Budi|Jl. B 1", "2300018102|Citra|")
+    preview = importer.upload(table(*rows))
+    for action, text in (
+        ("perbaiki:near", "Pakai NIM yang sudah ada di 1 baris"),
+        ("perbaiki:separators", "Bersihkan 1 NIM (2300018101)"),
+        ("perbaiki:no_alamat", "Isi 1 alamat kosong dengan “-”"),
+    ):
+        assert preview.buttons[action] == text
+        preview = importer.pressed(preview, action)
+    assert preview.counts == {"Baru": 2, "Tidak berubah": 1}
+    importer.save(preview)
+    assert importer.records[1:] == as_records("2300018101|Budi|Jl. B 1", "2300018102|Citra|-")
+
+
+def test_columns_that_are_not_sure_must_be_chosen_first(importer: Importer) -> None:
+    """Nothing can be saved before. A choice that makes no record is refused."""
+    rows = ("Ani|Budi|2300018001|Solo", "Cici|Dodo|2300018002|Bantul")
+    preview = importer.upload(table(*rows, titles="Nama|Nama|NIM|Alamat"))
+    assert preview.buttons == {"baca": "Baca kolom ini"}
+    assert "Ada dua kolom Nama (A dan B)." in preview.texts("main .bad")
+    assert preview.texts("tbody [scope=row]") == ["Nama", "Nama", "NIM", "Alamat"]
+    assert "Ani · Cici" in preview.texts("tbody td")
+    none = importer.shown(importer.press(preview, "baca", {"kolom.0.2": ""}), 400)
+    assert none.alert == wording.PREVIEW_ALERTS["columns"]
+    again = importer.pressed(preview, "baca", {"kolom.0.0": ""})
+    assert "NIM dari kolom C, Nama dari kolom B, Alamat dari kolom D." in again.what_was_read
+    importer.save(again)
+    assert importer.records == as_records("2300018001|Budi|Solo", "2300018002|Dodo|Bantul")
+
+
+def test_sure_columns_are_chosen_again_from_the_stored_cells(importer: Importer) -> None:
+    """The file is not needed again."""
+    preview = importer.upload(
+        by_openpyxl(("No", "NIM", "Nama", "Ayah", "Alamat"), ("1", "7100", "Ani", "Budi", "Solo")),
+        "a.xlsx",
+    )
+    assert preview.what_was_read == (
+        "Berkas: a.xlsx, 1 baris. NIM dari kolom B, Nama dari kolom C, Alamat dari kolom E. Tidak dibaca: No, Ayah."
+    )
+    again = importer.pressed(preview, "baca", {"kolom.0.2": "", "kolom.0.3": "nama"})
+    assert again.lines("baru") == [("2", "7100", "Budi", "Solo")]
+
+
+def test_sheets_are_chosen_in_the_preview(importer: Importer) -> None:
+    """Each line has the name of its sheet."""
+    file = by_openpyxl(
+        several={
+            "A": [HEADER, ("2301", "Ani", "Solo")],
+            "B": [HEADER, ("2302", "Budi", "Solo")],
+            "Rekap": [("Jumlah", "2")],
+        }
+    )
+    preview = importer.upload(file, "a.xlsx")
+    assert "Lembar (sheet) yang dibaca: “A”, “B”." in preview.what_was_read
+    assert "Lembar yang tidak dibaca: “Rekap”." in preview.what_was_read
+    assert preview.lines("baru") == [
+        ("A, 2", "2301", "Ani", "Solo"),
+        ("B, 2", "2302", "Budi", "Solo"),
+    ]
+    fields = {"lembar.0": "0"}
+    assert importer.pressed(preview, "baca", fields).lines("baru") == [
+        ("2", "2302", "Budi", "Solo")
+    ]
+
+
+# ---- one version, one button
+@pytest.mark.parametrize("action", ["periksa", "simpan", "lewati:no_nim", "baca"])
+def test_a_button_of_an_older_page_does_nothing(importer: Importer, action: str) -> None:
+    """The answer is the preview as it is now, which says so. So two windows never save what one of them has not shown."""
+    old = importer.upload(table("2301|Ani|Solo", "|Budi|Bantul", "|Citra|Solo"))
+    new = importer.pressed(old, "lewati:0.3")
+    answer = importer.press(old, action, {"nim.0.4": "2305"})
+    shown = importer.shown(answer, 409)
+    assert (shown.alert, shown.counts) == (STALE, new.counts)
+    assert importer.open(old.path).fields == new.fields
+    assert importer.records == []
+
+
+def test_records_that_have_changed_since_are_shown_before_anything_is_saved(
+    importer: Importer, other: Database
+) -> None:
+    """Also for another window that has the same version, because its page has not shown them."""
+    other.fill(KEPT)
+    preview = importer.upload(MIXED)
+    other.run("UPDATE mahasiswa SET nama = 'Budi T.' WHERE nim = '2302'")
+    answer = importer.shown(importer.press(preview, "perbarui"), 409)
+    assert answer.alert == CHANGED
+    assert answer.texts(".compare del") == ["Budi T."]
+    assert importer.shown(importer.press(preview, "perbarui"), 409).alert == STALE
+    assert importer.records[1] == ("2302", "Budi T.", "Bantul")
+    importer.save(answer, "perbarui")
+    assert importer.records[1] == ("2302", "Budi S.", "Bantul")
+
+
+def test_a_second_click_leads_to_the_same_page_and_stores_nothing_twice(
+    importer: Importer,
+) -> None:
+    """So do the address of the preview, and the button of a page that Back shows. The stage keeps no text."""
+    preview = importer.upload(table("2301|Ani|Solo"))
+    first = importer.press(preview, "simpan").headers["location"]
+    assert re.fullmatch(r"/\?halaman=1&perubahan=\d+-\d+", first)
+    for answer in (importer.press(preview, "simpan"), importer.site.get(preview.path)):
+        assert (answer.status_code, answer.headers["location"]) == (302, first)
+    assert importer.records == as_records("2301|Ani|Solo")
+
+
+def test_a_saved_upload_keeps_no_text(importer: Importer, service: Service) -> None:
+    preview = importer.upload(table("2301|Rahasiawati|Solo"))
+    stage = folder(service) / preview.identifier
+    assert b"Rahasiawati" in stage.read_bytes()
+    importer.save(preview)
+    assert b"Rahasiawati" not in stage.read_bytes()
+
+
+def test_after_a_crash_between_the_commit_and_its_note_a_click_leads_to_the_list(
+    importer: Importer, other: Database
+) -> None:
+    """Everything that the button would write is stored already."""
+    other.fill(KEPT)
+    preview = importer.upload(MIXED)
+    other.run("UPDATE mahasiswa SET nama = 'Budi S.' WHERE nim = '2302'")
+    other.run("INSERT INTO mahasiswa VALUES ('2304', 'Dewi', 'Sleman')")
+    changes = importer.site.page("/mahasiswa/riwayat").texts("main")
+    importer.save(preview, "perbarui")
+    assert importer.site.page("/mahasiswa/riwayat").texts("main") == changes
+
+
+def test_all_lines_are_saved_or_none(importer: Importer, other: Database) -> None:
+    """The database refuses one of them."""
+    other.run(
+        "CREATE TRIGGER refuse BEFORE INSERT ON mahasiswa WHEN new.nim = '2303' BEGIN SELECT raise(ABORT, 'no'); END"
+    )
+    preview = importer.upload(table("2301|Ani|Solo", "2302|Budi|Solo", "2303|Citra|Solo"))
+    assert importer.press(preview, "simpan").status_code == 503
+    assert importer.records == []
+    other.run("DROP TRIGGER refuse")
+    importer.save(preview)
+    assert len(importer.records) == 3
+
+
+# ---- which upload
+def test_a_preview_that_is_not_there_asks_for_the_file_again(
+    importer: Importer, service: Service
+) -> None:
+    """An unknown one, one that looks like a path, one of a selection, a damaged one, and one that has ended."""
+    preview = importer.upload(table("2301|Ani|Solo"))
+    damaged = importer.upload(table("2301|Ani|Solo")).identifier
+    (folder(service) / damaged).write_bytes(b"x" * 5000)
+    with Stage.create(folder(service), "pilih", "", "::1") as stage:
+        selection = stage.path.name
+    with Stage.find(folder(service), preview.identifier, "impor") as stage:
+        stage.db.execute("UPDATE stage SET created = created - 7201")
+    names = ("0" * 32, "x", "..%2F..%2Fmahasiswa.db", "%00", selection, damaged, preview.identifier)
+    for name in names:
+        for answer in (
+            importer.site.get(f"{IMPORT}/{name}"),
+            importer.site.post(f"{IMPORT}/{name}", {"versi": "2", "aksi": "simpan"}),
+            importer.site.get(f"{IMPORT}/sisa/{name}"),
+        ):
+            assert importer.refused(answer, 404) == wording.PREVIEW_GONE
+    assert importer.records == []
+
+
+def test_the_log_shows_only_the_beginning_of_the_name_of_an_upload(
+    importer: Importer, service: Service
+) -> None:
+    """Whoever knows the whole name can see the upload."""
+    preview = importer.upload(table("|Ani|Solo"))
+    importer.pressed(preview, "periksa")
+    service.says(f"POST {IMPORT}/{preview.identifier[:8]} 302")
+    assert preview.identifier not in service.stderr()
+
+
+def test_a_preview_survives_a_restart_of_the_service(tmp_path: Path) -> None:
+    with Service(tmp_path / "mahasiswa.db") as service, service.site() as site:
+        importer = Importer(site)
+        preview = importer.upload(table("2301|Ani|Solo"))
+        service.restart()
+        assert importer.open(preview.path).fields == preview.fields
+        importer.save(preview)
+
+
+# ---- long files
+def test_the_parts_of_a_preview_are_paged(importer: Importer) -> None:
+    """The links lead through all lines, and back."""
+    total = FIRST_LINES + PAGE_LINES + 5
+    preview = importer.upload(csv(HEADER, *numbered(total, nim="23{:05}")))
+    assert len(preview.lines("baru")) == FIRST_LINES
+    numbers = []
+    page = preview
+    while following := page.targets("Berikutnya"):
+        page = importer.open(following[0])
+        numbers += [cells[1] for cells in page.lines("baru")]
+    assert numbers == [f"23{number:05}" for number in range(FIRST_LINES, total)]
+    assert importer.open(page.target("Sebelumnya")).lines("baru")[0][1] == "2300010"
+
+
+def test_all_lines_with_a_problem_can_be_typed_on_one_page(importer: Importer) -> None:
+    """The page of the problem has more lines, and a button leads back to it. No form has too many fields or bytes."""
+    rows = numbered(PAGE_LINES + FIRST_LINES, "Ani", "", nim="23{:05}")
+    preview = importer.upload(csv(HEADER, *rows, *numbered(30, "", "Solo", nim="24{:05}")))
+    assert len(preview.tree.css("#no_alamat .repair")) == FIRST_LINES
+    page = importer.open(f"{preview.path}?bagian=no_alamat&mulai=5")
+    typed = {
+        name: "Jl. Mawar No. 5, RT 03 RW 07, Sleman"
+        for name in page.fields
+        if name.startswith("alamat.0")
+    }
+    assert len(typed) > PAGE_LINES
+    answer = importer.press(page, "periksa", typed)
+    assert led_to(answer) == f"{preview.path}?bagian=no_alamat&mulai=5"
+    assert importer.shown(answer).counts["Baru"] >= PAGE_LINES
+
+
+def test_a_page_shows_no_more_columns_than_a_form_can_send(importer: Importer) -> None:
+    """The others stay as they are."""
+    titles = (*HEADER, *map("Kolom {}".format, range(COLUMNS_MAX // 2)))
+    rows = [titles, ("2301", "Ani", "Solo")]
+    file = by_openpyxl(several={"A": rows, "B": [titles, ("2302", "Budi", "Solo")]})
+    preview = importer.upload(file, "a.xlsx")
+    assert len(preview.tree.css("select")) == len(titles)
+    assert importer.pressed(preview, "baca").counts == {"Baru": 2}
+
+
+def test_the_lines_that_are_left_are_downloaded_as_a_workbook(importer: Importer) -> None:
+    """Each with its problem. Repetitions and titles are not among them."""
+    preview = importer.upload(table("2301|Ani|Solo", "|Budi|Bantul", "2301|Ani|Solo", "2304||Solo"))
+    preview = importer.pressed(preview, "lewati:0.5")
+    answer = importer.site.get(preview.target("Unduh 2 baris yang dilewati"))
+    rows = [[cell.value or "" for cell in row] for row in cells_of(answer.content)]
+    assert rows == [
+        [*HEADER, wording.REMARK],
+        ["", "Budi", "Bantul", "NIM kosong."],
+        ["2304", "", "Solo", ""],
+    ]
+
+
+# ---- workers and engines
+@pytest.fixture(params=["sqlite", "postgres"])
+def two_workers(
+    request: pytest.FixtureRequest, tmp_path: Path
+) -> Iterator[tuple[Service, Importer]]:
+    with (
+        empty_database(request.param, tmp_path, request) as database,
+        Service(database, {"WORKERS": "2"}) as service,
+        service.site() as site,
+    ):
+        yield service, Importer(site)
+
+
+def test_two_workers_never_act_on_one_version(two_workers: tuple[Service, Importer]) -> None:
+    """Of eight equal clicks one does something, and the others do nothing. All that save lead to the list."""
+    service, importer = two_workers
+    rows = ("2301|Ani|Solo", "|Budi|Solo")
+    preview = importer.upload(table(*rows))
+
+    def click(action: str, preview: Preview) -> int:
+        with service.site() as site:
+            return Importer(site).press(preview, action).status_code
+
+    with ThreadPoolExecutor(8) as threads:
+        clicks = list(threads.map(lambda _: click("lewati:no_nim", preview), range(8)))
+        assert sorted(clicks) == [302, *[409] * 7]
+        preview = importer.open(preview.path)
+        assert set(threads.map(lambda _: click("simpan", preview), range(8))) == {302}
+    assert importer.records == as_records("2301|Ani|Solo")
+    assert importer.site.page("/mahasiswa/riwayat").texts("main").count("Diimpor") <= 1
+
+
+def test_a_full_disk_is_a_page_and_the_preview_stays_as_it_was(small_disk: Path) -> None:
+    """Nothing is half done. With room again, the same button works."""
+    with Service(small_disk / "mahasiswa.db") as service, service.site() as site:
+        importer = Importer(site)
+        preview = importer.upload(csv(HEADER, ("2301", "Ani", "Solo"), ("", "Budi", "Solo")))
+        filler = small_disk / "filler"
+        with suppress(OSError), filler.open("wb", 0) as file:
+            while file.write(b"x" * 4096):
+                pass
+        long = "Budi " * 10_000
+        for answer in (
+            importer.press(preview, "periksa", {"nama.0.3": long}),
+            importer.send(csv(HEADER, ("2301", "Ani", "Solo")), "a.csv"),
+        ):
+            assert answer.status_code == 503
+        filler.unlink()
+        assert importer.open(preview.path).fields == preview.fields
+        importer.save(preview)
