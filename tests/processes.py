@@ -99,14 +99,14 @@ import gc, jinja2, json, os, sys, tempfile
 import mahasiswa.server.worker
 import mahasiswa.store.postgres.engine, mahasiswa.store.sqlite.engine
 from mahasiswa.commands.cli import main
-from mahasiswa.server.worker import Helpers, Limits, Settings, create_app
+from mahasiswa.server.worker import Limits, Settings, create_app
 compiled, compile = {}, jinja2.Environment.compile
 def compile_once(environment, source, *arguments):
     if source not in compiled:
         compiled[source] = compile(environment, source, *arguments)
     return compiled[source]
 jinja2.Environment.compile = compile_once
-create_app(Settings.from_environment({}), None, Limits(), Helpers())
+create_app(Settings.from_environment({}), None, Limits())
 gc.freeze()  # a collection would copy each page of the memory
 for line in sys.stdin:
     *arguments, folder, environment, output, errors = json.loads(line)
@@ -227,11 +227,6 @@ def children(pid: int) -> list[int]:
     with suppress(psutil.NoSuchProcess):
         return [child.pid for child in psutil.Process(pid).children() if is_running(child.pid)]
     return []
-
-
-def helpers(worker: int) -> list[int]:
-    """Return the helper processes of a worker, which are the children of its parent of helpers."""
-    return [pid for parent in children(worker) for pid in children(parent)]
 
 
 def is_running(pid: int) -> bool:

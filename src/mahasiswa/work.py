@@ -33,10 +33,6 @@ PAGE_MAX_BYTES = 16 * 1024 * 1024  # of a page, before it is compressed
 # Temporary files that are being sent.
 SENT_FILES_MAX = 32
 SENT_FILES_MAX_BYTES = 1024 * 1024 * 1024
-MAX_LARGE_BODIES = 16  # uploads and confirmations that arrive at the same time
-# Maximum bytes of all of them. Beyond it the slowest one ends. Without this limit the budget of
-# bodies would become full, and would refuse the next one instead.
-LARGE_BODIES_MAX_BYTES = BODIES_MAX_BYTES - FORMS_RESERVED_BYTES - 1024 * 1024
 
 UPLOADS_MAX = 16  # uploads that arrive at the same time
 UPLOADS_MAX_OF_ADDRESS = 4
@@ -357,6 +353,5 @@ class Limits:
             "versions of the list", math.inf, SHARED_ANSWERS_MAX_BYTES
         )
         self.files = SlowClients("files", SENT_FILES_MAX, SENT_FILES_MAX_BYTES)
-        self.uploads = SlowClients("uploads", MAX_LARGE_BODIES, LARGE_BODIES_MAX_BYTES)
         self.arriving_uploads = Arrivals("uploads", UPLOADS_MAX, UPLOADS_MAX_OF_ADDRESS)
         self.arriving_previews = Arrivals("forms of previews", PREVIEWS_MAX, PREVIEWS_MAX)

@@ -168,12 +168,12 @@ def _judged(sheet: StagedSheet, rows: Kept, judge: Judge) -> Iterator[JudgedLine
 
 def _picked(sheet: StagedSheet, rows: Kept) -> Iterator[JudgedLine]:
     """The NIMs of a column, with their names if the file has some; or each line as it is."""
-    for number, cells, _ in rows:
+    for number, cells, is_hidden in rows:
         nim, nama, _ = map(cleaned, join(cells, sheet.columns))
         if not sheet.columns:
             nim = " ".join(filter(None, map(cleaned, cells)))
         if number > sheet.header and nim and not part_of(nim):
-            yield JudgedLine(number, nim, nama, "")
+            yield JudgedLine(number, nim, nama, "", "hidden" if is_hidden else "")
 
 
 def main(path: str, options_json: str) -> int:

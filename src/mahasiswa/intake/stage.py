@@ -272,11 +272,21 @@ class Stage:
         shares_no_word: Callable[[str, str], bool],
     ) -> bool:
         """Give each line its problem; return whether one has another problem than before. See rules.py for the functions."""
-        for function in (first_open, is_fault, shares_no_word):
-            self.db.create_scalar_function(function.__name__, function)  # type: ignore[arg-type]
+        self._register(first_open, is_fault, shares_no_word)
         before = self.db.total_changes()
         self.db.execute(SETTLE)
         return self.db.total_changes() > before
+
+    def settle_selection(
+        self, first_open: Callable[[str, str], str], shares_no_word: Callable[[str, str], bool]
+    ) -> None:
+        """Give each line of a selection its problem."""
+        self._register(first_open, shares_no_word)
+        self.do("settle_selection", [()])
+
+    def _register(self, *functions: Callable[..., Any]) -> None:
+        for function in functions:
+            self.db.create_scalar_function(function.__name__, function)
 
 
 def folder_of(url: DatabaseURL) -> Path:

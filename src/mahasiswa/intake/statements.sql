@@ -82,3 +82,23 @@ UPDATE stage SET change = ?;
 DELETE FROM line;
 DELETE FROM cell_row;
 DELETE FROM sheet;
+
+-- kept: the lines of a selection, in their order
+SELECT * FROM shown WHERE skipped = '' ORDER BY sheet, number;
+
+-- found: lines of a selection whose record is stored, and about which there is no doubt
+SELECT * FROM shown WHERE state IN ('sama', 'berubah') ORDER BY sheet, number LIMIT ? OFFSET ?;
+
+-- match: the stored nim of a line of a selection, and its record
+UPDATE line SET nim = ?, nama = ?, skipped = ?, stored_nama = ?, stored_alamat = ? WHERE sheet = ? AND number = ?;
+
+-- skip_line: a person drops a line
+UPDATE line SET skipped = 'person' WHERE sheet = ? AND number = ?;
+
+-- settle_selection: the problem of each line of a selection whose record is stored
+UPDATE line SET problem = CASE
+    WHEN skipped <> '' OR stored_nama IS NULL THEN ''
+    WHEN first_open(own, accepted) <> '' THEN first_open(own, accepted)
+    WHEN nama <> '' AND shares_no_word(nama, stored_nama) THEN first_open('other_nama', accepted)
+    ELSE ''
+END;

@@ -35,7 +35,6 @@ from mahasiswa.store.history_items import PURGE_SECONDS
 from mahasiswa.store.store_errors import NeedsRepair, StoreError
 from mahasiswa.system.parent import end_with
 from mahasiswa.web.app import create_app
-from mahasiswa.web.helpers import Helpers
 from mahasiswa.web.middleware import Middleware
 from mahasiswa.work import Busy, Limits, Threads
 
@@ -72,8 +71,6 @@ M_TRIM_THRESHOLD = -1
 M_MMAP_THRESHOLD = -3
 M_ARENA_MAX = -8
 
-# The parent of helpers imports for half a second, and the first pages must not wait for it.
-HELPERS_DELAY_SECONDS = 5.0
 BACKUP_CHECK_SECONDS = 3600.0
 BACK_UP = (sys.executable, "-P", "-m", "mahasiswa", "backup", "--due")
 
@@ -197,21 +194,18 @@ class Application:
         with log_thread():
             limits = Limits()
             store = await engine_of(self._settings.database_url).open_store(limits.slots)
-            helpers = Helpers()
-            self.middleware = create_app(self._settings, store, limits, helpers)
+            self.middleware = create_app(self._settings, store, limits)
             await _collect_garbage()
             tasks = [
                 asyncio.create_task(purge_history(store)),
                 asyncio.create_task(keep_backups(self._settings)),
                 asyncio.create_task(remove_uploads(self._settings)),
             ]
-            asyncio.get_running_loop().call_later(HELPERS_DELAY_SECONDS, helpers.start)
             try:
                 yield
             finally:
                 for task in tasks:
                     task.cancel()
-                helpers.close()
                 await store.close()
 
 

@@ -6,8 +6,7 @@ from mahasiswa.intake.stage import folder_of
 from mahasiswa.record import Mahasiswa
 from mahasiswa.settings import Settings
 from mahasiswa.store import Store
-from mahasiswa.web import checks, guide, history, imports, lists, monitoring, previews, students
-from mahasiswa.web.helpers import Helpers
+from mahasiswa.web import checks, guide, history, imports, lists, monitoring, selections, students
 from mahasiswa.web.list_cache import ListCache
 from mahasiswa.web.metrics import Metrics
 from mahasiswa.web.middleware import Middleware
@@ -60,54 +59,42 @@ ROUTES: tuple[Route, ...] = (
     Route("GET", "/mahasiswa/cetak", lists.print_list, abandons=True),
     Route("GET", "/mahasiswa/periksa", checks.check, abandons=True),
     Route("POST", "/mahasiswa/periksa", checks.tidy_all, writes=True),
-    Route("GET", "/mahasiswa/pilih", previews.select, abandons=True, purpose="pilih"),
+    Route("GET", "/mahasiswa/pilih", selections.choose, purpose="pilih"),
     Route(
-        "POST",
-        "/mahasiswa/pilih",
-        previews.preview,
-        body="upload",
-        abandons=True,
-        purpose="pilih",
+        "POST", "/mahasiswa/pilih", selections.upload, body="upload", abandons=True, purpose="pilih"
     ),
     Route(
         "POST",
         "/mahasiswa/pilih/centang",
-        previews.select_ticked,
+        selections.select_ticked,
         body="preview",
         abandons=True,
         purpose="pilih",
     ),
     Route(
-        "POST",
-        "/mahasiswa/pilih/cetak",
-        previews.print_selected,
-        body="preview",
-        abandons=True,
-        purpose="pilih",
+        "POST", "/mahasiswa/pilih/hasil", selections.select_found, abandons=True, purpose="pilih"
     ),
+    Route("GET", "/mahasiswa/pilih/:id", selections.show, purpose="pilih"),
     Route(
         "POST",
-        "/mahasiswa/pilih/ekspor.xlsx",
-        previews.export_selected,
-        body="preview",
-        abandons=True,
-        purpose="pilih",
-    ),
-    Route(
-        "POST",
-        "/mahasiswa/pilih/ekspor.csv",
-        previews.export_selected,
-        body="preview",
-        abandons=True,
-        purpose="pilih",
-    ),
-    Route(
-        "POST",
-        "/mahasiswa/pilih/simpan",
-        previews.confirm,
+        "/mahasiswa/pilih/:id",
+        selections.change,
         writes=True,
         body="preview",
         purpose="pilih",
+    ),
+    Route(
+        "GET",
+        "/mahasiswa/pilih/cetak/:id",
+        selections.print_selected,
+        abandons=True,
+        purpose="pilih",
+    ),
+    Route(
+        "GET", "/mahasiswa/pilih/ekspor.xlsx/:id", selections.export, abandons=True, purpose="pilih"
+    ),
+    Route(
+        "GET", "/mahasiswa/pilih/ekspor.csv/:id", selections.export, abandons=True, purpose="pilih"
     ),
     Route("GET", "/mahasiswa/riwayat", history.show, abandons=True),
     Route("POST", "/mahasiswa/riwayat/perubahan/:id", history.undo, writes=True),
@@ -119,8 +106,8 @@ ROUTES: tuple[Route, ...] = (
 )
 
 
-def create_app(settings: Settings, store: Store, limits: Limits, helpers: Helpers) -> Middleware:
-    """The service as an ASGI application on an open store. The caller closes the store and the helpers."""
+def create_app(settings: Settings, store: Store, limits: Limits) -> Middleware:
+    """The service as an ASGI application on an open store. The caller closes the store."""
     # The first call looks for a folder with room. Make it now: later all folders may be full.
     tempfile.gettempdir()
     pages = Pages(settings)
@@ -130,7 +117,5 @@ def create_app(settings: Settings, store: Store, limits: Limits, helpers: Helper
         route for route in ROUTES if route.needs is None or getattr(settings, route.needs)
     )
     guard = RequestGuard(settings)
-    service = Service(
-        store, folder_of(settings.database_url), cache, pages, limits, helpers, metrics
-    )
+    service = Service(store, folder_of(settings.database_url), cache, pages, limits, metrics)
     return Middleware(router, guard, service)

@@ -3,18 +3,22 @@
 import json
 import os
 import tempfile
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
 from contextlib import aclosing
+from itertools import islice
 from typing import Any, BinaryIO
 
 from starlette.responses import Response
 
 from mahasiswa import wording
+from mahasiswa.record import Mahasiswa
 from mahasiswa.sheets import export
 from mahasiswa.sheets import public as sheets
-from mahasiswa.store import characters
+from mahasiswa.store import Query, characters
 from mahasiswa.store.threads import in_thread
 from mahasiswa.web.child import Late, run_child
+from mahasiswa.web.list_html import BODY_ROWS, format_bodies, packed, printed_row, shown
+from mahasiswa.web.list_query import MAX_ROWS_PER_PAGE, ListQuery, Printout
 from mahasiswa.web.pages import Pages
 from mahasiswa.web.request import ProblemPage
 from mahasiswa.web.responses import Stream, chunks_of, unsent_file
@@ -48,6 +52,31 @@ async def export_records(
         length = str(file.seek(0, os.SEEK_END))
         headers = {**pages.download_headers(name), "content-length": length}
         return Stream(request, chunks_of(file), headers, kind.media_type, file)
+
+
+async def print_records(
+    request: Request,
+    pages: Pages,
+    records: AsyncGenerator[Sequence[Mahasiswa]],
+    printout: Printout,
+) -> Response:
+    """Answer with a page to print these records of a selection. The caller holds a slot of EXPORT."""
+    row = printed_row(printout)
+
+    def write(found: Iterator[Mahasiswa]) -> int:
+        count = 0
+        while chunk := list(islice(found, BODY_ROWS)):
+            file.writelines(format_bodies(row, packed(list(map(shown, chunk))), count + 1, b""))
+            count += len(chunk)
+        return count
+
+    async with unsent_file() as file:
+        count = await in_thread(records, write)
+        file.flush()  # so a full disk is noticed before the answer
+        page = ListQuery(Query(), per=MAX_ROWS_PER_PAGE, total=count)
+        around = pages.print_frame(page, count, printout, request.parameter)
+        headers = {**pages.headers, **pages.not_stored}
+        return Stream(request, chunks_of(file, *around), headers, file=file)
 
 
 async def _write_workbook(

@@ -1,23 +1,17 @@
 """Reads the body of a POST, a form or an upload: counts its bytes, and decodes its texts unchanged."""
 
-import asyncio
 import re
 from collections import defaultdict
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from functools import partial
-from io import BytesIO
 from sys import getsizeof
-from typing import BinaryIO, NamedTuple
+from typing import Any
 from urllib.parse import unquote_to_bytes
 
 from python_multipart.multipart import parse_options_header
-from starlette.datastructures import FormData, Headers, UploadFile
-from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import ClientDisconnect
 
-from mahasiswa.sheets.limits import MAX_SHEETS
-from mahasiswa.sheets.public import MAX_CONFIRMED_BYTES, UPLOAD_MAX_BYTES, is_utf8
+from mahasiswa.digits import whole_number
 from mahasiswa.web.request import BareRequest, Form, ProblemPage
 from mahasiswa.wording import ProblemName
 from mahasiswa.work import RECORD, STAGE, Count
@@ -31,10 +25,6 @@ PREVIEW_FORM_MAX_BYTES = 1 << 20
 PREVIEW_MAX_FIELDS = 2000
 
 CONTENT_TYPE_MAX_BYTES = 1024  # of an upload; a longer header would hold the event loop
-# Maximum texts in an upload: the sheets and the columns (400 at most) that a person has chosen, and
-# the pasted text.
-MAX_TEXTS = MAX_SHEETS + 500
-
 # RFC 2046, section 5.1.1.
 is_boundary = re.compile(rb"[0-9A-Za-z'()+_,./:=? -]{0,69}[0-9A-Za-z'()+_,./:=?-]").fullmatch
 
@@ -76,6 +66,12 @@ async def read_form(request: BareRequest, fields: Sequence[str]) -> Form:
 
 async def read_preview_form(request: BareRequest) -> Mapping[str, str]:
     """The first value of each field of a preview's form; a blank text for others. Raise ProblemPage, Busy."""
+    fields = await read_preview_lists(request)
+    return defaultdict(str, {name: values[0] for name, values in fields.items()})
+
+
+async def read_preview_lists(request: BareRequest) -> Mapping[str, Sequence[str]]:
+    """All values of each field of the form of a preview or of ticked rows. Raise ProblemPage, Busy."""
     with (
         request.limits.arriving_previews.one(request.connection.address()),
         request.limits.bodies.hold() as count,
@@ -83,8 +79,21 @@ async def read_preview_form(request: BareRequest) -> Mapping[str, str]:
         body = bytes(await read_body(request, PREVIEW_FORM_MAX_BYTES, "too large", count))
         _check_form(request, body)
         parse = partial(parse_confirmation, body)
-        fields = await request.limits.slots.run(STAGE, parse)
-        return defaultdict(str, {name: values[0] for name, values in fields.items()})
+        return await request.limits.slots.run(STAGE, parse)
+
+
+def cells_of(
+    form: Mapping[str, Any], fields: Sequence[str]
+) -> Mapping[tuple[int, int], Mapping[str, Any]]:
+    """The texts of the fields `nama.2.15`: by their two numbers, then by the name."""
+    cells: defaultdict[tuple[int, int], dict[str, Any]] = defaultdict(dict)
+    for name, given in form.items():
+        field, *rest = name.split(".")
+        numbers = list(map(whole_number, rest))
+        if field in fields and len(numbers) == 2 and None not in numbers:
+            first, second = numbers
+            cells[first or 0, second or 0][field] = given if isinstance(given, str) else given[0]
+    return cells
 
 
 def parse_confirmation(body: bytes) -> Mapping[str, Sequence[str]]:
@@ -94,47 +103,6 @@ def parse_confirmation(body: bytes) -> Mapping[str, Sequence[str]]:
         for field, values in _sent(body, PREVIEW_MAX_FIELDS).items()
     }
     return defaultdict(list, texts)
-
-
-class Upload(NamedTuple):
-    """A multipart form. The pasted text has one character for each byte."""
-
-    file: BinaryIO | None
-    name: str
-    pasted: str
-    texts: Mapping[str, Sequence[str]]  # all others, by name
-
-
-def parse_upload(body: bytes, boundary: str) -> Upload:
-    """The parts of an upload. Raise ProblemPage."""
-    # The client's charset would choose the codec of all texts. ISO 8859-1 keeps every byte, and UTF-8 is read below.
-    content_type = f'multipart/form-data; charset=latin-1; boundary="{boundary}"'
-    try:
-        form = _parsed(Headers({"content-type": content_type}), body)
-    except MultiPartException:
-        raise ProblemPage("bad request") from None
-    file = form.get("berkas")
-    pasted = ""
-    texts: dict[str, list[str]] = {}
-    for name, value in form.multi_items():
-        if isinstance(value, str) and name == "tempel":
-            pasted = value
-        elif isinstance(value, str):
-            texts.setdefault(utf8(name), []).append(utf8(value))
-    if isinstance(file, UploadFile) and file.filename:
-        return Upload(file.file, utf8(file.filename), pasted, texts)
-    return Upload(None, "", pasted, texts)
-
-
-def _parsed(headers: Headers, body: bytes) -> FormData:
-    async def stream() -> AsyncGenerator[bytes]:
-        yield body
-
-    parser = MultiPartParser(
-        headers, stream(), max_files=1, max_fields=MAX_TEXTS, max_part_size=UPLOAD_MAX_BYTES
-    )
-    parser.spool_max_size = 2 * UPLOAD_MAX_BYTES  # all of it stays in memory
-    return asyncio.run(parser.parse())
 
 
 def _check_form(request: BareRequest, body: bytes | bytearray) -> None:
@@ -160,36 +128,6 @@ def _sent(body: bytes, max_fields: int) -> Mapping[str, Sequence[bytes]]:
 
 def _decode(text: bytes) -> bytes:
     return unquote_to_bytes(text.replace(b"+", b" "))
-
-
-@asynccontextmanager
-async def read_large_body(request: BareRequest) -> AsyncIterator[tuple[bytearray, str]]:
-    """Read an upload, or the form of a preview or of ticked rows; raise ProblemPage, Busy.
-
-    Yield the body, and the boundary of an upload or a blank text. If too many such bodies arrive,
-    or too many bytes, the slowest one is given up. The body counts in the budget until the end of
-    the block.
-    """
-    is_upload = request.route is not None and request.route.body == "upload"
-    boundary = boundary_of(request) if is_upload else ""
-    limit = UPLOAD_MAX_BYTES + FORM_MAX_BYTES if is_upload else MAX_CONFIRMED_BYTES
-    problem: ProblemName = "file too large" if is_upload else "confirmation too large"
-    connection = request.connection
-    uploads = request.limits.uploads
-    with request.limits.bodies.hold() as count:
-
-        def count_received(length: int) -> None:
-            uploads.grow(count, length)
-            count(length)
-
-        uploads.hold(count, 0, connection, connection.give_body_up)
-        try:
-            body = await read_body(request, limit, problem, count_received)
-        finally:
-            uploads.release(count, connection.give_body_up)
-        if not is_upload:
-            _check_form(request, body)
-        yield body, boundary
 
 
 async def read_body(
@@ -237,16 +175,3 @@ def boundary_of(request: BareRequest) -> str:
     if not is_boundary(boundary):
         raise ProblemPage("bad request")
     return boundary.decode()
-
-
-def utf8_bytes(text: str) -> bytes:
-    """The bytes that are the characters of this text; raise ProblemPage if they are not UTF-8."""
-    data = text.encode("latin-1")
-    if not is_utf8(BytesIO(data)):
-        raise ProblemPage("bad request")
-    return data
-
-
-def utf8(text: str) -> str:
-    """The text whose bytes are the characters of this one; raise ProblemPage."""
-    return utf8_bytes(text).decode()

@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any, Literal, TypeVar
+from typing import Literal
 from urllib.parse import urlencode
 
 from starlette.responses import Response
@@ -19,15 +19,14 @@ from mahasiswa.intake import columns, rules
 from mahasiswa.intake.stage import Line, Stage, StagedSheet, Stale, State
 from mahasiswa.record import FIELDS, Mahasiswa, Write, digest, near_key
 from mahasiswa.store import Store
-from mahasiswa.store.history_items import ItemKey
 from mahasiswa.store.store_errors import Changed
 from mahasiswa.web.exports import export_records
-from mahasiswa.web.forms import read_preview_form
+from mahasiswa.web.forms import cells_of, read_preview_form
 from mahasiswa.web.import_page import ImportPage, said
 from mahasiswa.web.pages import Pages
 from mahasiswa.web.responses import rendered_in_thread
 from mahasiswa.web.service import Request
-from mahasiswa.web.uploads import UploadRefused, read_into, received, staged
+from mahasiswa.web.uploads import UploadRefused, in_thread, read_into, received, staged
 from mahasiswa.work import EXPORT, IMPORT, STAGE, slices
 
 COMPARED_NIMS = 500  # in one read of the list
@@ -44,8 +43,6 @@ STATUSES: Mapping[Alert | None, int] = {"stale": 409, "changed": 409, "columns":
 SAVED: Mapping[str, Sequence[State]] = {"simpan": ("baru",), "perbarui": ("baru", "berubah")}
 """The lines that each button saves, by their states."""
 
-T = TypeVar("T")
-
 
 async def choose(request: Request, _store: Store, pages: Pages) -> Response:
     """GET /mahasiswa/impor: the page to choose a file or to paste cells."""
@@ -56,9 +53,9 @@ async def upload(request: Request, store: Store, pages: Pages) -> Response:
     """POST /mahasiswa/impor: read a file or pasted cells into a stage, and lead to its preview."""
 
     async def compare(stage: Stage, version: int) -> None:
-        await _in_thread(request, partial(stage.begin, version))
+        await in_thread(request, partial(stage.begin, version))
         await _compare(request, store, stage)
-        await _in_thread(request, stage.commit)
+        await in_thread(request, stage.commit)
 
     async with received(request, "impor") as given:
         folder = request.service.uploads
@@ -76,15 +73,15 @@ async def change(request: Request, store: Store, pages: Pages) -> Response:
     """POST /mahasiswa/impor/:id: do what the pressed button says, with the lines of its page, and nothing if they are others."""
     form = await read_preview_form(request)
     find = partial(Stage.find, request.service.uploads, request.parameter, "impor")
-    with await _in_thread(request, find) as stage:
+    with await in_thread(request, find) as stage:
         alert: Alert | None = "stale"
-        if (await _in_thread(request, stage.facts)).change is None:
+        if (await in_thread(request, stage.facts)).change is None:
             with suppress(Stale):
                 alert = await _act(request, store, stage, form)
-        facts = await _in_thread(request, stage.facts)
+        facts = await in_thread(request, stage.facts)
 
     if facts.change is not None:
-        return pages.shown(ItemKey.of(facts.change))
+        return pages.shown(facts.change or None)
     if alert in STATUSES:
         return await rendered_in_thread(request, STAGE, partial(_page, request, pages, alert))
     opened, start = _opened(request)
@@ -102,7 +99,7 @@ async def rest(request: Request, _store: Store, pages: Pages) -> Response:
             lines = stage.lines("left")
         return [(*line[2:5], said(line) if line.problem else "") for line in lines]
 
-    rows = await _in_thread(request, left)
+    rows = await in_thread(request, left)
 
     async def parts() -> AsyncGenerator[Sequence[Sequence[str]]]:
         for part in slices(rows, COMPARED_NIMS):
@@ -123,7 +120,7 @@ async def _act(
     request: Request, store: Store, stage: Stage, form: Mapping[str, str]
 ) -> Alert | None:
     """Do what the pressed button says; return why the preview is shown again, or None. Raise Stale."""
-    run = partial(_in_thread, request)
+    run = partial(in_thread, request)
     version = whole_number(form["versi"]) or 0
     action, _, target = form["aksi"].partition(":")
     if action == "baca":
@@ -163,12 +160,12 @@ async def _save(
         return [Write(line.record, line.stored and digest(line.stored)) for line in lines]
 
     try:
-        saved = await store.write_all("import", await _in_thread(request, writes))
+        saved = await store.write_all("import", await in_thread(request, writes))
     except Changed:  # since they were compared, a moment ago
         await _compare(request, store, stage)
         return "changed"
     change = "" if saved is None else str(saved)
-    await _in_thread(request, partial(stage.do, "finish", [(change,)]))
+    await in_thread(request, partial(stage.do, "finish", [(change,)]))
     return None
 
 
@@ -179,7 +176,7 @@ def _are_stored(before: Mapping[str, int], after: Mapping[str, int]) -> bool:
 
 async def _compare(request: Request, store: Store, stage: Stage) -> bool:
     """Compare all lines with the stored records; return whether one is not as it was noted before."""
-    run = partial(_in_thread, request)
+    run = partial(in_thread, request)
     reader = store.reader(IMPORT)
     has_changed = False
     for nims in slices(await run(partial(stage.column, "nims")), COMPARED_NIMS):
@@ -209,7 +206,7 @@ def _with_cleaned(record: tuple[str, str | None, str | None]) -> Sequence[str | 
 def _choice(form: Mapping[str, str], sheets: Sequence[StagedSheet]) -> object | None:
     """The columns of the sheets that a person reads, or reads no more; None if they do not make a record."""
     chosen: defaultdict[int, dict[int, str]] = defaultdict(dict)
-    for (number, index), cell in _cells(form, ("kolom",)).items():
+    for (number, index), cell in cells_of(form, ("kolom",)).items():
         chosen[number][index] = cell["kolom"]
 
     choice = {}
@@ -229,7 +226,7 @@ def _choice(form: Mapping[str, str], sheets: Sequence[StagedSheet]) -> object | 
 def _type(stage: Stage, form: Mapping[str, str]) -> bool:
     """Store the typed texts that differ from those of the stage; return whether there are any."""
     typed = []
-    for key, texts in _cells(form, FIELDS).items():
+    for key, texts in cells_of(form, FIELDS).items():
         for line in stage.lines("line", *key):
             new = line._replace(**texts)
             # A browser removes line breaks from the text of an input.
@@ -241,26 +238,12 @@ def _type(stage: Stage, form: Mapping[str, str]) -> bool:
     return _change_lines(stage, typed)
 
 
-def _cells(
-    form: Mapping[str, str], fields: Sequence[str]
-) -> Mapping[tuple[int, int], Mapping[str, Any]]:
-    """The texts of the fields `nama.2.15`: by their two numbers, then by the name."""
-    cells: defaultdict[tuple[int, int], dict[str, Any]] = defaultdict(dict)
-    for name, text in form.items():
-        field, *rest = name.split(".")
-        numbers = list(map(whole_number, rest))
-        if field in fields and len(numbers) == 2 and None not in numbers:
-            first, second = numbers
-            cells[first or 0, second or 0][field] = text
-    return cells
-
-
 def _decide(stage: Stage, action: str, target: str) -> None:
     """Skip lines, call them right, or repair them, as a button says."""
     if action == "benar" and not rules.is_fault(target):
         stage.do("accept", [(target,)])
     elif action == "lewati" and "." in target:
-        for key in _cells({f"baris.{target}": ""}, ("baris",)):
+        for key in cells_of({f"baris.{target}": ""}, ("baris",)):
             skipped = (line._replace(skipped="person") for line in stage.lines("line", *key))
             _change_lines(stage, skipped)
     elif action == "lewati":
@@ -296,10 +279,5 @@ def _page(request: Request, pages: Pages, alert: Alert | None = None) -> Respons
     with Stage.find(request.service.uploads, request.parameter, "impor") as stage:
         page = ImportPage.of(stage, opened, start, alert)
     if page.facts.change is not None:
-        return pages.shown(ItemKey.of(page.facts.change))
+        return pages.shown(page.facts.change or None)
     return pages.preview(page, STATUSES.get(alert, 200))
-
-
-async def _in_thread(request: Request, work: Callable[[], T]) -> T:
-    """Do a step with a stage."""
-    return await request.limits.slots.run(STAGE, work)

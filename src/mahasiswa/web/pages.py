@@ -14,7 +14,7 @@ from starlette.responses import Response
 from mahasiswa import wording
 from mahasiswa.intake.rules import SKIPPED
 from mahasiswa.record import Mahasiswa, digest
-from mahasiswa.store import Hits, Query
+from mahasiswa.store import Hits
 from mahasiswa.store.history_items import Item, News
 from mahasiswa.store.store_errors import EditConflict
 from mahasiswa.web.import_page import CHOICES, ImportPage, part_label, said
@@ -22,13 +22,10 @@ from mahasiswa.web.list_html import (
     format_bodies,
     latest_change,
     packed,
-    printed_row,
     row_format,
-    shown,
 )
 from mahasiswa.web.list_query import (
     HOME_QUERY,
-    MAX_ROWS_PER_PAGE,
     ListQuery,
     Printout,
     changed,
@@ -79,24 +76,16 @@ class Pages(PageRenderer):
         """The date in the time zone of the pages."""
         return datetime.now(self.timezone).date()
 
-    def print_frame(self, page: ListQuery, count: int, printout: Printout, data: str = "") -> Frame:
+    def print_frame(
+        self, page: ListQuery, count: int, printout: Printout, selection: str = ""
+    ) -> Frame:
         """The page to print around its `count` rows.
 
-        `data` is the field of a selection, or blank.
+        `selection` is the identifier of a selection, or blank.
         """
         today = wording.date(self.today())
         context = {"count": count, "page": page, "printout": printout, "today": today}
-        return self._around_rows("print.html", data=data, **context)
-
-    def printed(self, records: Sequence[Mahasiswa], printout: Printout, data: str) -> Response:
-        """The page to print the records of a selection, whose field is `data`."""
-        count = len(records)
-        page = ListQuery(Query(), per=MAX_ROWS_PER_PAGE, total=count)
-        frame = self.print_frame(page, count, printout, data)
-        texts = packed(list(map(shown, records)))
-        rows = format_bodies(printed_row(printout), texts, 1, b"")
-        headers = {**self.headers, **self.not_stored}
-        return Response(with_rows(frame, rows), 200, headers, "text/html")
+        return self._around_rows("print.html", selection=selection, **context)
 
     def list_page(self, page: ListQuery, found: Hits) -> Response:
         """One page of the list, or of a search."""

@@ -6,7 +6,6 @@ from pathlib import Path
 from starlette.types import Receive, Scope
 
 from mahasiswa.store import Store
-from mahasiswa.web.helpers import Helpers
 from mahasiswa.web.list_cache import ListCache
 from mahasiswa.web.metrics import Metrics
 from mahasiswa.web.pages import Pages
@@ -24,7 +23,6 @@ class Service:
     cache: ListCache
     pages: Pages
     limits: Limits
-    helpers: Helpers
     metrics: Metrics | None
 
 

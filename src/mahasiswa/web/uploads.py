@@ -11,7 +11,7 @@ from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO, NamedTuple, TypeVar
 
 from starlette.datastructures import FormData, Headers, UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
@@ -32,6 +32,8 @@ UPLOAD_TIMEOUT_SECONDS = 600.0
 READ_TIMEOUT_SECONDS = 60.0
 SPOOLED_MIN_BYTES = 64 << 10  # a longer file is on the disk while it arrives
 NAME_MAX_CHARACTERS = 255  # of a file; a longer name is cut
+
+T = TypeVar("T")
 
 READER = "mahasiswa.intake.read"
 
@@ -129,6 +131,11 @@ async def read_into(
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(stage.path))
     if code:
         raise TooHeavy
+
+
+async def in_thread(request: BareRequest, work: Callable[[], T]) -> T:
+    """Do a step with a stage."""
+    return await request.limits.slots.run(STAGE, work)
 
 
 def client_of(request: BareRequest) -> str:

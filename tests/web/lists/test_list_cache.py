@@ -7,7 +7,7 @@ import socket
 import sys
 from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, asynccontextmanager, closing
+from contextlib import ExitStack, asynccontextmanager
 from datetime import datetime, timedelta, tzinfo
 from functools import partial
 from itertools import product
@@ -32,7 +32,6 @@ from mahasiswa.server.http_protocol import HttpProtocol
 from mahasiswa.settings import Settings
 from mahasiswa.store import Snapshot, Store
 from mahasiswa.web.app import create_app
-from mahasiswa.web.helpers import Helpers
 from mahasiswa.web.list_html import PAGE_MAX_RECORDS
 from mahasiswa.web.pages import Pages
 from mahasiswa.work import Limits
@@ -203,17 +202,16 @@ def test_a_client_of_http_1_0_gets_a_streamed_page_without_chunks(
 @asynccontextmanager
 async def client_of(settings: Settings, store: Store) -> AsyncIterator[httpx.AsyncClient]:
     """Serve in this process, in which a test can replace a method; yield a client."""
-    with closing(Helpers()) as helpers:
-        app = create_app(settings, store, Limits(), helpers)
-        config = uvicorn.Config(app, http=HttpProtocol, log_config=None, proxy_headers=False)
-        config.load()
-        state = ServerState()
-        state.default_headers = [(b"date", b"")]
-        serve = partial(HttpProtocol, config, state, {})
-        async with await asyncio.get_running_loop().create_server(serve, "127.0.0.1", 0) as server:
-            port = server.sockets[0].getsockname()[1]
-            async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}") as client:
-                yield client
+    app = create_app(settings, store, Limits())
+    config = uvicorn.Config(app, http=HttpProtocol, log_config=None, proxy_headers=False)
+    config.load()
+    state = ServerState()
+    state.default_headers = [(b"date", b"")]
+    serve = partial(HttpProtocol, config, state, {})
+    async with await asyncio.get_running_loop().create_server(serve, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}") as client:
+            yield client
 
 
 async def test_the_streamed_list_equals_the_cached_one(
