@@ -19,7 +19,7 @@ _are_zeros = re.compile("0{2,}").fullmatch
 # A number with such a format is not shown as it is stored: `00.00` or `"23000"00000`.
 _adds_digits = re.compile(r"""0{2,}(?![.E])|"[^"]*[0-9]|\\[0-9]""").match
 _may_have_marks = re.compile(
-    rb"""hidden=|t=["']e|<(?:\w+:)?f[\s/>]|v>[^<]*[^0-9.E+<-][^<]*</"""
+    rb"""hidden=|t=["']e|<(?:\w+:)?f[\s/>]|t=["']s["'][^>]*>\s*<(?:\w+:)?v[^>]*>(?![0-9]+<)"""
 ).search
 
 
