@@ -18,7 +18,7 @@ async def health(_request: Request, store: Store, pages: Pages) -> Response:
     """GET /sehat: 200 if the store answers a read of one record. Otherwise Unavailable is raised, which gives 503."""
     await store.reader(RECORD).get("")
     heading, text = wording.HEALTHY
-    return pages.page("error.html", heading=heading, text=text)
+    return pages.page("error.html", heading=heading, text=text, history="")
 
 
 async def show(request: Request, store: Store, pages: Pages) -> Response:
