@@ -1,4 +1,4 @@
-"""Writes tables of the documents from the code: settings, commands, metrics, limits, kinds of work, and the map.
+"""Writes tables of the documents from the code: settings, commands, metrics, limits, kinds of work, problems of an import, and the map.
 
 Usage: .venv/bin/python docs/write_tables.py. A table stands between `<!-- NAME, written by docs/write_tables.py -->` and
 `<!-- end -->`. A limit is named by its constant in braces, wherever that constant stands in the package.
@@ -14,6 +14,7 @@ from typing import cast
 
 import mahasiswa
 from mahasiswa.commands.cli import main
+from mahasiswa.intake.rules import PROBLEMS
 from mahasiswa.settings import Settings
 from mahasiswa.web.metrics import METRICS
 from mahasiswa.work import KINDS
@@ -182,29 +183,39 @@ TESTS = {
     "shared_task": "test_work",
     "system/progress": "cli/test_cli_transfers",
     "commands/transfers": "cli/test_cli_transfers cli/test_cli_interrupt",
-    "intake/cells": "web/imports/test_stage",
+    "intake/biff": "web/imports/test_preview",
+    "intake/cells": "web/imports/test_preview",
+    "intake/columns": "web/imports/test_preview",
+    "intake/delimited": "web/imports/test_preview",
+    "intake/file_kind": "web/imports/test_preview",
+    "intake/html_table": "web/imports/test_preview",
+    "intake/pasted": "web/imports/test_preview",
+    "intake/read": "web/imports/test_preview",
+    "intake/rules": "web/imports/test_preview",
+    "intake/workbook": "web/imports/test_preview",
+    "intake/xlsx_scan": "web/imports/test_preview",
     "intake/stage": "web/imports/test_stage",
     "server/pace": "faults/test_stalled faults/test_connections",
     "server/listener": "cli/test_server",
     "server/worker": "cli/test_processes cli/test_server cli/test_shutdown",
-    "sheets/carried_file": "sheets/test_form_field web/imports/test_import_preview",
-    "sheets/cell_marks": "web/imports/test_import_school_files sheets/test_workbooks",
+    "sheets/carried_file": "sheets/test_form_field",
+    "sheets/cell_marks": "sheets/test_workbooks",
     "sheets/cell_rules": "sheets/test_cleaning",
     "sheets/cells": "sheets/test_workbooks sheets/test_form_field",
-    "sheets/columns": "web/imports/test_import_school_files web/imports/test_import_preview",
+    "sheets/columns": "cli/test_cli_transfers",
     "sheets/csv_form": "sheets/test_exports",
-    "sheets/file_kind": "web/imports/test_import_limits sheets/test_delimited",
-    "sheets/html_table": "sheets/test_delimited web/imports/test_import_school_files",
-    "sheets/limits": "web/test_limits web/imports/test_import_limits",
-    "sheets/lines": "web/imports/test_import_folder web/imports/test_selection",
-    "sheets/plan": "web/imports/test_import web/imports/test_import_preview",
+    "sheets/file_kind": "sheets/test_delimited",
+    "sheets/html_table": "sheets/test_delimited",
+    "sheets/limits": "web/test_limits",
+    "sheets/lines": "web/imports/test_selection",
+    "sheets/plan": "cli/test_cli_transfers",
     "sheets/public": "sheets/test_workbooks",
-    "sheets/questions": "web/imports/test_import_preview",
-    "sheets/reading": "sheets/test_workbooks web/imports/test_import_preview",
-    "sheets/row_questions": "web/imports/test_import_preview",
-    "sheets/sheet_errors": "web/imports/test_import_limits",
+    "sheets/questions": "cli/test_cli_transfers",
+    "sheets/reading": "sheets/test_workbooks",
+    "sheets/row_questions": "cli/test_cli_transfers",
+    "sheets/sheet_errors": "cli/test_cli_transfers",
     "sheets/signed_field": "sheets/test_form_field",
-    "sheets/titles": "web/imports/test_import_school_files",
+    "sheets/titles": "cli/test_cli_transfers",
     "sheets/workbook": "sheets/test_workbooks",
     "sheets/xlsx_export": "sheets/test_exports",
     "store/": "store/test_store store/test_differential",
@@ -247,6 +258,10 @@ TESTS = {
     "web/exports": "web/lists/test_export",
     "web/guide": "web/pages/test_panduan web/pages/test_every_route",
     "web/history": "web/history/test_history web/history/test_undo",
+    "web/import_page": "web/imports/test_preview",
+    "web/imports": "web/imports/test_preview",
+    "web/selections": "web/imports/test_selection",
+    "web/uploads": "web/imports/test_preview web/imports/test_stage",
     "web/list_html": "web/lists/test_pages web/lists/test_list_cache",
     "web/list_query": "web/lists/test_find web/records/test_keep_place",
     "web/lists": "web/lists/test_find web/lists/test_whole_list web/lists/test_print",
@@ -258,7 +273,6 @@ TESTS = {
     "web/responses": "web/service/test_answer_bounds web/lists/test_list_cache",
     "web/routes": "web/service/test_routes web/pages/test_every_route",
     "web/service": "web/pages/test_every_route",
-    "web/selections": "web/imports/test_selection",
     "web/students": "spec/test_4_routes web/records/test_one_record",
 }
 
@@ -331,6 +345,13 @@ def kinds() -> Iterator[list[str]]:
         yield [kind.name, f"{kind.running}", f"{kind.waiting:,}"]
 
 
+def problems() -> Iterator[list[str]]:
+    yield ["problem of a line", "kind", "repair of all lines"]
+    for problem in PROBLEMS.values():
+        kind = "fault" if problem.is_fault else "doubt"
+        yield [problem.sentence, kind, problem.repair]
+
+
 def modules() -> Iterator[list[str]]:
     """The map: each module by its folder, with the first sentence of its docstring, and its tests."""
     source = ROOT / "src" / "mahasiswa"
@@ -355,6 +376,7 @@ TABLES: dict[str, Callable[[], Iterator[list[str]]]] = {
     "metrics": metrics,
     "limits": limits,
     "kinds of work": kinds,
+    "problems": problems,
     "map": modules,
 }
 

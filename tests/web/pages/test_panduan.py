@@ -12,7 +12,7 @@ from harness import Service, Site
 from playwright.sync_api import FloatRect, expect
 from spreadsheets import students
 
-from mahasiswa.wording import PROBLEMS, ProblemName
+from mahasiswa.wording import PREVIEW_ALERTS, PREVIEW_GONE, PROBLEMS, ProblemName
 
 GUIDE = Path(__file__).parents[3] / "docs" / "panduan.md"
 PICTURES = GUIDE.with_suffix("")
@@ -177,9 +177,16 @@ def import_a_file(reader: Reader) -> None:
     assert reader.download("Unduh templat Excel").startswith(b"PK")
     reader.preview(FILE)
     reader.take_picture("pratinjau.png", 790)
+    reader.click("Lewati 1 baris ini", "Jangan lewati")
+    reader.page.get_by_text("Ubah kolom").click()
+    reader.read()
     reader.page.get_by_label("Nama, baris 5").fill("Kartika Susanti")
-    reader.click("Periksa lagi", "Simpan 4 mahasiswa baru dan perbarui 1 data lama")
+    reader.click("Periksa lagi", "Simpan 4 baru dan perbarui 1")
     expect(reader.window.rows).to_have_count(12)
+    reader.click("Impor")
+    reader.preview("NIM;Nama;Alamat\n2300018013;Lina Marlina;-\n")
+    reader.click("Benar (1 baris)", "Simpan 1 mahasiswa baru")
+    expect(reader.window.rows).to_have_count(13)
 
 
 def export(reader: Reader) -> None:
@@ -218,7 +225,7 @@ def find(reader: Reader) -> None:
 def undo(reader: Reader) -> None:
     reader.click("Impor")
     reader.preview(FILE)
-    reader.click("Simpan 3 mahasiswa baru saja, lewati 1")
+    reader.click("Simpan 3 mahasiswa baru, lewati 1")
     nim, nama, _ = STUDENTS[1]
     reader.site.edit(nim, nama, "Jl. Bantul No. 12, Bantul")
     reader.click(("Delete", "Siti Aminah"), "Riwayat")
@@ -246,8 +253,7 @@ def delete_many(reader: Reader) -> None:
         "NIM\tNama\n2300018001\tX\n2300018002\t\n2300017999\t"
     )
     reader.click("Tampilkan")
-    reader.page.get_by_label("Benar", exact=True).check()
-    reader.click("Hapus 2 mahasiswa")
+    reader.click("Benar (1 baris)", "Hapus 2 mahasiswa")
     expect(reader.window.rows).to_have_count(len(STUDENTS) - 2)
     reader.open("/?halaman=1")
     reader.page.get_by_role("checkbox").first.check()
@@ -292,11 +298,12 @@ def read_messages(reader: Reader) -> None:
     """Make every mistake of the table of messages. The messages about an outage are those of the program."""
     reader.click("Tambah Data")
     reader.send("Simpan", nim=STUDENTS[0][0], nama="Sri Lestari", alamat="Solo")
-    for name in ("stored", "changed", "deleted", "no_record", "import_refused", "preview_again"):
+    for name in ("stored", "changed", "deleted", "no_record"):
         PAGES[name](reader.window, reader.site)
         reader.read()
     outages: tuple[ProblemName, ...] = ("busy", "not saved", "uncertain", "not read", "failed")
     reader.texts += [PROBLEMS[name].text for name in outages]
+    reader.texts += [PREVIEW_GONE, *PREVIEW_ALERTS.values()]
 
 
 WALKS = [
