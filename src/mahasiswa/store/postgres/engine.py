@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import psycopg
-from psycopg import errors
 
 from mahasiswa.record import Incoming
 from mahasiswa.store import commands, refuse_nul
@@ -24,13 +23,10 @@ from mahasiswa.store.postgres.pool import (
 from mahasiswa.store.postgres.store import PostgresStore
 from mahasiswa.store.results import Finding, Merged, Restored
 from mahasiswa.store.shared_sql import COUNT
-from mahasiswa.store.store_errors import Locked, Unavailable, Unusable
+from mahasiswa.store.store_errors import Unusable
 from mahasiswa.system import interrupt
 from mahasiswa.system.administrator import command_name, typed
 from mahasiswa.work import Slots
-
-LOCKED = "another program has locked the table; nothing was changed; try again when it has ended"
-STANDBY = "the server is a standby, which takes no changes; nothing was changed; correct DATABASE_URL, or promote the server"
 
 
 @dataclass
@@ -92,14 +88,10 @@ class PostgresEngine(Engine):
         return ()
 
     def restore(self, file: Path) -> Restored:
-        with file.open("rb") as opened:
-            is_of_sqlite = opened.read(16) == b"SQLite format 3\0"
-        if is_of_sqlite:
-            copy = typed(f"copy --from sqlite:///{file.absolute()}")
-            remedy = f"To bring its records into an empty database: {copy}"
-            raise Unusable(f"{file} is a back-up of SQLite, and this is PostgreSQL. {remedy}")
         command = "pg_restore --clean --if-exists --single-transaction --dbname=URL mahasiswa.dump"
-        raise Unusable(f"this is PostgreSQL: stop the service, then run {command}")
+        copy = typed(f"copy --from sqlite:///{file.absolute()}")
+        remedy = f"For a back-up of SQLite and an empty database: {copy}"
+        raise Unusable(f"this is PostgreSQL: stop the service, then run {command}. {remedy}")
 
     def count(self) -> int:
         try:
@@ -126,8 +118,4 @@ def _transaction(conninfo: str) -> Iterator[SyncConnection]:
                 db.execute(sql.COMMIT)
     except psycopg.Error as error:
         interrupt.check()  # the error may only say that the statement was cancelled
-        if isinstance(error, errors.LockNotAvailable):
-            raise Locked(LOCKED) from error
-        if isinstance(error, errors.FeatureNotSupported):  # "during recovery"
-            raise Unavailable(STANDBY) from error
         raise translate(error) from error

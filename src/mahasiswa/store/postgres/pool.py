@@ -38,6 +38,9 @@ MAX_ATTEMPTS = 5
 # disappeared, and tries the next host of the address.
 DEFAULTS = "connect_timeout=2 keepalives_idle=30 keepalives_interval=5 keepalives_count=3 tcp_user_timeout=5000"
 
+LOCKED = "another program has locked the table; nothing was changed; try again when it has ended"
+STANDBY = "the server is a standby, which takes no changes; nothing was changed; correct DATABASE_URL, or promote the server"
+
 # The connection of the service, on its event loop, and that of a command.
 AsyncConnection = psycopg.AsyncConnection[tuple[Any, ...]]
 SyncConnection = psycopg.Connection[tuple[Any, ...]]
@@ -88,11 +91,11 @@ class _PooledConnection(AsyncConnection):
 
 
 class Pool:
-    """A connection pool that replaces broken connections.
+    """The connections of the service.
 
-    Work of each kind has its share of the connections, and each statement has a deadline, in
-    seconds of time.monotonic(). `run` raises Busy, TookTooLong and Unavailable. If it commits, it
-    also raises Uncertain, and Refused if a constraint refuses a record.
+    Work of each kind has its share of them, and each statement has a deadline, in seconds of
+    time.monotonic(). `run` raises Busy, TookTooLong and Unavailable. If it commits, it also raises
+    Uncertain, and Refused if a constraint refuses a record.
     """
 
     def __init__(self, conninfo: str, slots: Slots) -> None:
@@ -122,18 +125,29 @@ class Pool:
                         with time_limit(db, deadline), commit_checked(db):
                             await db.commit()
                     return result
-            except (errors.SerializationFailure, errors.DeadlockDetected) as error:
-                if attempts == MAX_ATTEMPTS:
-                    raise Unavailable(first_line(error)) from error
-                await asyncio.sleep(random() * 0.1)  # noqa: S311 - so that two transactions do not collide repeatedly
             except psycopg.Error as error:
-                await _pause_or_raise(error, deadline)
+                if isinstance(error, (errors.SerializationFailure, errors.DeadlockDetected)):
+                    may_pass = attempts < MAX_ATTEMPTS
+                else:
+                    may_pass = is_lost(error)
+                if not may_pass:
+                    raise translate(error) from error
+                if time.monotonic() > deadline:  # time_limit has broken the connection
+                    raise TookTooLong(first_line(error)) from error
+            # A random pause, so that two transactions do not collide again.
+            await asyncio.sleep(random() * 0.1)  # noqa: S311
 
     @asynccontextmanager
     async def connection(self, kind: Kind, deadline: float) -> AsyncIterator[AsyncConnection]:
         """Give a connection, which may have broken since its last use. At the end, roll back, or close it if broken."""
         async with self._slots.slot(kind, _seconds_left(deadline)):
-            db = await self._take(deadline)
+            try:
+                db = await self.connections.getconn(_seconds_left(deadline))
+            except (PoolTimeout, PoolClosed) as error:
+                self._note(is_reachable=False)
+                reason = f"no connection to the database: {_PooledConnection.failure}"
+                raise Unavailable(reason) from error
+            self._note(is_reachable=True)
             try:
                 yield db
             except psycopg.Error as error:
@@ -141,29 +155,18 @@ class Pool:
                     await db.close()
                 raise
             finally:
-                await self._give_back(db)
+                try:
+                    with time_limit(db, new_deadline()), suppress(psycopg.Error):
+                        await db.rollback()  # does nothing if no transaction is open
+                finally:
+                    await self.connections.putconn(db)  # closes a connection that is not idle
 
-    async def _take(self, deadline: float) -> "_PooledConnection":
-        try:
-            db = await self.connections.getconn(_seconds_left(deadline))
-        except (PoolTimeout, PoolClosed) as error:
-            if self._is_reachable:
-                log.warning("the database cannot be reached: %s", _PooledConnection.failure)
-            self._is_reachable = False
-            raise Unavailable(
-                f"no connection to the database: {_PooledConnection.failure}"
-            ) from error
-        if not self._is_reachable:
-            log.warning("the database is reachable again")
-        self._is_reachable = True
-        return db
-
-    async def _give_back(self, db: "_PooledConnection") -> None:
-        try:
-            with time_limit(db, new_deadline()), suppress(psycopg.Error):
-                await db.rollback()  # does nothing if no transaction is open
-        finally:
-            await self.connections.putconn(db)  # closes a connection that is not idle
+    def _note(self, *, is_reachable: bool) -> None:
+        """Log that the database is lost, or is back."""
+        if is_reachable != self._is_reachable:
+            fault = f"cannot be reached: {_PooledConnection.failure}"
+            log.warning("the database %s", "is reachable again" if is_reachable else fault)
+        self._is_reachable = is_reachable
 
     async def _reconnect(self, pool: AsyncConnectionPool["_PooledConnection"]) -> None:
         """Keep trying while a request waits. The pool's own retries would double their pause each time."""
@@ -260,19 +263,13 @@ def translate(error: psycopg.Error) -> StoreError:
     if isinstance(error, errors.QueryCanceled):
         return TookTooLong(first_line(error))
     if isinstance(error, errors.LockNotAvailable):
-        return Locked(first_line(error))
+        return Locked(LOCKED)
+    if isinstance(error, errors.FeatureNotSupported):  # "during recovery"
+        return Unavailable(STANDBY)
     field, _, reason = (error.diag.constraint_name or "").partition("_")
     if reason in REASONS:
         return Refused(field, reason)
     return Unavailable(first_line(error))
-
-
-async def _pause_or_raise(error: psycopg.Error, deadline: float) -> None:
-    if not is_lost(error):
-        raise translate(error) from error
-    if time.monotonic() > deadline:  # time_limit has broken the connection
-        raise TookTooLong(first_line(error)) from error
-    await asyncio.sleep(0.05)
 
 
 def _seconds_left(deadline: float) -> float:

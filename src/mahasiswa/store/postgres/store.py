@@ -32,7 +32,7 @@ from mahasiswa.store.reader import (
     last_item,
 )
 from mahasiswa.store.shared_sql import Parameters
-from mahasiswa.work import EDIT, IMPORT, KINDS, LIST, Kind, Slots
+from mahasiswa.work import EDIT, KINDS, LIST, Kind, Slots
 
 T = TypeVar("T")
 
@@ -71,7 +71,7 @@ class PostgresStore(Store):
 
         def work(db: AsyncConnection) -> Awaitable[T]:
             first = f"{sql.BEGIN}{sql.NAME}; "
-            return _do_steps(db, steps(), first, name, in_thread=kind is IMPORT)
+            return _do_steps(db, steps(), first, name)
 
         task = asyncio.create_task(self.pool.run(kind, work))
         self._running.add(task)
@@ -143,30 +143,14 @@ class PostgresReader(Reader):
 
 
 async def _do_steps(
-    db: AsyncConnection,
-    steps: Steps[T],
-    first: str,
-    name: Parameters | None = None,
-    *,
-    in_thread: bool = False,
+    db: AsyncConnection, steps: Steps[T], first: str, name: Parameters | None = None
 ) -> T:
-    """Do the steps on a connection. `first` are statements with the parameter `name`, in the first round trip.
-
-    Steps that compute over many records do so in a thread.
-    """
+    """Do the steps on a connection. `first` are statements with the parameter `name`, in the first round trip."""
     rows: Any = None
-    while True:
-        step = await asyncio.to_thread(_next, steps, rows) if in_thread else _next(steps, rows)
-        if isinstance(step, StopIteration):
-            return cast("T", step.value)
-        statement, parameters = sql.SHARED.step(*step)
-        rows = await execute(db, first + statement, {**(name or {}), **parameters})
-        first = ""
-
-
-def _next(steps: Steps[object], rows: Rows) -> tuple[str, Parameters] | StopIteration:
-    """The next step, or the end of the steps, because a future cannot hold StopIteration."""
     try:
-        return steps.send(rows)
+        while True:
+            statement, parameters = sql.SHARED.step(*steps.send(rows))
+            rows = await execute(db, first + statement, {**(name or {}), **parameters})
+            first = ""
     except StopIteration as end:
-        return end.with_traceback(None)  # which refers to the frame that gets it
+        return cast("T", end.value)
