@@ -9,7 +9,19 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 from mahasiswa.record import Mahasiswa, Write, combine, digest
 from mahasiswa.store.history_items import NAMES_CHANGE, UNDO_ROWS_MAX, BatchKind, Item
 from mahasiswa.store.queries import Query, Suspicion
-from mahasiswa.store.reader import Begin, Hits, Reader, Snapshot, Steps, Version, by_nim, one
+from mahasiswa.store.reader import (
+    Begin,
+    Hits,
+    Reader,
+    Snapshot,
+    Steps,
+    Version,
+    by_nim,
+    is_restored,
+    item_with,
+    one,
+)
+from mahasiswa.store.shared_sql import SIGNING_KEY
 from mahasiswa.store.store_errors import (
     Changed,
     EditConflict,
@@ -89,7 +101,8 @@ class Store(ABC):
 
     async def signing_key(self) -> bytes:
         """The key of 32 random bytes that every worker and instance of this database has; raise Unavailable, Busy."""
-        return await self._readers[RECORD].signing_key()
+        ((key,),) = await self._readers[RECORD].rows(SIGNING_KEY, {})
+        return bytes.fromhex(key)
 
     @abstractmethod
     async def close(self) -> None:
@@ -194,11 +207,8 @@ class Store(ABC):
         for records in parts(added, characters):
             rows = yield "add_all", {"records": as_json(records)}
             if len(rows) < len(records):  # another transaction added some meanwhile
-                nims = [record.nim for record in records]
-                stored = yield from by_nim("find", nims)
-                for record in records:
-                    if stored.get(record.nim) != record:
-                        raise Changed(record.nim)
+                added_nims = {nim for (nim,) in rows}
+                raise Changed(next(r.nim for r in records if r.nim not in added_nims))
         for records in parts(changed, characters):
             yield "update_all", {"records": as_json(records)}
         yield "end_batch", {}
@@ -211,10 +221,8 @@ class Store(ABC):
         already, as after a double click, nothing is done and there is no key. Raise NothingToUndo,
         NotInHistory, or Refused if a record breaks a rule of the table.
         """
-        item, is_restored = await self._readers[RECORD].undoable(key)
-        if item is None or item.left is None or item.rows > UNDO_ROWS_MAX:
-            raise NotInHistory(key)
-        if is_restored:
+        item, has_been_restored = await self._readers[RECORD].run(lambda: _undoable(key))
+        if has_been_restored:
             return None, 0
         kind = EDIT if item.rows == 1 else IMPORT
         return await self.run(lambda: _undo(item), kind)
@@ -222,7 +230,7 @@ class Store(ABC):
     async def purge(self) -> None:
         """Remove the expired entries, PURGE_ENTRIES in each transaction. Without any, the version does not change."""
         reader = self._readers[RECORD]
-        while await reader.has_expired():
+        while (await reader.rows("has_expired", {}))[0][0]:
             if not await self.run(_purge):  # another process is removing them
                 return
 
@@ -234,6 +242,14 @@ def _with_item(steps: Steps[object]) -> Steps[tuple[str | None, int]]:
     written = yield "own_item", {"id": before}
     key, rows = written[0] if written else (None, 0)
     return key, rows
+
+
+def _undoable(key: str) -> Steps[tuple[Item, bool]]:
+    """The item with this key, and whether an undo has restored its records already; raise NotInHistory."""
+    item = yield from item_with(key)
+    if item is None or item.left is None or item.rows > UNDO_ROWS_MAX:
+        raise NotInHistory(key)
+    return item, (yield from is_restored(item))
 
 
 def _undo(item: Item) -> Steps[tuple[str | None, int]]:

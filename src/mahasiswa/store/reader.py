@@ -30,7 +30,7 @@ from mahasiswa.store.history_items import (
     item_of,
 )
 from mahasiswa.store.queries import Query, Suspicion
-from mahasiswa.store.shared_sql import SIGNING_KEY, Parameters, moment_text
+from mahasiswa.store.shared_sql import Parameters, moment_text
 from mahasiswa.store.spelling import SEARCHES_OFFERED, corrections, slips
 from mahasiswa.store.store_errors import Unavailable
 from mahasiswa.work import PAGE_MAX_BYTES, slices
@@ -130,7 +130,7 @@ class Reader(ABC):
         return (yield from by_nim("find", nims))
 
     async def get(self, nim: str) -> Mahasiswa | None:
-        rows = await self._rows("find", {"nims": [nim]})
+        rows = await self.rows("find", {"nims": [nim]})
         return next(map(Mahasiswa._make, rows), None)
 
     async def after(self, nim: str | None, limit: int) -> Sequence[Mahasiswa]:
@@ -139,7 +139,7 @@ class Reader(ABC):
         After AFTER_MAX_BYTES of texts no further record is read.
         """
         parameters = {"after": nim, "limit": limit, "bytes": AFTER_MAX_BYTES}
-        rows = await self._rows("within_bytes", parameters)
+        rows = await self.rows("within_bytes", parameters)
         return list(map(Mahasiswa._make, rows))
 
     async def near(self, keys: Sequence[str], limit: int) -> Sequence[str]:
@@ -179,27 +179,18 @@ class Reader(ABC):
             likely = list(await asyncio.to_thread(corrections, words, spellings))
         if not likely:
             return []
-        rows = await self._rows("count_found", {"searches": likely, "di": query.di})
+        rows = await self.rows("count_found", {"searches": likely, "di": query.di})
         return [(likely[number], count) for number, count in rows]
-
-    async def signing_key(self) -> bytes:
-        (key,) = await self._column(SIGNING_KEY, {})
-        return bytes.fromhex(key)
-
-    async def has_expired(self) -> bool:
-        """Whether the history holds entries that are older than HISTORY_DAYS, and can remove them."""
-        ((has_expired,),) = await self._rows("has_expired", {})
-        return bool(has_expired)
 
     async def suspects(self, suspicion: Suspicion, limit: int) -> Hits:
         """At most `limit` records that may be wrong, similar ones together, and the number of all of them."""
-        rows = await self._rows("suspicious", {"suspicion": suspicion, "limit": limit})
+        rows = await self.rows("suspicious", {"suspicion": suspicion, "limit": limit})
         total = rows[0][0] if rows else 0
         return Hits(total, [Mahasiswa._make(row[1:]) for row in rows])
 
     async def untidy(self, limit: int) -> Sequence[Mahasiswa]:
         """At most `limit` records whose name or address `tidy` changes."""
-        rows = await self._rows("untidy", {"limit": limit})
+        rows = await self.rows("untidy", {"limit": limit})
         return list(map(Mahasiswa._make, rows))
 
     @in_transaction
@@ -235,12 +226,6 @@ class Reader(ABC):
         last = yield from shown_item(change)
         return HistoryPage(total, read, head, last and last.item)
 
-    @in_transaction
-    def undoable(self, key: str) -> Steps[tuple[Item | None, bool]]:
-        """The item with this key, and whether an undo has restored its records already."""
-        item = yield from item_with(key)
-        return item, bool(item and (yield from is_restored(item)))
-
     async def other_nims(self, nim: str) -> Sequence[str]:
         """The nims that a record had immediately before or after this one, in order."""
         return await self._column("other_nims", {"nim": nim})
@@ -261,10 +246,10 @@ class Reader(ABC):
 
     async def _column(self, statement: str, parameters: Parameters) -> Sequence[str]:
         """The only column of the rows of a read."""
-        return [value for (value,) in await self._rows(statement, parameters)]
+        return [value for (value,) in await self.rows(statement, parameters)]
 
     @in_transaction
-    def _rows(self, statement: str, parameters: Parameters) -> Steps[Rows]:
+    def rows(self, statement: str, parameters: Parameters) -> Steps[Rows]:
         """The rows of a read that needs one statement only."""
         return (yield statement, parameters)
 

@@ -10,7 +10,6 @@ from typing import Any
 from mahasiswa.record import INVISIBLE, NEAR_FROM, NEAR_TO, ODD_SPACES, SHOWN_MAX_CHARACTERS
 from mahasiswa.store import folding
 from mahasiswa.store.history_items import PURGE_ENTRIES
-from mahasiswa.store.queries import Query
 
 COUNT = "SELECT count(*) FROM mahasiswa"
 DAYS = "SELECT days FROM mahasiswa_history_state"
@@ -30,6 +29,15 @@ CONSTANTS: Mapping[str, str | int] = {
 }
 # Both engines have this expression letter by letter: the sound of the column `folded_name`.
 SOUND_OF_FOLDED_NAME = folding.sound_in_sql("folded_name")
+# The orders of a list. Equal texts are ordered by nim.
+ORDERS = {
+    "nim naik": "nim",
+    "nim turun": "nim DESC",
+    "nama naik": "lower(nama), nim",
+    "nama turun": "lower(nama) DESC, nim DESC",
+    "alamat naik": "lower(alamat), nim",
+    "alamat turun": "lower(alamat) DESC, nim DESC",
+}
 WITH = "-- with: "
 
 
@@ -44,7 +52,8 @@ def moment_text(moment: datetime) -> str:
 def read_statements(folder: Path) -> dict[str, str]:
     """The statements of both engines, and those of the .sql files of one engine, by name, without their comments.
 
-    A statement with a line `-- with:` begins with the parts that this line names.
+    A statement with a line `-- with:` begins with the parts that this line names. One with `:ORDER`
+    is six statements, whose names end with the order, such as `page nama turun`.
     """
     statements: dict[str, str] = {}
     parts: dict[str, Sequence[str]] = {}
@@ -62,7 +71,12 @@ def read_statements(folder: Path) -> dict[str, str]:
         first = ",\n".join(map(statements.__getitem__, needed))
         statements[name] = f"WITH {first}\n{statements[name]}"
     used = {part for needed in parts.values() for part in needed}
-    return {name: text for name, text in statements.items() if name not in used}
+    whole = {name: text for name, text in statements.items() if name not in used}
+    return {
+        f"{name} {order}" if ":ORDER" in text else name: text.replace(":ORDER", columns)
+        for name, text in whole.items()
+        for order, columns in ORDERS.items()
+    }
 
 
 def _literal(name: re.Match[str]) -> str:
@@ -85,15 +99,15 @@ class SharedSQL:
     def step(self, name: str, parameters: Parameters) -> tuple[str, Parameters]:
         """The statement with that name, and its parameters as the engine takes them. Other SQL stays as it is.
 
-        `nims` become an array, without those with NUL, because no record has one. The order of a
-        `query` is put into the statement. Its words, or those of several `searches`, become JSON.
+        `nims` become an array, without those with NUL, because no record has one. The words of a
+        `query`, or those of several `searches`, become JSON.
         """
-        statement = self.statements.get(name, name)
         if "nims" in parameters:
             nims = [nim for nim in parameters["nims"] if "\0" not in nim]
             parameters = {**parameters, "nims": self._as_array(nims)}
         if query := parameters.get("query"):
-            statement = statement.replace("/*order*/ nim", _order(query))
+            ordered = f"{name} {query.urut} {query.arah}"
+            name = ordered if ordered in self.statements else name
             search = {"di": query.di, "is_search": bool(query.cari), "searches": [query.cari]}
             parameters = {**parameters, **search}
         if "searches" in parameters:
@@ -104,11 +118,4 @@ class SharedSQL:
                 for word in folding.terms(cari, is_prefix=is_prefix)
             ]
             parameters = {**parameters, "words": json.dumps(words)}
-        return statement, parameters
-
-
-def _order(query: Query) -> str:
-    """The order of a query. Equal texts are ordered by nim."""
-    direction = " DESC" if query.arah == "turun" else ""
-    first = "" if query.urut == "nim" else f"lower({query.urut}){direction}, "
-    return f"{first}nim{direction}"
+        return self.statements.get(name, name), parameters

@@ -111,7 +111,7 @@ class PostgresReader(Reader):
 
         return await self._pool.run(self._kind, work, commits=False)
 
-    async def _rows(self, name: str, parameters: Parameters) -> Rows:
+    async def rows(self, name: str, parameters: Parameters) -> Rows:
         read, parameters = sql.SHARED.step(name, parameters)
 
         def work(db: AsyncConnection) -> Awaitable[Rows]:

@@ -1,13 +1,13 @@
 -- The list and its searches, for both engines. A statement names the parts that it begins with
 -- (`-- with:`); each engine has them in its own search.sql. The reader of the store puts the columns
--- of another order in the place of `/*order*/ nim`.
+-- of another order in the place of `:ORDER`.
 
 -- name: all
-SELECT nim, nama, alamat FROM mahasiswa ORDER BY /*order*/ nim
+SELECT nim, nama, alamat FROM mahasiswa ORDER BY :ORDER
 
 -- name: all_found
 -- with: words, found
-SELECT nim, nama, alamat FROM found ORDER BY /*order*/ nim
+SELECT nim, nama, alamat FROM found ORDER BY :ORDER
 
 -- name: page
 -- One page of all records. Each row also has the number of all records. If the page is empty, one
@@ -19,9 +19,9 @@ SELECT total, nim,
     THEN substr(alamat, 1, :SHOWN_MAX_CHARACTERS - 1) || '…' ELSE alamat END
 FROM (SELECT count(*) AS total FROM mahasiswa) AS counted LEFT JOIN (
   SELECT nim, nama, alamat FROM mahasiswa
-  WHERE nim IN (SELECT nim FROM mahasiswa ORDER BY /*order*/ nim LIMIT :limit OFFSET :offset)
+  WHERE nim IN (SELECT nim FROM mahasiswa ORDER BY :ORDER LIMIT :limit OFFSET :offset)
 ) AS page ON true
-ORDER BY /*order*/ nim
+ORDER BY :ORDER
 
 -- name: search
 -- with: words, found
@@ -34,9 +34,9 @@ SELECT total, nim,
     THEN substr(alamat, 1, :SHOWN_MAX_CHARACTERS - 1) || '…' ELSE alamat END
 FROM (SELECT count(*) AS total FROM found) AS counted LEFT JOIN (
   SELECT nim, nama, alamat FROM mahasiswa
-  WHERE nim IN (SELECT nim FROM found ORDER BY /*order*/ nim LIMIT :limit OFFSET :offset)
+  WHERE nim IN (SELECT nim FROM found ORDER BY :ORDER LIMIT :limit OFFSET :offset)
 ) AS page ON true
-ORDER BY /*order*/ nim
+ORDER BY :ORDER
 
 -- name: count_found
 -- with: words, found

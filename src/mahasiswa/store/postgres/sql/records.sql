@@ -1,5 +1,4 @@
--- Records: finding, reading and changing them. UTF-8 is ordered by bytes, which is the order of
--- code points. `:nims` is an array.
+-- Records: finding and changing several of them. `:nims` is an array.
 
 -- name: find
 SELECT nim, nama, alamat FROM mahasiswa WHERE nim = ANY(:nims)
@@ -12,25 +11,6 @@ SELECT nim, nama, alamat FROM mahasiswa WHERE nim = ANY(:nims) ORDER BY nim FOR 
 SELECT nim, nama, alamat
 FROM mahasiswa WHERE nim = ANY(:nims)
 
--- name: within_bytes
--- The first of the records after a nim: as many as have that number of bytes, and one more. The
--- lengths are read without the texts, which a window would copy for each record.
-SELECT nim, nama, alamat FROM mahasiswa JOIN (
-  SELECT nim, sum(bytes) OVER (ORDER BY nim ROWS UNBOUNDED PRECEDING) - bytes AS bytes_before
-  FROM (
-    SELECT nim, octet_length(nama) + octet_length(alamat) AS bytes FROM mahasiswa
-    WHERE nim >= coalesce(:after, '') AND nim IS DISTINCT FROM :after
-    ORDER BY nim LIMIT :limit
-  ) AS measured
-) AS counted USING (nim)
-WHERE bytes_before < :bytes ORDER BY nim
-
--- name: add
-INSERT INTO mahasiswa (nim, nama, alamat) VALUES (:nim, :nama, :alamat)
-
--- name: update
-UPDATE mahasiswa SET nama = :nama, alamat = :alamat WHERE nim = :nim
-
 -- name: delete
 DELETE FROM mahasiswa WHERE nim = ANY(:nims)
 
@@ -40,11 +20,10 @@ SELECT :nim, nama, alamat FROM mahasiswa WHERE nim = ANY(:nims) FOR UPDATE
 RETURNING 1
 
 -- name: add_all
--- If a nim occurs twice, the first record is added. In order, as find_locked is.
+-- The records come in order, as those of find_locked do.
 INSERT INTO mahasiswa (nim, nama, alamat)
 SELECT record->>0, record->>1, record->>2
-FROM json_array_elements(:records::json) WITH ORDINALITY AS i (record, number)
-ORDER BY (record->>0) COLLATE "C", number
+FROM json_array_elements(:records::json) AS i (record)
 ON CONFLICT (nim) DO NOTHING
 RETURNING nim
 
