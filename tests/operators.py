@@ -20,7 +20,7 @@ from stores import ask, merge, migrate, run_script
 COMMAND = [sys.executable, "-m", "mahasiswa"]
 COMMAND_SECONDS = 60.0
 SAID_DATABASE = re.compile("^database: (.*)\n", re.MULTILINE)
-TWO: list[Record] = [("1", "Ani", "Solo"), ("2", "Budi", "Bantul")]
+TWO: list[Record] = [("0001", "Ani", "Solo"), ("0002", "Budi", "Bantul")]
 
 MANY = 200_000
 FILL = f"""

@@ -18,7 +18,7 @@ from stores import ask
 from mahasiswa.system.unfinished import unfinished
 
 NAME = re.compile(r"mahasiswa-[0-9a-f]{8}-\d{8}T\d{6}Z\.db")
-CITRA = ("8", "Citra", "Solo")
+CITRA = ("0008", "Citra", "Solo")
 KEY = "SELECT signing_key FROM mahasiswa_history_state"
 
 
@@ -215,7 +215,7 @@ def test_a_folder_that_hangs_never_stops_the_service(kept: Operator, hanging_fol
         first = thread.submit(monitor.get, "/metrics")
         for _ in range(50):
             assert site.get("/metrics").status_code == 200
-        assert site.edit("1", "Ani", "Sleman").status_code == 302
+        assert site.edit("0001", "Ani", "Sleman").status_code == 302
         assert not first.done()
         assert service.stop() == 0
 

@@ -153,7 +153,7 @@ def test_a_command_that_changes_records_names_the_administrator(
     own, copy = operator.database, operator.folder / "c.db"
     for command, line in (
         ("import a.csv", f"import of a.csv into {own}: 2 new, 0 changed"),
-        ("forget 1", f"forget: a record and its history were removed from {own}"),
+        ("forget 0001", f"forget: a record and its history were removed from {own}"),
         ("restore b.db", f"restore of {own} from b.db: 0 added, 0 changed, 1 removed"),
         (f"copy --to sqlite:///{copy}", f"copy of 0 records from {own} to {copy}"),
     ):
@@ -171,14 +171,14 @@ def test_forget_fails_while_another_program_reads(operator: Operator) -> None:
     with other_program(operator.database) as other:
         other("BEGIN")
         other("SELECT * FROM mahasiswa")
-        ended = operator.run("forget", "1")
+        ended = operator.run("forget", "0001")
         other("ROLLBACK")
-    assert ended.stdout.startswith("1: the record and its history are removed\n")
+    assert ended.stdout.startswith("0001: the record and its history are removed\n")
     files = f"{operator.database} and {operator.database}-wal may still hold the texts"
     assert ended.stderr.startswith(f"mahasiswa: {files}")
     assert (ended.returncode, ended.stderr.endswith("run the command again\n")) == (1, True)
     assert operator.records() == [TWO[1]]
-    operator.done("forget", "1")
+    operator.done("forget", "0001")
     assert b"Ani" not in operator.database.read_bytes()
 
 
@@ -215,7 +215,7 @@ def beside(service: Service, other: Database, tmp_path: Path) -> Iterator[tuple[
 def test_the_service_answers_during_an_import(beside: tuple[Operator, Site]) -> None:
     """Reads and writes succeed meanwhile, every acknowledged write is still there after it, and the next page shows it."""
     operator, site = beside
-    rows = numbered(60_000, "Nama {}", "Jalan Kaliurang 5, Sleman", nim="{:06}")
+    rows = numbered(60_000, "Siti Aminah", "Jalan Kaliurang 5, Sleman", nim="{:06}")
     name = operator.write_rows(*rows)
     added: list[str] = []
     with started(

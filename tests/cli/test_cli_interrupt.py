@@ -36,7 +36,7 @@ def has_log(log: Path) -> bool:
 
 
 def long_file(rows: int) -> bytes:
-    return csv(HEADER, *numbered(rows, "Nama {}", "Jalan Kaliurang {}", nim="x{:07}"))
+    return csv(HEADER, *numbered(rows, "Siti Aminah", "Jalan Kaliurang {}", nim="x{:07}"))
 
 
 # The command, and the moment of Ctrl-C, by the folder.
@@ -62,7 +62,7 @@ def test_an_interrupted_command_changes_nothing(filled: Operator, command: str) 
     if command.startswith("import") and command.endswith(".csv"):
         filled.write(command.split()[1], long_file(MANY if "a.csv" in command else 50_000))
     elif "a.xlsx" in command:
-        filled.write("a.xlsx", by_openpyxl(HEADER, *numbered(50_000, "Nama", nim="x{:07}")))
+        filled.write("a.xlsx", by_openpyxl(HEADER, *numbered(50_000, "Siti", nim="x{:07}")))
     elif "restore" in command:
         filled.done("backup", "cadangan.db")
         filled.sql("UPDATE mahasiswa SET nama = 'Ani'")

@@ -19,7 +19,7 @@ from mahasiswa.settings import SQLiteURL
 from mahasiswa.store.engines import engine_of
 from mahasiswa.system.administrator import command_name
 
-NOW: list[Record] = [("1", "Ani", "Solo"), ("3", "Citra", "Bantul")]
+NOW: list[Record] = [("0001", "Ani", "Solo"), ("3", "Citra", "Bantul")]
 RESTART = "Start or restart the service now: systemctl restart mahasiswa"
 REMARK = "If a person was forgotten after that back-up, forget them again: {} forget NIM"
 
@@ -39,11 +39,11 @@ KEPT = "SELECT a, user_version, page_size FROM lain, pragma_user_version, pragma
 @pytest.fixture(name="changed")
 def operator_with_a_backup(operator: Operator) -> Operator:
     """Run commands in a folder with a back-up of TWO, and a list that holds NOW since."""
-    operator.fill([("1", "Ani", "Sleman"), TWO[1]])
-    operator.sql("UPDATE mahasiswa SET alamat = 'Solo' WHERE nim = '1'")
+    operator.fill([("0001", "Ani", "Sleman"), TWO[1]])
+    operator.sql("UPDATE mahasiswa SET alamat = 'Solo' WHERE nim = '0001'")
     engine_of(SQLiteURL(operator.database)).backup(operator.folder / "cadangan.db")
     operator.sql(
-        f"DELETE FROM mahasiswa WHERE nim = '2'; INSERT INTO mahasiswa VALUES {NOW[1]}",
+        f"DELETE FROM mahasiswa WHERE nim = '0002'; INSERT INTO mahasiswa VALUES {NOW[1]}",
     )
     return operator
 
@@ -91,7 +91,7 @@ def test_a_running_service_shows_the_restored_list_and_its_line_of_the_history(
         assert "Dipulihkan dari cadangan" in row
         assert "tidak dapat dikembalikan" in row
         assert "<form" not in row
-        assert (site.page("/?cari=budi").nims, site.page("/?cari=citra").nims) == (["2"], [])
+        assert (site.page("/?cari=budi").nims, site.page("/?cari=citra").nims) == (["0002"], [])
         site.stores("4", "Dewi", "Solo")
         assert site.list().records == [*TWO, ("4", "Dewi", "Solo")]
         assert history_of(changed.database)[-1][5] == "4"
@@ -117,7 +117,7 @@ def test_a_restore_keeps_the_tables_of_other_programs_right(changed: Operator) -
     before = changed.ask(KEPT)
     changed.done("restore", "cadangan.db")
     side = changed.ask("SELECT nim, nama FROM samping ORDER BY nim")
-    assert side == [("1", "Ani"), ("2", "Budi")]
+    assert side == [("0001", "Ani"), ("0002", "Budi")]
     assert changed.ask(KEPT) == before
 
 
@@ -187,7 +187,7 @@ def test_a_restore_that_lacks_room_names_the_disk_of_the_list(
     operator: Operator, small_disk: Path
 ) -> None:
     """Whichever step needs more room than there is, nothing changes, and no file is left on the disk."""
-    rows = numbered(1000, "x" * 100, nim="{:04}")
+    rows = numbered(1000, "y" * 100, nim="{:04}")
     operator.fill([(nim, nama, "Bantul") for nim, nama, _ in rows])
     operator.done("backup", "cadangan.db")
     operator.use(small_disk / "a.db")

@@ -122,7 +122,7 @@ FAULTS: dict[str, tuple[Callable[[Path, Path], object], str]] = {
     ),
     "a text that is not UTF-8": (
         lambda file, _: run_script(file, "INSERT INTO mahasiswa VALUES ('7', CAST(x'61ff' AS TEXT), '')"),
-        "A text of the record after '2' is not UTF-8. Correct it with sqlite3.",
+        "A text of the record after '0002' is not UTF-8. Correct it with sqlite3.",
     ),
     "no back-up": (
         lambda _, backup: backup.unlink(),

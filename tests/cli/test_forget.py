@@ -22,7 +22,7 @@ def test_forget_lists_each_backup_that_holds_the_person_with_its_last_month(
     operator.keep_backups()
     operator.done("backup")
     (newest,) = operator.backup_files()
-    operator.sql("DELETE FROM mahasiswa WHERE nim = '1'")
+    operator.sql("DELETE FROM mahasiswa WHERE nim = '0001'")
     operator.done("restore", str(newest))
     (before,) = operator.folder.glob("mahasiswa.db.before-*")
     middle = dated(newest, "20250110T000000Z")
@@ -34,8 +34,8 @@ def test_forget_lists_each_backup_that_holds_the_person_with_its_last_month(
     newest.unlink()
     holds = "still holds the texts. It may be removed after"
     unreadable = "cannot be read (file is not a database), so it may hold the texts."
-    assert operator.done("forget", "1").splitlines() == [
-        "1: the record and its history are removed",
+    assert operator.done("forget", "0001").splitlines() == [
+        "0001: the record and its history are removed",
         f"{last} {holds} 2025-12.",
         f"{middle} {holds} 2025-02.",
         f"{damaged} {unreadable} It may be removed after 2025-11.",
@@ -51,4 +51,4 @@ def test_without_a_folder_the_backups_beside_the_database_are_listed(operator: O
     operator.done("backup")
     (file,) = operator.folder.glob("mahasiswa-*.db")
     said = f"{file} still holds the texts. It stays until you remove it."
-    assert said in operator.done("forget", "1")
+    assert said in operator.done("forget", "0001")

@@ -35,7 +35,7 @@ def test_every_command_reads_and_writes_utf_8(abroad: Operator) -> None:
         return abroad.done("--settings", f"{folder}/é.env", *arguments, before=["env"])
 
     assert "postgresql://…" in abroad.done("--help", before=["env"])
-    assert done("import", f"{folder}/masuk ’.csv").startswith("written: 1 new")
+    assert done("import", "--accept-doubts", f"{folder}/masuk ’.csv").startswith("written: 1 new")
     assert abroad.databases == [f"{folder}/siswa’.db"]
     assert done("export", "-") == "\ufeff" + csv(HEADER, SITI).decode().replace("\r\n", "\n")
     assert done("export", f"{folder}/keluar ’.xlsx") == f"1 records in {folder}/keluar ’.xlsx\n"

@@ -21,7 +21,7 @@ from mahasiswa.settings import (
     Settings,
     parse_database_url,
 )
-from mahasiswa.sheets import public as sheets
+from mahasiswa.sheets.exports import EXPORTS
 from mahasiswa.store.engines import engine_of
 from mahasiswa.store.store_errors import (
     StoreError,
@@ -135,11 +135,13 @@ def _readable(_context: click.Context, _parameter: click.Parameter, file: Path) 
     help="Skip or update a record whose NIM exists already.",
 )
 @click.option("--dry-run", is_flag=True, help="Report the changes, and write nothing.")
+@click.option("--accept-doubts", is_flag=True, help="Write doubtful rows too, such as odd names.")
 @_ended_early()
-def import_(file: Path, existing: str, *, dry_run: bool) -> None:
+def import_(file: Path, existing: str, *, dry_run: bool, accept_doubts: bool) -> None:
     """Import the records of a spreadsheet: xlsx, xls, ods or csv. With - they are read from standard input.
 
-    If any row is wrong, nothing is written, and the first 100 wrong rows are listed.
+    If any row is wrong or doubtful, nothing is written, and the first 100 such rows are listed. Sheets without sure
+    titles are not read. Only the preview in the browser compares a NIM or a name with those that are stored.
 
     \b
     mahasiswa import mahasiswa.xlsx --dry-run
@@ -150,8 +152,10 @@ def import_(file: Path, existing: str, *, dry_run: bool) -> None:
     url = settings.database_url
     update = existing == "update"
     backups = settings.backup_dir
-    merged, warnings = transfers.import_file(url, backups, file, update=update, dry_run=dry_run)
-    for line in warnings:
+    merged, remarks = transfers.import_file(
+        url, backups, file, update=update, dry_run=dry_run, accept_doubts=accept_doubts
+    )
+    for line in remarks:
         click.echo(line, err=True)
     done = "would be written" if dry_run else "written"
     if not update:
@@ -174,7 +178,7 @@ def export(file: Path) -> None:
     mahasiswa export - | gzip > mahasiswa.csv.gz
     """  # noqa: D301 - as above
     to_stdout = file == STANDARD_STREAM
-    if not to_stdout and file.suffix.lower() not in sheets.EXPORTS:
+    if not to_stdout and file.suffix.lower() not in EXPORTS:
         _fail(f"mahasiswa: {file}: the name must end in .xlsx or .csv", 2)
     url = _settings_and_database().database_url
     with _ended_early("the output is incomplete" if to_stdout else "nothing was written"):

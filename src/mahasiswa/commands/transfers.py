@@ -7,23 +7,35 @@ import shutil
 import stat
 import sys
 import tempfile
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from bisect import bisect_left
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain, islice
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
 import click
 
 from mahasiswa import wording
+from mahasiswa.intake.cells import Refused, TooHeavy
+from mahasiswa.intake.read import is_example, tables_of
+from mahasiswa.intake.rules import (
+    OTHER_TITLES,
+    PROBLEMS,
+    SKIPPED,
+    Judge,
+    JudgedLine,
+    is_fault,
+)
 from mahasiswa.record import Incoming, Mahasiswa
 from mahasiswa.settings import DatabaseURL
-from mahasiswa.sheets import public as sheets
-from mahasiswa.store import Query, Reader
+from mahasiswa.sheets.exports import EXPORTS
+from mahasiswa.store import Query, Reader, store_errors
 from mahasiswa.store.engine import Engine
 from mahasiswa.store.engines import engine_of
 from mahasiswa.store.history_items import UNDO_ROWS_MAX
 from mahasiswa.store.results import Merged
-from mahasiswa.store.store_errors import Refused, Unusable
+from mahasiswa.store.store_errors import Unusable
 from mahasiswa.store.threads import in_thread
 from mahasiswa.system import interrupt
 from mahasiswa.system.administrator import typed
@@ -32,60 +44,96 @@ from mahasiswa.system.unfinished import unfinished
 from mahasiswa.work import EXPORT, Slots
 
 T = TypeVar("T")
-Problem = tuple[int, str]  # the number of a row, and its problem
 
 MAX_LISTED_ROWS = 100  # maximum rows with problems that are listed
-# Notices that name the row. One remark about the whole file is enough for its hidden rows.
-MOVED_CELLS = (wording.JOINED_CELLS, wording.MORE_CELLS)
+LINE_MAX_CHARACTERS = 500
 TOO_LONG_TO_UNDO = (
     f"This import has more than {UNDO_ROWS_MAX} rows, so it cannot be undone. To be able to go back, press Ctrl-C,"
     " then make a back-up: {backup} (PostgreSQL: pg_dump)"
 )
+DOUBTED = "Check these rows. If they are right, repeat the command with --accept-doubts"
 
 
 class Failure(Exception):
     """The command failed and changed nothing. The text has the reasons, for standard error."""
 
 
+class Places:
+    """The sheets of a file. Rows are numbered through all sheets that are read."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+        self.starts: list[int] = []  # the last number before each sheet
+        self.names: list[str] = []
+        self.unread: list[
+            tuple[str, str]
+        ] = []  # sheets whose columns are not sure, and the reasons
+
+    def line(self, number: int, sentence: str) -> str:
+        """The line about a row. It names the sheet if several are read."""
+        sheet = bisect_left(self.starts, number) - 1
+        row = number - self.starts[sheet]
+        name = f"{self.names[sheet]}, baris {row}" if len(self.names) > 1 else f"Baris {row}"
+        return _printable(f"{self.file}: {name}: {sentence}"[:LINE_MAX_CHARACTERS])
+
+
+class Problems:
+    """Rows with problems, of which the first ones are listed."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._first: list[tuple[int, str]] = []
+
+    def add(self, number: int, sentence: str) -> None:
+        self.count += 1
+        if self.count <= MAX_LISTED_ROWS:
+            self._first.append((number, sentence))
+
+    def lines(self, places: Places) -> Iterator[str]:
+        for number, sentence in self._first:
+            yield places.line(number, sentence)
+        if self.count > MAX_LISTED_ROWS:
+            yield f"{places.file}: and {self.count - MAX_LISTED_ROWS} more rows"
+
+
 def import_file(
-    url: DatabaseURL, backups: Path | None, file: Path, *, update: bool, dry_run: bool
+    url: DatabaseURL,
+    backups: Path | None,
+    file: Path,
+    *,
+    update: bool,
+    dry_run: bool,
+    accept_doubts: bool,
 ) -> tuple[Merged, Sequence[str]]:
-    """Import a spreadsheet, all rows or none; return the counts and the warnings. Raise Failure or Interrupted."""
-    skipped: list[Problem] = []
-    doubted: list[Problem] = []
-    with (
-        _failures(file),
-        _source(file) as source,
-        sheets.read(source, is_upload=False) as table,
-    ):
-        places = table.file.places
-        cleaner = sheets.Cleaner(places)
-        rows = _incoming(cleaner, file, table, skipped, doubted)
+    """Import a spreadsheet, all rows or none; return the counts and the remarks. Raise Failure or Interrupted."""
+    places = Places(file)
+    skipped = Problems()
+    with _failures(file), _source(file) as source:
+        rows = _incoming(source, places, skipped, accept_doubts=accept_doubts)
+        # A file that cannot be read creates no database.
+        first = list(islice(rows, 1))
         # A million rows make no cycles. Searching them for cycles would take a tenth of the time.
         gc.disable()
         engine_of(url).migrate(backups=backups)
-        merged = engine_of(url).merge(rows, update=update, dry_run=dry_run)
+        merged = engine_of(url).merge(chain(first, rows), update=update, dry_run=dry_run)
     if merged.incomplete:
-        problems = [(row, wording.NEW_NEEDS_ONE) for row in merged.incomplete]
-        raise Failure("\n".join(_lines(file, problems, places)))
-    doubts = (skipped, doubted, cleaner.suspects().items())
-    lines = [line for problems in doubts for line in _lines(file, problems, places)]
-    return merged, [*_remarks(file, table.file), *lines]
+        incomplete = Problems()
+        for number in merged.incomplete:
+            incomplete.add(number, wording.NEW_NEEDS_ONE)
+        raise Failure("\n".join(incomplete.lines(places)))
+    return merged, [*_unread(places), *skipped.lines(places)]
 
 
-def _remarks(file: Path, read: sheets.CarriedFile) -> Iterator[str]:
-    """The remarks about the whole file."""
-    for question in read.asked:
-        yield f"{file}: {question.sentence}"
-    if read.other_sheets:
-        names = ", ".join(f"“{name}”" for name in read.other_sheets)
-        yield f"{file}: {_printable(wording.SHEETS_NOT_READ.format(names=names))}"
+def _unread(places: Places) -> Iterator[str]:
+    if places.unread:
+        names = ", ".join(f"“{name}”" for name, _ in places.unread)
+        yield _printable(f"{places.file}: {wording.SHEETS_NOT_READ.format(names=names)}")
 
 
 def export_file(url: DatabaseURL, file: Path) -> int:
     """Write every record to a file; return their number. Raise Failure, Interrupted, or BrokenPipeError of a pipe."""
     # Standard output has no suffix, and gets CSV.
-    kind = sheets.EXPORTS.get(file.suffix.lower(), sheets.EXPORTS[".csv"])
+    kind = EXPORTS.get(file.suffix.lower(), EXPORTS[".csv"])
 
     with _failures(file), _complete_file(file) as target:
         return _read_all(url, "export", lambda records: kind.write(records, target))
@@ -118,45 +166,48 @@ def _printable(text: str) -> str:
 
 
 def _incoming(
-    cleaner: sheets.Cleaner,
-    file: Path,
-    table: sheets.Table,
-    skipped: list[Problem],
-    doubted: list[Problem],
+    source: BinaryIO, places: Places, skipped: Problems, *, accept_doubts: bool
 ) -> Iterator[Incoming]:
-    """The clean rows; raise Failure after the last one if any is invalid.
-
-    Skipped rows are appended to `skipped`, and clean rows whose cells may have moved to `doubted`.
-    """
-    invalid: list[Problem] = []
+    """The rows to write; raise Failure after the last one if any is wrong or doubtful."""
+    faults, doubts = Problems(), Problems()
     count = 0
-    for row in progress(cleaner.clean(table.rows), "import"):
-        if isinstance(row, sheets.RejectedRow):
-            (skipped if row.is_skipped else invalid).append((row.number, row.problem))
-        else:
+    for number, code, line in progress(_judged(source, places), "import"):
+        if line.skipped:
+            skipped.add(number, SKIPPED[line.skipped])
+        elif code and (is_fault(code) or not accept_doubts):
+            sentence = PROBLEMS[code].sentence.format(**line._asdict())
+            (faults if is_fault(code) else doubts).add(number, sentence)
+        elif not (faults.count or doubts.count):
             count += 1
             if count == UNDO_ROWS_MAX + 1:
                 click.echo(TOO_LONG_TO_UNDO.format(backup=typed("backup FILE")), err=True)
-            if row.noted:
-                doubted += [(row.number, note) for note in row.noted if note in MOVED_CELLS]
-            if not invalid:
-                yield row.number, row.nim, row.nama, row.alamat
-    if invalid:
-        raise Failure("\n".join(_lines(file, invalid, table.file.places)))
+            yield number, line.nim, line.nama or None, line.alamat or None
+    if faults.count or doubts.count:
+        advice = [] if faults.count else [DOUBTED]
+        raise Failure("\n".join([*faults.lines(places), *doubts.lines(places), *advice]))
 
 
-def _lines(file: Path, problems: Iterable[Problem], places: Sequence[str]) -> list[str]:
-    lines = [f"{file}: {_name_of(row, places)}: {problem}" for row, problem in problems]
-    if len(lines) > MAX_LISTED_ROWS:
-        others = len(lines) - MAX_LISTED_ROWS
-        lines[MAX_LISTED_ROWS:] = [f"{file}: and {others} more rows"]
-    return lines
-
-
-def _name_of(row: int, places: Sequence[str]) -> str:
-    """The name of a row at the beginning of a sentence, with its sheet if several are read."""
-    name = sheets.row_name(row, places)
-    return _printable(name) if len(places) > 1 else name.capitalize()
+def _judged(source: BinaryIO, places: Places) -> Iterator[tuple[int, str, JudgedLine]]:
+    """The lines of all sheets whose columns are sure, each with its number and the code of its first problem."""
+    judge = Judge()
+    number = 0
+    for sheet, columns in tables_of(source):
+        if columns.doubt or is_example(sheet.name):
+            places.unread.append((sheet.name, columns.doubt))
+            continue
+        before = number
+        places.starts.append(before)
+        places.names.append(sheet.name)
+        for line in judge.lines(sheet.rows, columns, sheet.hidden):
+            number = before + line.number
+            if line.own == OTHER_TITLES:
+                raise Refused(wording.OTHER_TITLES.format(row=line.number))
+            code = line.own.partition(" ")[0]
+            if judge.twice == line.number and not is_fault(code):
+                code = "nim_twice"
+            yield number, code, line
+    if not places.names:
+        raise Refused(next((doubt for _, doubt in places.unread if doubt), wording.EMPTY))
 
 
 def _read(url: DatabaseURL, work: Callable[[Reader], Awaitable[T]]) -> T:
@@ -191,14 +242,14 @@ def _read_all(url: DatabaseURL, label: str, work: Callable[[Iterator[Mahasiswa]]
 def _failures(file: Path) -> Iterator[None]:
     try:
         yield
-    except Refused as error:
+    except store_errors.Refused as error:
         raise Failure(
             f"{file}: the database refuses a record ({error}); nothing was written"
         ) from error
-    except sheets.SheetError as error:
+    except (Refused, TooHeavy) as error:
         # After Ctrl-C, report the interrupt and not the fault of the file.
         interrupt.check()
-        raise Failure(f"{file}: {error}") from error
+        raise Failure(f"{file}: {str(error) or wording.TOO_HEAVY}") from error
     except BrokenPipeError:
         raise
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Reads a file of a stranger: the child process that fills the stage of an upload, and the lines for the command line.
+"""Reads a file of a stranger: the child process that fills the stage of an upload, and the tables of a file for the command line.
 
 The child is `python -P -m mahasiswa.intake.read STAGE OPTIONS`, with the file as its standard input. It has
 no password and no connection, and bounds itself. It ends with 0 if it has filled the stage, perhaps with
@@ -57,29 +57,34 @@ def sheets_of(file: BinaryIO, *, nim_only: bool = False) -> Iterator[Sheet]:
         yield sheet._replace(rows=(row for row in sheet.rows if not is_blank(row[1])))
 
 
-def import_lines(file: BinaryIO, judge: Judge) -> Iterator[JudgedLine]:
-    """The lines of a file of any length, one by one. Raises Refused, also if a person must choose columns."""
-    for sheet in sheets_of(file):
+def tables_of(file: BinaryIO, *, nim_only: bool = False) -> Iterator[tuple[Sheet, Columns]]:
+    """The sheets that have rows, each with its columns. Raises as `sheets_of` does."""
+    for sheet in sheets_of(file, nim_only=nim_only):
         rows = iter(sheet.rows)
-        top = list(islice(rows, TOP_ROWS))
-        columns = find(top)
-        if columns.doubt:
-            raise Refused(columns.doubt)
-        for line in judge.lines(chain(top, rows), columns, sheet.hidden):
-            if line.own == OTHER_TITLES:
-                raise Refused(wording.OTHER_TITLES.format(row=line.number))
-            yield line
+        if top := list(islice(rows, TOP_ROWS)):
+            columns = _columns(sheet, top, nim_only=nim_only)
+            yield sheet._replace(rows=chain(top, rows)), columns
+
+
+def _columns(sheet: Sheet, top: Sequence[Row], *, nim_only: bool) -> Columns:
+    columns = find(top, nim_only=nim_only)
+    if sheet.is_split:
+        columns = Columns(0, wording.HEADER, dict(enumerate(FIELDS)), doubt=wording.LINES_SPLIT)
+    hidden = [column for column in sheet.hidden_columns if column in columns.of]
+    doubt = "" if nim_only else columns.doubt
+    if hidden:
+        doubt = doubt or wording.HIDDEN_COLUMN.format(column=wording.column_letter(hidden[0]))
+    return columns._replace(doubt=doubt)
 
 
 def fill(stage: Stage, file: BinaryIO, *, nim_only: bool) -> None:
     """Put the sheets of a file into its stage. Raises Refused and TooHeavy."""
     staged: list[StagedSheet] = []
     of_sheet: dict[int, tuple[Sequence[Row], frozenset[int]]] = {}
-    for at, sheet in enumerate(sheets_of(file, nim_only=nim_only)):
+    for at, (sheet, columns) in enumerate(tables_of(file, nim_only=nim_only)):
         rows = list(islice(sheet.rows, ROWS_MAX))
-        if rows:
-            staged.append(_staged(at, sheet, rows[:TOP_ROWS], nim_only=nim_only))
-            of_sheet[at] = rows, frozenset(sheet.hidden)
+        staged.append(_staged(at, sheet.name, columns, rows[:TOP_ROWS]))
+        of_sheet[at] = rows, frozenset(sheet.hidden)
     if not staged:
         raise Refused(wording.EMPTY)
     read = _with_titles(staged)
@@ -88,14 +93,7 @@ def fill(stage: Stage, file: BinaryIO, *, nim_only: bool) -> None:
     )
 
 
-def _staged(at: int, sheet: Sheet, top: Sequence[Row], *, nim_only: bool) -> StagedSheet:
-    columns = find(top, nim_only=nim_only)
-    if sheet.is_split:
-        columns = Columns(0, wording.HEADER, dict(enumerate(FIELDS)), doubt=wording.LINES_SPLIT)
-    hidden = [column for column in sheet.hidden_columns if column in columns.of]
-    doubt = "" if nim_only else columns.doubt
-    if hidden:
-        doubt = doubt or wording.HIDDEN_COLUMN.format(column=wording.column_letter(hidden[0]))
+def _staged(at: int, name: str, columns: Columns, top: Sequence[Row]) -> StagedSheet:
     body = (row[:TITLES_MAX] for number, row in top if number > columns.header)
     examples = [
         list(
@@ -107,13 +105,18 @@ def _staged(at: int, sheet: Sheet, top: Sequence[Row], *, nim_only: bool) -> Sta
         for column in zip_longest(*body)
     ]
     return StagedSheet(
-        at, sheet.name, columns.header, columns.titles, examples, columns.of, doubt, is_read=True
+        at, name, columns.header, columns.titles, examples, columns.of, columns.doubt, is_read=True
     )
+
+
+def is_example(name: str) -> bool:
+    """Whether a sheet of this name holds examples or instructions."""
+    return name.casefold().startswith(_OF_EXAMPLES)
 
 
 def _with_titles(sheets: Sequence[StagedSheet]) -> Sequence[StagedSheet]:
     """The sheets whose titles name the most fields, without those of examples; or else the first sheet."""
-    real = [sheet for sheet in sheets if not sheet.name.casefold().startswith(_OF_EXAMPLES)]
+    real = [sheet for sheet in sheets if not is_example(sheet.name)]
     fields = [len(fields_of(sheet.columns)) for sheet in real or sheets]
     most = [
         sheet for sheet, count in zip(real or sheets, fields, strict=True) if count == max(fields)

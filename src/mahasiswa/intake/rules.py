@@ -246,7 +246,7 @@ _is_column_number = re.compile(f"{_COLUMN_NUMBER}(?:, {_COLUMN_NUMBER})*").fullm
 _has_address = re.compile(_ADDRESS, re.IGNORECASE).search
 # A line in which no rule finds anything. Most lines match, and this takes less time than the rules.
 _is_ordinary = re.compile(
-    r"[0-9]{5,15}\0[A-Z][A-Za-z]+(?: [A-Z][A-Za-z]+)+"
+    r"[0-9]{5,15}\0[A-Z][A-Za-z'ß-öø-ÿ]+(?: [A-Z][A-Za-z'ß-öø-ÿ]+)+"
     r"\0(?!S[EHT]\b|M[MT]\b|[SMDA]\.|A\.?Md|Sp|Ph|MBA|Ners|Apt)(?=[^\0]*[0-9,])[A-Z][A-Za-z0-9.,/]+(?: [A-Za-z0-9.,/]+)*"
 ).fullmatch
 _NOT_IN_NAMES = {*_ADDRESS[5:].split("|"), "belum", "tidak", "tdk", "blm", "sama"}
@@ -257,15 +257,15 @@ class Judge:
 
     def __init__(self) -> None:
         self._seen: dict[int, int] = {}
-        self.twice: list[
-            int
-        ] = []  # the numbers of rows whose NIM an earlier row has with other texts
+        # The number of the last row of the sheet whose NIM an earlier row has with other texts.
+        self.twice = 0
 
     def lines(
         self, rows: Iterable[Row], columns: Columns, hidden: Collection[int] = ()
     ) -> Iterator[JudgedLine]:
         """The lines of a sheet. The titles of another table are skipped, and have OTHER_TITLES as their problem."""
         last: JudgedLine | None = None
+        self.twice = 0
         # Most sheets have one column for each field.
         places = {part: column for column, part in columns.of.items()}
         pick = itemgetter(*map(places.get, FIELDS)) if {*places} == {*FIELDS} else None
@@ -293,7 +293,7 @@ class Judge:
             if first == texts:
                 return line._replace(skipped="same")
             if first is not None:
-                self.twice.append(line.number)
+                self.twice = line.number
             self._seen[nim] = texts
         return line
 
