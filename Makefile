@@ -10,7 +10,7 @@
 # make mutants  change the source at 100 random places, and list the changes that no test finds; several hours
 # make conform  run the tests of the specification against the implementation at URL
 # make lock     update the lock files: what the service needs, what its build needs, and everything for developers
-# The environment is in .venv. It is updated if a lock file changes. GNU make 3.81 (macOS) is enough.
+# The environment is in .venv. It is updated if a lock file or the guide changes. GNU make 3.81 (macOS) is enough.
 
 PYTHON ?= python3
 DIST := dist
@@ -92,7 +92,7 @@ bench: .venv/dev.stamp
 # An environment without its stamp is not complete, for example after a power cut, and is made again. After an upgrade of
 # the system, another Python may look for the packages in a folder of its own, so the stamp is removed.
 REMOVED := $(shell [ ! -e .venv/run.stamp ] || $(BIN)/python -Ic 'import mahasiswa' 2>/dev/null || rm .venv/run.stamp)
-.venv/run.stamp: requirements.txt requirements-build.txt pyproject.toml
+.venv/run.stamp: requirements.txt requirements-build.txt pyproject.toml hatch_build.py docs/panduan.md
 	@[ -w . ] || { echo "This user may not write to $(CURDIR), where the environment is made." >&2; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit("mahasiswa needs Python 3.11 or later; this is " + sys.version.split()[0] + ". Try: make PYTHON=python3.12 ...") if sys.version_info < (3, 11) else None'
 	@[ -e $@ ] || { rm -rf .venv && $(PYTHON) -m venv .venv; } || \
