@@ -179,7 +179,7 @@ TESTS = {
     "digits": "cli/test_settings web/lists/test_find",
     "intake/selection": "web/imports/test_selection",
     "logs": "web/service/test_health cli/test_processes",
-    "record": "test_record store/test_one_field web/records/test_edit_conflicts",
+    "record": "store/test_one_field web/records/test_edit_conflicts",
     "shared_task": "test_work",
     "system/progress": "cli/test_cli_transfers",
     "commands/transfers": "cli/test_cli_transfers cli/test_cli_interrupt",

@@ -221,6 +221,13 @@ async def test_at_most_five_searches_are_offered(store: Store, url: DatabaseURL)
     assert offered == [(f"230001800{number}", 1) for number in range(SEARCHES_OFFERED)]
 
 
+async def test_a_nim_of_one_slip_is_offered(store: Store) -> None:
+    """Two neighbours exchanged, a digit less, a digit more, or a wrong digit, at any place."""
+    await store.add("1234", "Ani", "Solo")
+    for cari in ("2134", "1243", "234", "123", "01234", "12345", "9234", "1239"):
+        assert await store.reader(SEARCH).spellings(Query(cari)) == [("1234", 1)], cari
+
+
 @pytest.mark.parametrize(
     "name",
     ["ab" * 32_000, "ab " * 21_000, "abcdefgh" * 4 + " " + "hgfedcba" * 4, '"\\" [] \\\\ {"a":'],

@@ -18,18 +18,8 @@ from mahasiswa.store.store_errors import Unusable
 SECOND_STEP = "ALTER TABLE mahasiswa ADD COLUMN kelas text; GRANT SELECT ON mahasiswa TO PUBLIC"
 
 
-# ---- steps
-@pytest.fixture
-def second_step(url: PostgresURL, monkeypatch: pytest.MonkeyPatch) -> PostgresURL:
-    """Return the address of a table of version 1 with a record, and let this program know a second step."""
-    execute(
-        url.address, "INSERT INTO mahasiswa VALUES ('0001', 'Siti Aminah', 'Jalan Kaliurang 5')"
-    )
-    monkeypatch.setattr(schema, "UPGRADES", (*schema.UPGRADES, SECOND_STEP))
-    return url
-
-
-def migrate_eight_times(address: str) -> None:
+def test_of_many_starts_one_creates_the_table(address: str) -> None:
+    """The others wait for it, and none fails."""
     barrier = threading.Barrier(8)
 
     def start() -> None:
@@ -37,21 +27,7 @@ def migrate_eight_times(address: str) -> None:
         migrate(address)
 
     at_once(8, start)
-
-
-def test_of_many_starts_one_creates_the_table(address: str) -> None:
-    """The others wait for it, and none fails."""
-    migrate_eight_times(address)
     assert execute(address, "SELECT count(*) FROM mahasiswa") == [(0,)]
-
-
-def test_an_older_schema_is_upgraded_once_by_the_steps_that_it_lacks(
-    second_step: PostgresURL,
-) -> None:
-    """Of several starts at the same time one makes the step, and the records stay."""
-    migrate_eight_times(second_step.address)
-    assert execute(second_step.address, "SELECT * FROM mahasiswa") == [(*SITI, None)]
-    assert ("comment", "", "schema 2 of mahasiswa") in describe(second_step.address)
 
 
 def test_a_role_that_does_not_own_the_tables_gets_the_sql_that_gives_it_them(
