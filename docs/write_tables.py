@@ -260,7 +260,7 @@ TESTS = {
     "web/import_page": "web/imports/test_preview",
     "web/imports": "web/imports/test_preview",
     "web/selections": "web/imports/test_selection",
-    "web/uploads": "web/imports/test_preview web/imports/test_stage",
+    "web/uploads": "web/imports/test_uploads web/imports/test_arrivals",
     "web/list_html": "web/lists/test_pages web/lists/test_list_cache",
     "web/list_query": "web/lists/test_find web/records/test_keep_place",
     "web/lists": "web/lists/test_find web/lists/test_whole_list web/lists/test_print",

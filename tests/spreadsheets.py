@@ -23,6 +23,7 @@ from harness import Page, Service, Site, led_to
 from processes import Closing, run
 from visitor import texts_in
 
+from mahasiswa.intake.rules import PROBLEMS
 from mahasiswa.sheets import public as sheets
 
 HEADER = ("NIM", "Nama", "Alamat")
@@ -179,8 +180,11 @@ class Importer:
         """Call the columns and all doubts right."""
         if [*preview.buttons] == ["baca"]:
             preview = self.pressed(preview, "baca")
-        while benar := [button for button in preview.buttons if button.startswith("benar:")]:
-            preview = self.pressed(preview, benar[0])
+        for _ in PROBLEMS:
+            doubts = [button for button in preview.buttons if button.startswith("benar:")]
+            if not doubts:
+                break
+            preview = self.pressed(preview, doubts[0])
         return preview
 
     def save(self, preview: Preview, action: str = "simpan") -> None:

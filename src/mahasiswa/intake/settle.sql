@@ -16,7 +16,7 @@ twice AS (
 ),
 judged AS (
     SELECT
-        sheet, number, nim, nama, alamat, stored_nama, near,
+        sheet, number, nim, nama, alamat, stored_nama, stored_alamat, near,
         ' ' || accepted || ' ' AS accepted,
         -- A NIM that is stored is right.
         CASE
@@ -28,8 +28,11 @@ judged AS (
 ),
 found AS (
     SELECT sheet, number, CASE
-        WHEN own <> '' AND is_fault(own) THEN own
         WHEN nim IN (SELECT nim FROM twice) THEN 'nim_twice'
+        -- Nothing would be written.
+        WHEN coalesce(nullif(nama, ''), stored_nama) = stored_nama
+            AND coalesce(nullif(alamat, ''), stored_alamat) = stored_alamat THEN ''
+        WHEN own <> '' AND is_fault(own) THEN own
         WHEN stored_nama IS NULL AND nama = '' THEN 'no_nama'
         WHEN stored_nama IS NULL AND alamat = '' THEN 'no_alamat'
         WHEN own <> '' THEN own

@@ -24,7 +24,9 @@ def bound(memory_bytes: int, processor_seconds: int, file_bytes: int) -> None:
         resource.RLIMIT_CORE: 0,
     }
     for limited, limit in limits.items():
-        resource.setrlimit(limited, (limit, limit))
+        _, hard = resource.getrlimit(limited)
+        lower = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
+        resource.setrlimit(limited, (lower, lower))
     os.nice(NICENESS)
     with suppress(OSError):  # only Linux has it
         Path("/proc/self/oom_score_adj").write_text(OOM_SCORE, "ascii")

@@ -164,8 +164,7 @@ async def _save(
     except Changed:  # since they were compared, a moment ago
         await _compare(request, store, stage)
         return "changed"
-    change = "" if saved is None else str(saved)
-    await in_thread(request, partial(stage.do, "finish", [(change,)]))
+    await in_thread(request, partial(stage.do, "finish", [(saved or "",)]))
     return None
 
 

@@ -19,7 +19,7 @@ def imported(site: Site) -> str:
     """Import ROWS into a list with FORMER; return the target of the page of that batch."""
     site.add(*FORMER)
     importer = Importer(site)
-    importer.save(importer.accepted(importer.upload(csv(HEADER, *ROWS))))
+    importer.save(importer.accepted(importer.upload(csv(HEADER, *ROWS))), "perbarui")
     return site.page(HISTORY).targets("Lihat rinciannya")[0]
 
 

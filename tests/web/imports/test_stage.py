@@ -10,6 +10,7 @@ import pytest
 from mahasiswa.intake import stage as stages
 from mahasiswa.intake.stage import (
     MAX_AGE_SECONDS,
+    MAX_BYTES,
     STAGES_MAX,
     STAGES_MAX_OF_ADDRESS,
     Gone,
@@ -113,7 +114,7 @@ def test_a_folder_that_other_users_can_read_is_refused(tmp_path: Path) -> None:
 def test_an_upload_never_takes_more_than_its_part_of_the_disk(tmp_path: Path) -> None:
     """Nothing of the change that was too much is kept."""
     folder = tmp_path / "unggahan"
-    long = "x" * 1_000_000
+    long = "x" * (MAX_BYTES // 10)
     with pytest.raises(TooHeavy), Stage.create(folder, "impor", "a.xlsx", "::1") as stage:
         stage.put_lines([], (stages.Line(1, number, "1", long, "") for number in range(99)), 1)
     with Stage.find(folder, stage.path.name, "impor") as stage:
