@@ -62,17 +62,14 @@ def test_a_restore_brings_every_record_back(changed: Operator) -> None:
     assert changed.records() == TWO
     assert records_of(saved) == NOW
     assert changed.names() == {"cadangan.db", saved.name}
-    # Taken back while the names of the next minutes exist, as the name of now does within a second: another one is chosen.
+    assert {stat.S_IMODE(path.stat().st_mode) for path in (saved, changed.database)} == {0o600}
+    # A restore within a second of another one is refused, because the names have the second.
     for seconds in range(300):
         moment = datetime.now(UTC) + timedelta(seconds=seconds)
         (changed.folder / f"mahasiswa.db.before-{moment:%Y%m%dT%H%M%SZ}").touch()
-    changed.done("restore", str(saved))
-    assert changed.records() == NOW
-    (second_one,) = changed.folder.glob("mahasiswa.db.before-*Z-2")
-    assert records_of(second_one) == TWO
-    assert {
-        stat.S_IMODE(path.stat().st_mode) for path in (saved, second_one, changed.database)
-    } == {0o600}
+    (line,) = changed.failed("restore", str(saved))
+    assert line.startswith("mahasiswa: nothing was restored: File exists")
+    assert changed.records() == TWO
 
 
 def test_a_running_service_shows_the_restored_list_and_its_line_of_the_history(
@@ -105,8 +102,7 @@ def test_a_restore_of_an_equal_list_writes_nothing(changed: Operator) -> None:
     same = "2 records are as in sama.db; nothing was changed\n"
     assert changed.done("restore", "sama.db") == same
     assert changed.names() == {"cadangan.db", "sama.db"}
-    itself = "mahasiswa: mahasiswa.db is the database itself"
-    assert changed.failed("restore", "mahasiswa.db") == [itself]
+    assert "nothing was changed" in changed.done("restore", "mahasiswa.db")
     assert changed.database.read_bytes() == before
 
 
@@ -149,11 +145,9 @@ def test_a_backup_in_wal_mode_is_restored_from_a_folder_that_may_not_be_written(
     assert [path.name for path in folder.iterdir()] == ["a.db"]
 
 
-DAMAGED = r"a\.db cannot be restored: .*(damaged|malformed).*"
+DAMAGED = r"a\.db cannot be restored in .*: .*(damaged|malformed).*"
 NEWER = r"a\.db has schema version 99, .* only up to \d+: use a newer release"
-FOREIGN = (
-    r"a\.db holds a table mahasiswa that no release made; export it as CSV .* mahasiswa import FILE"
-)
+FOREIGN = r"a\.db has schema version 1, but not the tables of it\. .* mahasiswa import FILE"
 OTHER_TABLE = "DROP TABLE mahasiswa; CREATE TABLE mahasiswa (nim, nama, alamat)"
 NEWER_TABLE = "ALTER TABLE mahasiswa ADD kelas TEXT; PRAGMA user_version = 2"
 REFUSED: dict[str, tuple[Callable[[Path], object], str]] = {
@@ -162,11 +156,11 @@ REFUSED: dict[str, tuple[Callable[[Path], object], str]] = {
     "cut off": (lambda file: file.write_bytes(file.read_bytes()[:4096]), DAMAGED),
     "no database": (
         lambda file: file.write_bytes(csv(HEADER, *TWO)),
-        r"a\.db is not an SQLite database",
+        r"a\.db cannot be restored in .*: file is not a database",
     ),
     "empty": (
         lambda file: file.write_bytes(b""),
-        r"a\.db cannot be restored: no such table: mahasiswa",
+        r"a\.db cannot be restored in .*: no such table: mahasiswa",
     ),
     "another program's": (lambda file: run_script(file, OTHER_TABLE), FOREIGN),
 }
@@ -193,10 +187,10 @@ def test_a_restore_that_lacks_room_names_the_disk_of_the_list(
     operator.use(small_disk / "a.db")
     operator.imported_rows(*rows)
     filler = use_up(small_disk)
-    said = f"mahasiswa: nothing was restored: make room on the disk of {small_disk}/a.db\n"
     steps = 0
     while (answer := operator.run("restore", "cadangan.db")).returncode:
-        assert answer.stderr == said
+        assert "No space left on device" in answer.stderr
+        assert str(small_disk) in answer.stderr
         names = {path.name for path in small_disk.iterdir()}
         assert names <= {"a.db", "a.db-wal", "a.db-shm", "filler"}
         os.truncate(filler, filler.stat().st_size - 200_000)
@@ -266,7 +260,7 @@ def test_the_sound_file_of_another_program_is_not_replaced(changed: Operator, ta
     before = changed.database.read_bytes()
     (line,) = changed.failed("restore", "cadangan.db")
     assert re.match(
-        f"mahasiswa: {changed.database} (has schema version 7, but its|holds a) table mahasiswa ",
+        f"mahasiswa: {changed.database} has schema version 7, but not the tables of it",
         line,
     )
     assert (changed.names(), changed.database.read_bytes()) == ({"cadangan.db"}, before)

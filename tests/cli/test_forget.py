@@ -17,7 +17,7 @@ def dated(file: Path, moment: str) -> Path:
 def test_forget_lists_each_backup_that_holds_the_person_with_its_last_month(
     operator: Operator,
 ) -> None:
-    """The newest one of a month stays for 12 months, another one for 30 days. Other copies are not looked at."""
+    """The newest one of a month stays for 12 months. Other copies are not looked at."""
     operator.fill(TWO)
     operator.keep_backups()
     operator.done("backup")
@@ -32,13 +32,13 @@ def test_forget_lists_each_backup_that_holds_the_person_with_its_last_month(
     operator.write("lama.csv", b"NIM;Nama;Alamat\r\n1;Ani;Solo\r\n")
     shutil.copy(newest, newest.with_name("mahasiswa-0123abcd-20250120T000000Z.db"))
     newest.unlink()
-    holds = "still holds the texts. It may be removed after"
+    holds = "still holds the texts. It is removed in"
     unreadable = "cannot be read (file is not a database), so it may hold the texts."
     assert operator.done("forget", "0001").splitlines() == [
         "0001: the record and its history are removed",
-        f"{last} {holds} 2025-12.",
-        f"{middle} {holds} 2025-02.",
-        f"{damaged} {unreadable} It may be removed after 2025-11.",
+        f"{last} {holds} 2026-01 at the latest.",
+        f"{middle} {holds} 2026-01 at the latest.",
+        f"{damaged} {unreadable} It is removed in 2025-12 at the latest.",
         f"{before} still holds the texts. It stays until you remove it.",
         END,
     ]

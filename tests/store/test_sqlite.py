@@ -252,21 +252,6 @@ async def test_a_text_of_another_program_that_is_not_utf_8_does_not_hide_the_his
     assert ask(listed, "SELECT hex(nama) FROM mahasiswa WHERE nim = '1'") == [("41FF",)]
 
 
-def test_the_history_survives_a_dump_of_the_sqlite3_shell(listed: Path) -> None:
-    """The restored file has the same entries and goes on with new numbers."""
-    (listed.parent / "dump.sql").write_text(in_shell(listed, ".dump").stdout)
-    restored = listed.parent / "restored.db"
-    in_shell(restored, ".read dump.sql")
-    migrate(restored)
-    run_script(restored, "DELETE FROM mahasiswa WHERE nim = '1'")
-    for statement in (
-        "SELECT * FROM mahasiswa_history WHERE id < 3",
-        "SELECT * FROM sqlite_schema WHERE sql = ''",
-    ):
-        assert ask(restored, statement) == ask(listed, statement)
-    assert ask(restored, ENTRIES) == [("1", "Siti/Solo", None)]
-
-
 def test_lost_triggers_are_created_again_at_the_next_start(listed: Path) -> None:
     """Another program may have removed them. A start that finds them writes nothing."""
     run_script(

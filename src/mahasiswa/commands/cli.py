@@ -295,7 +295,7 @@ def forget(nim: str) -> None:
     removed = "the record and its history are removed"
     click.echo(f"{nim}: {removed if was_known else 'no record and no history'}")
     try:
-        for line in engine.holders(settings.backup_dir, settings.backup_hours, nim):
+        for line in engine.holders(settings.backup_dir, nim):
             click.echo(line)
     except OSError as error:
         _say(f"mahasiswa: the back-ups cannot be read: {error}", logging.ERROR)

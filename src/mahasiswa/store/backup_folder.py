@@ -1,12 +1,10 @@
 """The back-ups in a folder: their names, the newest one, and those that may be removed."""
 
-import os
 import re
 import shutil
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from hashlib import sha256
-from itertools import count
 from math import ceil
 from pathlib import Path
 from typing import NamedTuple
@@ -36,6 +34,11 @@ class Backup(NamedTuple):
     def made(self) -> datetime:
         return datetime.strptime(self.moment, MOMENT).replace(tzinfo=UTC)
 
+    @property
+    def last_month(self) -> str:
+        """The month in which it is removed at the latest, such as "2027-11". Most are removed after some days."""
+        return f"{self.made.year + KEPT_MONTHS // 12}-{self.made:%m}"
+
 
 Backups = Sequence[Backup]
 """Back-ups, newest first."""
@@ -48,16 +51,6 @@ def id_of_list(signing_key: str) -> str:
 
 def moment_now() -> str:
     return datetime.now(UTC).strftime(MOMENT)
-
-
-def free_name(database: Path, kind: str) -> Path:
-    """A name that no file beside a database has, with the time now, and a counter if two come within a second."""
-    first = name = database.with_name(f"{database.name}.{kind}-{moment_now()}")
-    for number in count(2):
-        if not os.path.lexists(name):
-            break
-        name = Path(f"{first}-{number}")
-    return name
 
 
 def find_backups(folder: Path) -> Backups:
@@ -98,16 +91,6 @@ def expired(newest_first: Backups, records: Callable[[Path], int | None]) -> Bac
     newest, before = (records(one.file) for one in newest_first[:2])
     is_sound = newest is not None and before is not None and 2 * newest >= before
     return found if is_sound else []
-
-
-def last_month(one: Backup, newest_first: Backups, backup_hours: int) -> str:
-    """The month after which a back-up may be removed, such as "2027-10"."""
-    same_month = [other for other in newest_first if other.moment[:6] == one.moment[:6]]
-    if one == same_month[0]:
-        year, month = divmod(12 * one.made.year + one.made.month + KEPT_MONTHS - 2, 12)
-        return f"{year}-{month + 1:02}"
-    days = timedelta(hours=DAILY_KEPT_DAYS * max(24, backup_hours))
-    return f"{one.made + days:%Y-%m}"
 
 
 def lack_of_room(folder: Path, database_bytes: int) -> str:

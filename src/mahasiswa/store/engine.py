@@ -28,8 +28,7 @@ class Engine(ABC):
         `create=False`, an SQLite file that does not exist is an error. Otherwise it is created, unless
         there are back-ups of it, beside it or in the folder `backups`. Then NeedsRepair names the remedies.
 
-        All handles are closed when it returns. The service calls it in a process of its own, because no handle of SQLite
-        may be open when the workers are forked.
+        All handles are closed when it returns.
         """
 
     @abstractmethod
@@ -52,12 +51,12 @@ class Engine(ABC):
     def rewrite(self) -> None:
         """Write the tables anew, so that their files hold no removed text; raise Unusable."""
 
-    def holders(self, folder: Path | None, backup_hours: int, nim: str) -> Iterable[str]:
-        """The lines about each back-up that still holds a nim, with the month after which it may be removed.
+    def holders(self, folder: Path | None, nim: str) -> Iterable[str]:
+        """The lines about each back-up that still holds a nim, with the month in which it is removed at the latest.
 
         `folder` is that of the back-ups. Raise OSError.
         """
-        del folder, backup_hours, nim
+        del folder, nim
         return ()
 
     @abstractmethod

@@ -2,9 +2,8 @@
 
 import errno
 import os
-import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -19,17 +18,15 @@ from mahasiswa.store.backup_folder import (
     backups_of,
     expired,
     find_backups,
-    free_name,
     id_of_list,
     lack_of_room,
-    last_month,
     moment_now,
     newest_backup,
 )
 from mahasiswa.store.sqlite import sqlite_sql as sql
 from mahasiswa.store.sqlite.connection import CHECK_STEPS, connect, real_file
 from mahasiswa.store.sqlite.sqlite_errors import reason, usable
-from mahasiswa.store.store_errors import NeedsRepair, Unavailable, Unusable
+from mahasiswa.store.store_errors import NeedsRepair, Unusable
 from mahasiswa.system import interrupt
 from mahasiswa.system.administrator import typed
 from mahasiswa.system.progress import progress
@@ -38,20 +35,14 @@ from mahasiswa.system.unfinished import unfinished
 # The service looks for its newest back-up each hour, so one that is nearly due is made.
 DUE_TOLERANCE = timedelta(minutes=30)
 
-# The files that a restore leaves beside the database: `mahasiswa.db.before-20261120T101700Z`.
-REPLACED = r"{}\.(before|damaged|newer)-\d{{8}}T\d{{6}}Z(-\d+)?"
-
 
 def backup(source: Path, target: Path) -> None:
     """Copy the database to a new private file; raise Unusable."""
-    with closing(_open(source)) as origin, _reported(target.parent):
-        if not target.parent.is_dir():
-            raise Unusable(f"the folder {target.parent} does not exist")
-        _refuse_existing(target)
-        with unfinished(target) as copy:
-            write_copy(origin, copy)
-            _refuse_existing(target)  # another program may have created it meanwhile
-            give_name(copy, target)
+    with closing(_open(source)) as origin, _reported(target.parent), unfinished(target) as copy:
+        write_copy(origin, copy)
+        if os.path.lexists(target):
+            raise Unusable(f"{target} exists already; a backup never replaces another")
+        give_name(copy, target)
 
 
 def back_up(source: Path, kept_in: Path | None, due_hours: int | None = None) -> Sequence[str]:
@@ -64,8 +55,10 @@ def back_up(source: Path, kept_in: Path | None, due_hours: int | None = None) ->
         try:
             with unfinished(folder / f"{source.stem}-{list_id}{source.suffix}") as copy:
                 newest = newest_backup(folder, list_id)
-                if due_hours is not None and newest and not _is_due(newest, due_hours):
-                    return []
+                if due_hours is not None and newest:
+                    due = newest + timedelta(hours=due_hours) - DUE_TOLERANCE
+                    if datetime.now(UTC) < due:
+                        return []
                 if problem := lack_of_room(folder, source.stat().st_size):
                     raise Unusable(f"no back-up was made: {problem}")
                 write_copy(origin, copy)
@@ -76,17 +69,10 @@ def back_up(source: Path, kept_in: Path | None, due_hours: int | None = None) ->
                 raise
             return []
         done = f"{target}: {target.stat().st_size} bytes, verified"
-        return [done, *_remove_expired(backups_of(folder, list_id) if kept_in else [])]
-
-
-def _is_due(newest: datetime, hours: int) -> bool:
-    return datetime.now(UTC) - newest >= timedelta(hours=hours) - DUE_TOLERANCE
-
-
-def _remove_expired(own: Backups) -> Iterator[str]:
-    for one in expired(own, count_records):
-        one.file.unlink(missing_ok=True)
-        yield f"removed the old back-up {one.file}"
+        old = expired(backups_of(folder, list_id), count_records) if kept_in else []
+        for one in old:
+            one.file.unlink(missing_ok=True)
+        return [done, *(f"removed the old back-up {one.file}" for one in old)]
 
 
 def own_backups(source: Path, folder: Path) -> Backups:
@@ -97,11 +83,9 @@ def own_backups(source: Path, folder: Path) -> Backups:
     return [one for one in find_backups(folder) if one.database == source.stem]
 
 
-def refuse_if_lost(path: Path, folder: Path | None) -> None:
-    """Raise NeedsRepair if the database is missing or has no tables, and there are back-ups of that name."""
-    if not _has_no_tables(path):
-        return
-    for place in filter(None, (folder, path.parent)):
+def refuse_if_lost(path: Path, places: Iterable[Path]) -> None:
+    """Raise NeedsRepair if there are back-ups of that name, because the database holds no list."""
+    for place in places:
         with suppress(OSError):  # a folder that cannot be used never stops the service
             for one in find_backups(place):
                 if one.database == path.stem:
@@ -110,39 +94,24 @@ def refuse_if_lost(path: Path, folder: Path | None) -> None:
                     raise NeedsRepair(f"{path} holds no list, but it has back-ups. {back}. {empty}")
 
 
-def _has_no_tables(path: Path) -> bool:
-    # SQLite removes the log of an empty file.
-    if not path.exists() or path.stat().st_size == 0:
-        return True
-    if Path(f"{real_file(path)}-wal").exists():  # left by a kill; the tables may be in it
-        return False
-    with suppress(apsw.Error), closing(open_to_read(path)) as db:
-        return not db.execute(sql.STORED_TABLES).get
-    return False
-
-
-def holders(path: Path, folder: Path | None, backup_hours: int, nim: str) -> Iterator[str]:
+def holders(path: Path, folder: Path | None, nim: str) -> Iterator[str]:
     """See Engine."""
-    found = own_backups(path, folder) if folder else []
-    for one in found:
-        month = last_month(one, found, backup_hours)
-        yield from _if_it_holds(one.file, nim, f"It may be removed after {month}")
+    ends = {}
+    if folder:
+        for one in own_backups(path, folder):
+            ends[one.file] = f"It is removed in {one.last_month} at the latest"
     beside = real_file(path)
-    replaced = re.compile(REPLACED.format(re.escape(beside.name)))
-    others = [file for file in beside.parent.iterdir() if replaced.fullmatch(file.name)]
+    replaced = tuple(f"{beside.name}.{kind}-" for kind in ("before", "damaged", "newer"))
+    others = [file for file in beside.parent.iterdir() if file.name.startswith(replaced)]
     if folder != path.parent:
         others += [one.file for one in own_backups(path, path.parent)]
-    for file in sorted(others):
-        yield from _if_it_holds(file, nim, "It stays until you remove it")
-
-
-def _if_it_holds(file: Path, nim: str, end: str) -> Iterator[str]:
-    try:
-        with closing(open_to_read(file)) as db:
-            if db.execute(*sql.SHARED.step("is_known", {"nims": [nim]})).get:
-                yield f"{file} still holds the texts. {end}."
-    except apsw.Error as error:
-        if file.exists():  # the service may have just removed it
+    ends |= dict.fromkeys(sorted(others), "It stays until you remove it")
+    for file, end in ends.items():
+        try:
+            with closing(open_to_read(file)) as db:
+                if db.execute(*sql.SHARED.step("is_known", {"nims": [nim]})).get:
+                    yield f"{file} still holds the texts. {end}."
+        except apsw.Error as error:
             yield f"{file} cannot be read ({reason(error)}), so it may hold the texts. {end}."
 
 
@@ -173,21 +142,13 @@ def open_to_read(file: Path) -> apsw.Connection:
 def _reported(folder: Path) -> Iterator[None]:
     try:
         yield
-    except FileExistsError as error:
-        name = error.filename2 or error.filename
-        raise Unusable(f"{name} exists already; a backup never replaces another") from error
-    except Unavailable as error:
-        raise Unusable(f"no back-up was made: {error}") from error
     except (apsw.Error, OSError) as error:
-        raise Unusable(
-            f"no backup was written to the folder {folder.absolute()}: {reason(error)}"
-        ) from error
+        fault = f"no backup was written to the folder {folder.absolute()}"
+        raise Unusable(f"{fault}: {reason(error)}") from error
 
 
 def _open(source: Path) -> apsw.Connection:
     with usable(source):
-        if not source.exists():
-            raise Unusable(f"{source} does not exist")
         origin = connect(source)
         # This reads the file for the first time, so later errors are about the target.
         origin.pragma("schema_version")
@@ -195,10 +156,12 @@ def _open(source: Path) -> apsw.Connection:
 
 
 def copy_before(path: Path) -> Path:
-    """Make a verified copy beside the database before it is replaced or upgraded; raise apsw.Error, OSError, Unavailable."""
-    kept = free_name(path, "before")
+    """Make a verified copy beside the database before it is replaced or upgraded; raise apsw.Error, OSError."""
+    kept = path.with_name(f"{path.name}.before-{moment_now()}")
     with closing(connect(path)) as db, unfinished(path.with_name(f"{path.name}.before")) as copy:
         write_copy(db, copy)
+        if kept.exists():  # made in the same second
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), kept)
         give_name(copy, kept)
     return kept
 
@@ -217,11 +180,6 @@ def give_name(copy: Path, target: Path) -> None:
         os.fsync(folder)
     finally:
         os.close(folder)
-
-
-def _refuse_existing(target: Path) -> None:
-    if os.path.lexists(target):
-        raise FileExistsError(errno.EEXIST, "", target)
 
 
 def copy_database(origin: apsw.Connection, target: Path, label: str = "backup") -> None:

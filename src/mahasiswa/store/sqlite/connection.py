@@ -3,7 +3,6 @@
 import ctypes
 import fcntl
 import os
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -13,11 +12,10 @@ import apsw
 from mahasiswa.store.sqlite.sqlite_errors import access_problem
 from mahasiswa.store.store_errors import Unavailable
 from mahasiswa.system import interrupt
+from mahasiswa.system.administrator import typed
 
 LOCK_TIMEOUT_SECONDS = 10.0
 """Maximum wait for a lock that another program holds. A change of the service waits until its own deadline."""
-
-LOCK_INTERVAL_SECONDS = 0.005  # time between two attempts to get a lock that another program holds
 
 WAL_MAX_BYTES = 64 * 1024 * 1024
 """Maximum size of the write-ahead log after a checkpoint. A long read by another program lets it grow."""
@@ -38,11 +36,11 @@ def connect(path: Path) -> apsw.Connection:
     try:
         db = apsw.Connection(str(path.absolute()), flags=apsw.SQLITE_OPEN_READWRITE)
     except apsw.CantOpenError as error:
-        reason = (
-            access_problem(path)
-            or f"{path} does not exist, or this process has too many open files"
+        fault = access_problem(path) or (
+            f"{path} does not exist, or too many files are open. "
+            f"Correct DATABASE_URL, or restore a back-up: {typed('restore FILE')}"
         )
-        raise Unavailable(reason) from error
+        raise Unavailable(fault) from error
     db.set_busy_timeout(int(LOCK_TIMEOUT_SECONDS * 1000))
     # Plan a statement once. To plan it again for each value of its LIMIT takes longer than to run
     # it.
@@ -131,19 +129,10 @@ def remove_wal(path: Path, inodes: Sequence[tuple[int, int]]) -> None:
 
 @contextmanager
 def folder_lock(folder: Path) -> Iterator[None]:
-    """Lock a folder against other processes of this program; raise Unavailable. It waits in the calling thread."""
+    """Lock a folder against other processes of this program, which hold it for a moment only."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
-        deadline = time.monotonic() + LOCK_TIMEOUT_SECONDS
-        while True:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if time.monotonic() > deadline:
-                    held = f"another program has locked the folder {folder} for {LOCK_TIMEOUT_SECONDS:g} s"
-                    raise Unavailable(f"{held}. Probably a back-up runs: try again later") from None
-                time.sleep(LOCK_INTERVAL_SECONDS)
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
     finally:
         os.close(descriptor)

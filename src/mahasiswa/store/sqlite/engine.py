@@ -21,7 +21,7 @@ from mahasiswa.store.sqlite.connection import (
     transaction,
 )
 from mahasiswa.store.sqlite.restore import restore
-from mahasiswa.store.sqlite.sqlite_errors import is_of_full_disk, reason, refusal, usable
+from mahasiswa.store.sqlite.sqlite_errors import reason, usable
 from mahasiswa.store.sqlite.sqlite_reader import take, take_named
 from mahasiswa.store.sqlite.store import SQLiteStore
 from mahasiswa.store.store_errors import Unusable
@@ -42,10 +42,13 @@ class SQLiteEngine(Engine):
         create: bool = True,
         backups: Path | None = None,
     ) -> None:
-        if create:
-            with usable(self._path):
-                backup.refuse_if_lost(self._path, backups)
-        sqlite_schema.migrate(self._path, history_days, create=create, copy_first=True)
+        sqlite_schema.migrate(
+            self._path,
+            history_days,
+            create=create,
+            backups=[*filter(None, [backups]), self._path.parent],
+            copy_first=True,
+        )
 
     async def open_store(self, slots: Slots) -> SQLiteStore:
         with usable(self._path):
@@ -74,17 +77,13 @@ class SQLiteEngine(Engine):
                 db.set_busy_timeout(CHECKPOINT_TIMEOUT_MILLISECONDS)
                 db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
         except apsw.Error as error:
-            if is_of_full_disk(error):
-                remedy = "make room on the disk, up to twice the size of the file"
-            else:
-                remedy = "stop every program that reads it, such as Litestream"
             left = f"{self._path} and {real_file(self._path)}-wal may still hold the texts"
-            raise Unusable(
-                f"{left} ({reason(error)}); {remedy}, then run the command again"
-            ) from error
+            remedy = "stop every program that reads it, make room for twice its size"
+            again = f"{remedy}, then run the command again"
+            raise Unusable(f"{left} ({reason(error)}); {again}") from error
 
-    def holders(self, folder: Path | None, backup_hours: int, nim: str) -> Iterator[str]:
-        return backup.holders(self._path, folder, backup_hours, nim)
+    def holders(self, folder: Path | None, nim: str) -> Iterator[str]:
+        return backup.holders(self._path, folder, nim)
 
     def backup(self, to: Path) -> None:
         backup.backup(self._path, to)
@@ -99,18 +98,12 @@ class SQLiteEngine(Engine):
         return doctor.examine(self._path, folder, backup_hours)
 
     def count(self) -> int:
-        with usable(self._path), closing(connect(self._path)) as db:
+        with _connected(self._path) as db:
             return int(db.execute(shared_sql.COUNT).get)
 
 
 @contextmanager
 def _connected(path: Path) -> Iterator[apsw.Connection]:
-    """Open the file for a command; raise Refused, Unavailable or Unusable."""
-    try:
-        with closing(connect(path)) as db:
-            yield db
-    except apsw.ConstraintError as error:
-        raise refusal(error) from error
-    except apsw.Error:
-        with usable(path):
-            raise
+    """Open the file for a command; raise Refused or Unusable."""
+    with usable(path), closing(connect(path)) as db:
+        yield db

@@ -1,12 +1,11 @@
 """Replaces the records of the SQLite file by those of a back-up, in one transaction, also while the service runs."""
 
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 
 import apsw
 
-from mahasiswa.store.backup_folder import free_name
+from mahasiswa.store.backup_folder import moment_now
 from mahasiswa.store.commands import recorded
 from mahasiswa.store.results import Restored
 from mahasiswa.store.sqlite import sqlite_sql as sql
@@ -25,7 +24,7 @@ from mahasiswa.store.sqlite.connection import (
     real_file,
     transaction,
 )
-from mahasiswa.store.sqlite.sqlite_errors import access_problem, is_of_full_disk, reason
+from mahasiswa.store.sqlite.sqlite_errors import access_problem, reason
 from mahasiswa.store.sqlite.sqlite_reader import take_named
 from mahasiswa.store.sqlite.sqlite_schema import is_newer, migrate
 from mahasiswa.store.store_errors import Unavailable, Unusable
@@ -39,9 +38,7 @@ def restore(path: Path, file: Path) -> Restored:
     upgraded beside the database.
     """
     path = real_file(path)
-    with _reported(path):
-        if path.exists() and path.samefile(file):
-            raise Unusable(f"{file} is the database itself")
+    try:
         # The folder for temporary files may be small, and may be on another disk, so do not use it.
         with unfinished(path) as copy:
             _copy_verified(file, copy)
@@ -49,22 +46,9 @@ def restore(path: Path, file: Path) -> Restored:
                 return _replace_file(path, copy, why)
             migrate(path)
             return _replace_records(path, copy)
-
-
-@contextmanager
-def _reported(path: Path) -> Iterator[None]:
-    """Raise Unusable for every error. One of a full disk names the disk of the database, which holds all copies."""
-    try:
-        yield
-    except Unavailable as error:
-        raise Unusable(f"nothing was restored: {error}") from error
-    except (Unusable, apsw.Error, OSError) as error:
-        if is_of_full_disk(error):
-            room = f"make room on the disk of {path}"
-            raise Unusable(f"nothing was restored: {room}") from error
-        if isinstance(error, Unusable):
-            raise
-        raise Unusable(f"nothing was restored: {access_problem(path) or reason(error)}") from error
+    except (Unavailable, apsw.Error, OSError) as error:
+        fault = access_problem(path) or f"{reason(error)} ({path})"
+        raise Unusable(f"nothing was restored: {fault}") from error
 
 
 def _copy_verified(file: Path, copy: Path) -> None:
@@ -73,21 +57,11 @@ def _copy_verified(file: Path, copy: Path) -> None:
             copy_database(origin, copy, "restore")
         verify(copy)
         migrate(copy)
-    except apsw.NotADBError:
-        raise Unusable(f"{file} is not an SQLite database{_hint(file)}") from None
     except apsw.Error as error:
-        raise Unusable(f"{file} cannot be restored: {reason(error)}") from error
+        fault = f"{file} cannot be restored in {copy.parent}"
+        raise Unusable(f"{fault}: {reason(error)}") from error
     except Unusable as error:
         raise Unusable(str(error).replace(str(copy), str(file))) from error
-
-
-def _hint(file: Path) -> str:
-    with file.open("rb") as opened:
-        return (
-            "; it is a dump of PostgreSQL: restore it there with pg_restore"
-            if opened.read(5) == b"PGDMP"
-            else ""
-        )
 
 
 def _why_replaced(path: Path) -> str:
@@ -104,47 +78,43 @@ def _why_replaced(path: Path) -> str:
 
 def _replace_file(path: Path, copy: Path, why: str) -> Restored:
     """Give the files of the database other names, then let the copy take its place. A running service notices it."""
-    kept = free_name(path, why)
+    kept = f"{path}.{why}-{moment_now()}"
     with folder_lock(path.parent):  # the service removes the log of a replaced file under this lock
         for suffix in ("", "-wal", "-shm"):  # SQLite would apply an old log to the new file
             file = Path(f"{path}{suffix}")
-            if why == "missing":
-                file.unlink(missing_ok=True)
-            elif file.exists():
+            if file.exists():
                 file.rename(f"{kept}{suffix}")
         copy.replace(path)
     migrate(path)
     records = count_records(path) or 0
-    return Restored(records, records, 0, 0, None if why == "missing" else kept, must_start=True)
+    return Restored(
+        records, records, 0, 0, None if why == "missing" else Path(kept), must_start=True
+    )
 
 
 def _replace_records(path: Path, copy: Path) -> Restored:
-    saved: list[Path] = []
+    before: Path | None = None
     try:
         with closing(connect(path)) as db:
             db.execute(sql.ATTACH_BACKUP, (str(copy),))
             with transaction(db), interruptible(db):
-                return _replace_in_transaction(db, path, saved)
+                added, changed, removed, records = db.execute(sql.COMPARE_BACKUP).get
+                if rows := added + changed + removed:
+                    # Under the lock of this transaction, so that the copy has every earlier change.
+                    before = copy_before(path)
+                    statements = [sql.RESTORE_BACKUP]
+                    if db.execute(sql.IS_EMPTY).get:
+                        statements.append(sql.RESTORE_HISTORY)
+                    take_named(db, recorded("restore", statements, {}, rows))
+                return Restored(records, added, changed, removed, before)
     except apsw.IOError as error:
-        if not saved:  # nothing was written yet
+        if not before:  # nothing was written yet
             raise
         # If only its sync failed, the transaction may be in the write-ahead log. So the cause does
         # not tell whether nothing was restored.
-        kept = f"look at the list; the records before are in {saved[0]}"
+        kept = f"look at the list; the records before are in {before}"
         raise Unusable(f"{path} could not be written: {reason(error)}; {kept}") from None
     except BaseException:
-        for before in saved:
+        if before:
             before.unlink()  # nothing was changed
         raise
-
-
-def _replace_in_transaction(db: apsw.Connection, path: Path, saved: list[Path]) -> Restored:
-    added, changed, removed, records = db.execute(sql.COMPARE_BACKUP).get
-    if not (rows := added + changed + removed):
-        return Restored(records, 0, 0, 0)
-    # Under the lock of this transaction, so that the copy has every earlier change.
-    saved.append(copy_before(path))
-    had_nothing = db.execute(sql.IS_EMPTY).get
-    statements = [sql.RESTORE_BACKUP, *([sql.RESTORE_HISTORY] if had_nothing else [])]
-    take_named(db, recorded("restore", statements, {}, rows))
-    return Restored(records, added, changed, removed, saved[0])

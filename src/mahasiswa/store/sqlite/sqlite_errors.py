@@ -2,7 +2,6 @@
 
 import errno
 import os
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,8 +17,6 @@ from mahasiswa.store.store_errors import (
 )
 from mahasiswa.system.administrator import process_user, typed, user_name
 
-FULL_BYTES = 1 << 20  # a disk with less free space is full: SQLite needs some room for its log
-
 NO_LOG = "{} cannot have a write-ahead log. Is it on a network drive? The file needs a local disk"
 # A network drive has no memory that processes share. Of SQLITE_IOERR_SHMSIZE the cause is a full disk.
 NO_SHARED_MEMORY = (
@@ -31,28 +28,24 @@ NO_SHARED_MEMORY = (
 
 @contextmanager
 def usable(path: Path) -> Iterator[None]:
-    """Raise Unusable for every error in the use of a database file."""
+    """Raise Refused or Unusable for every error in the use of a database file."""
     try:
         yield
     except Unavailable as error:
         raise Unusable(str(error)) from error
-    except apsw.NotADBError as error:
+    except apsw.ConstraintError as error:
+        raise refusal(error) from error
+    except (apsw.NotADBError, apsw.CorruptError) as error:
+        fault = f"{path} is damaged or not an SQLite database ({error})"
         remedy = f"Correct DATABASE_URL, or restore a back-up: {typed('restore FILE')}"
-        raise NeedsRepair(f"{path} is not an SQLite database. {remedy}") from error
-    except apsw.CorruptError as error:
-        raise NeedsRepair(
-            f"{path} is damaged ({error}). Restore a back-up: {typed('restore FILE')}"
-        ) from error
+        raise NeedsRepair(f"{fault}. {remedy}") from error
     except (apsw.Error, OSError) as error:
-        if problem := access_problem(path):
-            raise Unusable(problem) from error
         if getattr(error, "extendedresult", 0) in NO_SHARED_MEMORY:
             raise Unusable(NO_LOG.format(path)) from error
-        if shutil.disk_usage(path.parent).free < FULL_BYTES:  # SQLite cannot make its log either
-            raise Unusable(f"The disk of {path} is full. Make room on it") from error
-        raise Unusable(
+        fault = access_problem(path) or (
             f"{path} cannot be used: {reason(error)}. Check who has the file open, and its disk"
-        ) from error
+        )
+        raise Unusable(fault) from error
 
 
 def access_problem(path: Path) -> str:
@@ -61,32 +54,21 @@ def access_problem(path: Path) -> str:
     It does not open the file, because that would drop SQLite's locks.
     """
     path = path.absolute()
-    folder = path.parent
-    try:
-        if not folder.is_dir():
-            return f"The folder {folder} does not exist. Create it, or correct DATABASE_URL"
-        if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
-            return forbidden(folder)
-        if path.is_dir():
-            return f"{path} is a folder. Correct DATABASE_URL"
-        if path.exists() and not os.access(path, os.R_OK | os.W_OK):
-            return forbidden(path)
-    except OSError as error:
-        return f"{path} cannot be used by {process_user()}: {error.strerror}. Correct DATABASE_URL, or run this as its owner"
+    user = process_user()
+    if not os.path.isdir(path.parent):  # noqa: PTH112 - Path.is_dir may raise PermissionError
+        fault = f"The folder {path.parent} does not exist. Create it"
+        return f"{fault}, or let {user} use the folders above it, or correct DATABASE_URL"
+    if os.path.isdir(path):  # noqa: PTH112
+        return f"{path} is a folder. Correct DATABASE_URL"
+    for used in (path.parent, path):
+        if os.path.exists(used) and not os.access(used, os.R_OK | os.W_OK):  # noqa: PTH110
+            owner = user_name(used.stat().st_uid)
+            fault = f"{used} belongs to {owner}, and {user} may not read and write it"
+            return f"{fault}. Run this as its owner, or correct its mode or DATABASE_URL"
     return ""
 
 
-def forbidden(path: Path) -> str:
-    """The sentence about a file or a folder that this user may not use."""
-    user = process_user()
-    owner = user_name(path.stat().st_uid)
-    if user == owner:
-        return f"{path} belongs to {user}, who may not use it. Run: chmod u+rwX {path}"
-    remedy = "correct DATABASE_URL" if path.is_dir() else f"as root: chown {user}: {path}*"
-    return f"{path} belongs to {owner}, so {user} may not use it. Run this as {owner}, or {remedy}"
-
-
-def reason(error: apsw.Error | OSError) -> str:
+def reason(error: BaseException) -> str:
     # SQLite's own texts say "database or disk is full" for the disk of the copy, and sometimes "not an error".
     match error:
         case apsw.CorruptError() if str(error) == "not an error":
@@ -100,13 +82,6 @@ def reason(error: apsw.Error | OSError) -> str:
         case OSError():
             return error.strerror or str(error)
     return str(error)
-
-
-def is_of_full_disk(error: BaseException | None) -> bool:
-    """Whether a full disk has caused an error, also by the errors between them."""
-    if isinstance(error, apsw.Error | OSError) and reason(error) == os.strerror(errno.ENOSPC):
-        return True
-    return error is not None and is_of_full_disk(error.__cause__)
 
 
 def refusal(error: apsw.ConstraintError) -> StoreError:

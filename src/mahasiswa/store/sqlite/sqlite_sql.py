@@ -8,17 +8,18 @@ from mahasiswa.store.shared_sql import SharedSQL, read_statements
 
 # --- Schema
 
-# Our tables, and any other object with one of their names.
-STORED_TABLES = """
-SELECT lower(name), type, sql FROM sqlite_schema
-WHERE lower(name) IN ('mahasiswa', 'mahasiswa_history', 'mahasiswa_history_state')
-  AND type <> 'trigger'"""
+# Our tables, or any other object with one of their names.
+HAS_TABLES = """
+SELECT EXISTS (
+  SELECT 1 FROM sqlite_schema
+  WHERE lower(name) IN ('mahasiswa', 'mahasiswa_history', 'mahasiswa_history_state')
+)"""
 # Whether a release made the tables. The version alone may be that of another program.
 IS_RELEASED = """
-SELECT EXISTS (SELECT 1 FROM pragma_table_info('mahasiswa_history_state') WHERE name = 'has_leapt')
-  AND NOT EXISTS (
-    SELECT 1 FROM sqlite_schema WHERE name = 'mahasiswa' AND sql NOT LIKE '%nim_too_long%'
-  )"""
+SELECT count(*) = 3 FROM sqlite_schema
+WHERE name = 'mahasiswa' AND sql LIKE '%nim_too_long%'
+  OR name = 'mahasiswa_history' AND type = 'table'
+  OR name = 'mahasiswa_history_state' AND sql LIKE '%has_leapt%'"""
 STORED_TRIGGERS = """
 SELECT name, sql FROM sqlite_schema
 WHERE type = 'trigger' AND (name LIKE 'mahasiswa_history_%' OR name = 'mahasiswa_nim')"""
@@ -30,7 +31,7 @@ TRIGGERS = {
 }
 
 CREATE_STATE = "INSERT INTO mahasiswa_history_state (only_row, days, signing_key) VALUES (1, ?, ?)"
-SET_DAYS = "UPDATE mahasiswa_history_state SET days = ?"
+SET_DAYS = "UPDATE mahasiswa_history_state SET days = ?1 WHERE days <> ?1 RETURNING 1"
 
 # --- The statements of the .sql files
 
