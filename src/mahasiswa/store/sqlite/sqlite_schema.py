@@ -24,7 +24,7 @@ from mahasiswa.store.sqlite.connection import (
     folder_lock,
     real_file,
 )
-from mahasiswa.store.sqlite.sqlite_errors import NO_LOG, reason, usable
+from mahasiswa.store.sqlite.sqlite_errors import NO_LOG, access_problem, reason, usable
 from mahasiswa.store.store_errors import NeedsRepair, Unusable
 from mahasiswa.system.administrator import typed
 
@@ -52,6 +52,10 @@ def migrate(
                 raise Unusable(f"{path} does not exist")
             refuse_if_lost(path, backups)
             file.touch(mode=0o600)  # SQLite gives the mode of the file to the write-ahead log
+        if problem := access_problem(
+            file
+        ):  # SQLite would create a log beside a file that it cannot write
+            raise Unusable(problem)
         with closing(apsw.Connection(str(file), flags=apsw.SQLITE_OPEN_READWRITE)) as db:
             db.set_busy_timeout(int(LOCK_TIMEOUT_SECONDS * 1000))
             db.transaction_mode = "IMMEDIATE"
