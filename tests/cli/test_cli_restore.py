@@ -201,8 +201,8 @@ def test_a_restore_that_lacks_room_names_the_disk_of_the_list(
 
 
 def lose(operator: Operator) -> None:
-    for path in operator.folder.glob("mahasiswa.db*"):
-        path.unlink()
+    for suffix in ("", "-wal", "-shm"):
+        operator.folder.joinpath(f"mahasiswa.db{suffix}").unlink(missing_ok=True)
 
 
 def test_a_restore_into_an_empty_database_brings_the_history_back_while_the_service_runs(
