@@ -6,6 +6,8 @@ from pathlib import Path
 
 from operators import TWO, Operator
 
+from mahasiswa.intake.stage import Line, Stage
+
 END = "Dumps, exports, replicas and logs keep what they have. Remove it from them yourself."
 
 
@@ -52,3 +54,12 @@ def test_without_a_folder_the_backups_beside_the_database_are_listed(operator: O
     (file,) = operator.folder.glob("mahasiswa-*.db")
     said = f"{file} still holds the texts. It stays until you remove it."
     assert said in operator.done("forget", "0001")
+
+
+def test_forget_removes_the_uploads_that_wait_for_a_confirmation(operator: Operator) -> None:
+    operator.fill(TWO)
+    folder = operator.folder / "mahasiswa.db-unggahan"
+    with Stage.create(folder, "impor", "daftar.csv", "::1") as stage:
+        stage.put_lines([], [Line(0, 2, "0001", "Ani", "Solo")], 1)
+    operator.done("forget", "0001")
+    assert not list(folder.iterdir())

@@ -13,12 +13,14 @@ import click
 from mahasiswa.commands import transfers
 from mahasiswa.commands.doctor import diagnose
 from mahasiswa.commands.settings_file import use_settings
+from mahasiswa.intake.stage import folder_of, remove_all
 from mahasiswa.logs import priority
 from mahasiswa.server.listener import CannotStart
 from mahasiswa.settings import (
     DatabaseURL,
     SettingError,
     Settings,
+    SQLiteURL,
     parse_database_url,
 )
 from mahasiswa.sheets.exports import EXPORTS
@@ -294,6 +296,12 @@ def forget(nim: str) -> None:
         note(f"forget: a record and its history were removed from {url}")
     removed = "the record and its history are removed"
     click.echo(f"{nim}: {removed if was_known else 'no record and no history'}")
+    try:
+        remove_all(folder_of(url))
+    except FileNotFoundError:
+        # With PostgreSQL, systemd gives the service a private folder for temporary files.
+        if not isinstance(url, SQLiteURL):
+            click.echo("Uploads that wait for a confirmation end within two hours.")
     try:
         for line in engine.holders(settings.backup_dir, nim):
             click.echo(line)
