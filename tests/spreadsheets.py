@@ -10,10 +10,9 @@ import sys
 import tempfile
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any, cast
 from urllib.parse import urlsplit
 
 import httpx
@@ -24,7 +23,6 @@ from processes import Closing, run
 from visitor import texts_in
 
 from mahasiswa.intake.rules import PROBLEMS
-from mahasiswa.sheets import public as sheets
 
 HEADER = ("NIM", "Nama", "Alamat")
 SHEET = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
@@ -313,14 +311,6 @@ def by_libreoffice(
     options += [f"--infilter={input_filter}"] * bool(input_filter)
     run(soffice, *options, "--outdir", folder / "out", source)
     return (folder / "out" / f"source.{ending}").read_bytes()
-
-
-@contextmanager
-def reading(data: bytes, *arguments: Any, **options: Any) -> Iterator[sheets.Table]:  # noqa: ANN401 - those of `read`
-    with tempfile.TemporaryFile() as file:
-        file.write(data)
-        with sheets.read(cast("BinaryIO", file), *arguments, **options) as table:
-            yield table
 
 
 def sheet_xml(*rows: bytes, prologue: bytes = b"") -> Iterator[bytes]:

@@ -52,7 +52,6 @@ def column_letter(column: int) -> str:
 # ---- a whole file, or all pasted cells
 EMPTY_FILE = "Berkas ini kosong (0 byte). Pilih berkas lain."
 EMPTY = "Berkas ini kosong. Pilih berkas yang berisi data mahasiswa."
-PASTE_NOT_REPEATED = "Teks yang ditempel lebih dari {limit}, jadi tidak ditampilkan lagi di sini. Tempel lagi setelah diperbaiki."
 PICTURE = "Berkas ini berupa gambar. Ketik datanya di Excel, atau mintalah berkas Excel-nya, lalu unggah lagi."
 PDF = "Berkas ini berformat PDF. Mintalah berkas Excel-nya, atau salin tabelnya ke Excel, lalu unggah lagi."
 NOT_A_SPREADSHEET = (
@@ -69,24 +68,15 @@ WEB_ARCHIVE = (
 )
 DBASE = "Berkas ini basis data dBase (.dbf). Buka di Excel atau LibreOffice, simpan sebagai .xlsx, lalu unggah lagi."
 GOOGLE_LINK = "Berkas .gsheet hanya tautan ke Google Sheets. Buka tautannya, pilih File, Download, Microsoft Excel (.xlsx), lalu unggah berkas itu."
-WEB_PAGE = "Isi berkas ini halaman web atau XML, bukan lembar kerja. Buka di Excel, simpan sebagai .xlsx, lalu unggah lagi."
 DAMAGED = "Berkas ini rusak atau tidak lengkap. Buka di Excel, simpan sebagai .xlsx yang baru, lalu unggah lagi."
 OLD_EXCEL = "Berkas ini dari Excel yang sangat lama. Buka di Excel atau LibreOffice, simpan sebagai .xlsx, lalu unggah lagi."
 PASSWORD = "Berkas ini dilindungi kata sandi. Buka di Excel, hapus kata sandinya, simpan, lalu unggah lagi."  # noqa: S105 - a sentence, not a password
 TOO_HEAVY = "Berkas ini terlalu besar atau terlalu rumit untuk dibaca. Salin kolom NIM, Nama, dan Alamat ke berkas baru, simpan sebagai .xlsx atau .csv, lalu unggah lagi."
-TOO_LARGE = (
-    "Ukuran berkas melebihi {limit}. Bagi menjadi beberapa berkas, lalu unggah satu per satu."
-)
 TOO_MANY_ROWS = "Berkas ini berisi lebih dari {limit} baris. Bagi menjadi beberapa berkas, lalu unggah satu per satu."
 OPEN_QUOTE = 'Baris {row}: tanda kutip (“"”) dibuka tetapi tidak ditutup. Perbaiki barisnya, lalu unggah lagi.'
 CELL_OVER_LIMIT = 'Baris {row}: isi salah satu selnya lebih dari {limit} karakter, mungkin karena tanda kutip (“"”) tidak ditutup. Perbaiki barisnya, lalu unggah lagi.'
 _ADD_TITLES = "Beri judul NIM, Nama, dan Alamat pada baris pertama"
-NO_NIM_COLUMN = f"Kolom NIM tidak ditemukan. {_ADD_TITLES}, lalu coba lagi."
-NIM_AND_NAMA = "NIM dan Nama ada di kolom yang sama. Pisahkan menjadi dua kolom (di Excel: Data, Text to Columns), lalu coba lagi."
 NO_OTHER_COLUMN = f"Kolom Nama dan Alamat tidak ditemukan. {_ADD_TITLES}."
-NO_HEADER = "Judul kolom tidak ditemukan. Pilih kolomnya di bawah, atau tulis judul NIM, Nama, dan Alamat pada baris pertama."
-NO_NIM_HEADER = "Kolom NIM tidak ditemukan. Tempel NIM saja, satu per baris, atau beri judul NIM pada baris pertama."
-IN_LINES = "Teks ini tidak berkolom, jadi NIM, Nama, dan Alamat dipisahkan menurut letak NIM di tiap baris. Periksa hasilnya di bawah."
 NAMES_NOT_PARTED = "Nama dan alamat di teks ini hanya dipisahkan spasi, jadi batasnya tidak dapat dipastikan. Salin tabelnya dari Excel atau Word, atau beri koma di antara nama dan alamat, lalu coba lagi."
 NO_TITLES = "Judul kolom tidak ditemukan."
 NIM_NOT_TITLED = "Kolom NIM tidak ditemukan."
@@ -100,127 +90,16 @@ LINES_SPLIT = "NIM, Nama, dan Alamat dipisahkan menurut NIM dan koma pertama. Pe
 HIDDEN_COLUMN = "Kolom {column} tersembunyi di Excel."
 OTHER_TITLES = "Baris {row} tampaknya judul tabel lain."
 LINES_NOT_READ = "Teks ini tidak berkolom, dan NIM tidak ditemukan di sebagian besar barisnya. Salin tabelnya dari Excel atau Word, atau tulis satu mahasiswa per baris: NIM Nama, Alamat."
-TRANSPOSED = "Judul kolomnya ada di kolom pertama, jadi tabelnya diputar: setiap kolom dibaca sebagai satu baris."
-HIDDEN_ROWS = "Baris ini tersembunyi, tetapi ikut dibaca."
-WITHOUT_HIDDEN_ROWS = "Lewati baris tersembunyi"
-HIDDEN_COLUMNS = "Kolom {columns} tersembunyi, tetapi ikut dibaca."
 SHEETS_NOT_READ = "Lembar (sheet) yang tidak dibaca: {names}."
-RESPLIT = "Isi beberapa kolom tergabung dalam satu kolom, jadi sudah dipisahkan lagi."
-SWAPPED = "Kolom NIM tampaknya tertukar: isinya bukan angka, sedangkan NIM ada di kolom lain. Periksa pilihan kolomnya."
-ROW_NUMBERS = "Kolom {counting} tampaknya nomor urut, bukan NIM. NIM dibaca dari kolom {nim}."
-COLUMN_NOT_CHOSEN = "Pilih kolom untuk NIM, dan untuk Nama atau Alamat."
-COLUMN_CHOSEN_TWICE = "NIM hanya dapat dibaca dari satu kolom. Pilih salah satunya."
-TWO_COLUMNS = "Ada dua kolom {field} ({first} dan {second}). Pilih yang benar."
-COLUMN_UNSURE = "Kolom {column} mungkin bukan {field}. Periksa judul dan isinya."
-PART_OF_SHEET = "{sheet} kolom {column}"
-TEMPLATE_EMPTY = (
-    "Templat ini belum diisi. Isi datanya di bawah judul kolom, simpan, lalu unggah lagi."
-)
 NO_ROWS = "Di bawah judul kolom belum ada data. Isi datanya, simpan, lalu unggah lagi."
-NO_ROW_TO_SAVE = (
-    "Tidak ada baris yang dapat disimpan. Periksa kolomnya, atau perbaiki baris di bawah ini."
-)
 
 # ---- one row of a file
-NIM_BLANK = "NIM kosong. Isi NIM-nya."
-_TYPE_NIM = "Ubah format kolom NIM menjadi Teks, lalu ketik ulang NIM-nya."
-NIM_ROUNDED = "NIM {text} sudah dibulatkan oleh Excel, jadi angka aslinya hilang. " + _TYPE_NIM
-NIM_TOO_MANY_DIGITS = (
-    "NIM ini berupa angka lebih dari {limit} digit, jadi digit terakhirnya sudah hilang. "
-    + _TYPE_NIM
-)
-NIM_NOT_WHOLE = "NIM {text} bukan bilangan bulat positif. " + _TYPE_NIM
-NIM_UNADDRESSABLE = "NIM tidak boleh hanya “.” atau “..”. Isi NIM yang benar."
-NIM_TOO_LONG = "NIM lebih dari {limit} karakter. Periksa apakah kolomnya tertukar."
-NIM_TWICE = "NIM {nim} ada di {first} dan {second}. Hapus salah satunya."
-TWO_NIMS = "Sel ini berisi dua NIM. Ketik salah satunya, atau lewati baris ini."
-NIM_MASKED = "NIM berisi “####”, bukan angka aslinya. Lebarkan kolomnya di Excel, lalu salin lagi; atau ketik NIM-nya."
-MASKED = "{field} berisi “####”, bukan isi aslinya. Lebarkan kolomnya di Excel, lalu salin lagi; atau ketik isinya."
 NUL = "{field} berisi karakter NUL yang tidak dapat disimpan. Ketik ulang isinya."
-DATE = "{field} terbaca sebagai tanggal atau waktu ({text}). Ubah format selnya menjadi Teks, lalu ketik ulang."
 ERROR = "{field} berisi kesalahan rumus ({text}). Perbaiki rumusnya, atau ketik isinya."
-FORMULA = "{field} berisi rumus tanpa hasil. Buka berkas di Excel, simpan, lalu unggah lagi; atau ketik isinya."
-BOOLEAN = "{field} berisi {text}, bukan teks. Ketik ulang isinya."
-NOT_TEXT = (
-    "{field} terbaca sebagai angka ({text}). Ubah format selnya menjadi Teks, lalu ketik ulang."
-)
-TOO_LONG = "{field} terlalu panjang (lebih dari {limit} karakter). Periksa isinya."
-NEW_NEEDS_NAMA = "Nama kosong. Mahasiswa baru harus memiliki nama."
-NEW_NEEDS_ALAMAT = "Alamat kosong. Mahasiswa baru harus memiliki alamat."
-NEW_NEEDS_BOTH = "Nama dan alamat kosong. Mahasiswa baru harus memiliki keduanya."
 NEW_NEEDS_ONE = "Nama atau alamat kosong. Mahasiswa baru harus memiliki keduanya."
-NO_NAMA_COLUMN = "Kolom Nama tidak ditemukan. Pilih kolomnya di bawah."
-NO_ALAMAT_COLUMN = (
-    "Kolom Alamat tidak ditemukan. Pilih kolomnya di bawah, atau isi semua dengan “-”."
-)
-GONE = "Data ini sudah dihapus orang lain sejak pratinjau, jadi tidak ada yang diperbarui."
-MISSING_COLUMNS = (NO_NAMA_COLUMN, NO_ALAMAT_COLUMN)
-NO_ALAMAT = "-"
 
-SKIPPED_HEADER = "Tampaknya judul kolom, bukan data. Baris ini dilewati."
-SKIPPED_TOTAL = "Tampaknya jumlah atau catatan, bukan data mahasiswa. Baris ini dilewati."
-SKIPPED_SIGNATURE = "Tampaknya bagian tanda tangan, bukan data mahasiswa. Baris ini dilewati."
-SKIPPED_TITLE = "Tampaknya judul atau keterangan, bukan data mahasiswa. Baris ini dilewati."
-SKIPPED_REPETITION = "Sama persis dengan {row}, jadi dihitung sekali."
 
-NIM_SPACES = "NIM ini berisi spasi di tengahnya. Periksa sebelum menyimpan."
-SPACES_TIDIED = "Spasi yang berlebih di nama atau alamat dirapikan."
-JOINED_CELLS = "Alamat ini terpisah di beberapa sel, jadi sudah digabung lagi."
-MORE_CELLS = (
-    "Baris ini punya lebih banyak sel daripada judul kolom. Periksa apakah isinya bergeser."
-)
-OTHER_NAME = (
-    "Nama di berkas berbeda sama sekali dari nama di daftar. Mungkin NIM atau namanya bergeser."
-)
-SWALLOWED = "Sel ini berisi baris lain, karena tanda kutip tidak ditutup. Perbaiki berkasnya, lalu unggah lagi."
-CONTINUED = "Ada baris tanpa NIM yang tampaknya lanjutan baris di atasnya."
-CONTINUE = "Sambung {count} baris"
-DEGREE = "Gelar di belakang koma terbaca sebagai alamat."
-MOVE_DEGREE = "Pindahkan {count} gelar ke Nama: {new}"
 EXCHANGED = "Nama dan Alamat tampaknya tertukar."
-EXCHANGE = "Tukar Nama dan Alamat di {count} baris"
-TWICE_DECODED = "Ada huruf yang rusak: “{old}”."
-DECODE = "Perbaiki {count} baris, misalnya menjadi “{new}”"
-NIM_CARRIES = "NIM berisi tanda lain, misalnya {old}."
-CLEAN_NIMS = "Bersihkan {count} NIM: {old} menjadi {new}"
-NAME_CARRIES = "Nama berisi nomor atau tanda lain, misalnya {old}."
-CLEAN_NAMES = "Bersihkan {count} nama: {old} menjadi {new}"
-ADDRESS_LIKE_DATE = "Alamat ini berisi tanggal, mungkin diubah oleh Excel. Perbaiki alamatnya."
-LOST_LETTERS = (
-    "Ada huruf yang hilang dan terbaca sebagai �. Perbaiki teksnya, atau unggah berkas aslinya."
-)
-NOTHING = "“{old}” bukan nama atau alamat."
-EMPTY_CELLS = "Kosongkan di {count} baris"
-ODD_NIMS = "NIM ini berbeda panjang atau hurufnya dari hampir semua NIM lain."
-OTHER_NAMES = "{others} dari {changed} nama berbeda sama sekali dari yang tersimpan. Periksa apakah barisnya bergeser."
-NAMA_NO_LETTER = "Nama ini tidak berisi huruf."
-LINE_BREAKS = "Ganti baris di dalam sel diubah menjadi koma."
-NAMA_LINE_BREAKS = "Ganti baris di dalam nama diubah menjadi spasi."
-NEAR_STORED = "NIM ini mirip dengan NIM yang sudah ada."
-_ZEROS = "Mungkin angka nol di depannya hilang"
-SHORTER_NIMS = f"NIM ini satu digit lebih pendek daripada NIM lain. {_ZEROS}."
-LOST_ZEROS = f"{NEAR_STORED} {_ZEROS}."
-NEAR_RECORD = "NIM ini mirip dengan {nim} ({nama}) yang sudah ada."
-NEAR_IN_FILE = "NIM {nim} mirip dengan {other} di {row}."
-NIM_LIKE_DATE = (
-    "NIM ini tampaknya tanggal, mungkin diubah oleh Excel. Ketik NIM-nya, atau lewati baris ini."
-)
-NIM_ENDS_IN_ZEROS = "Angka terakhir NIM ini sudah dibulatkan Excel menjadi nol. Ketik NIM-nya, atau lewati baris ini."
-NO_DIGIT = "NIM ini tidak berisi angka. Centang jika memang benar, atau perbaiki."
-DOUBTS = (NO_DIGIT, NIM_LIKE_DATE, NIM_ENDS_IN_ZEROS)
-SPACES_REMOVED = "Spasi di awal atau akhir NIM dan karakter yang tidak terlihat dihapus."
-APOSTROPHE_REMOVED = "Tanda petik di awal NIM dihapus."
-FORMULA_REMOVED = "Tanda =“…” di sekitar NIM dihapus."
-DECIMALS_REMOVED = "Angka nol di belakang koma pada NIM dihapus."
-SHORT_NIM = (
-    "NIM ini lebih pendek daripada NIM lain ({length} digit). "
-    + _ZEROS
-    + "; periksa sebelum menyimpan."
-)
-OTHER_LENGTH = (
-    "Panjang NIM ini berbeda dari NIM lain ({length} karakter). Periksa sebelum menyimpan."
-)
-LETTER_NIM = "NIM ini berisi huruf, sedangkan NIM lain hanya angka. Periksa sebelum menyimpan."
 
 PARTS = {"berubah": "Berubah", "baru": "Baru", "sama": "Tidak berubah"}  # of a preview's page
 OTHER_ROWS = "dan {number} baris lain"
@@ -233,12 +112,6 @@ PREVIEW_ALERTS = {
     "columns": "Pilih satu kolom untuk NIM, dan setidaknya satu untuk Nama atau Alamat.",
     "checked": "Isian Anda sudah diperiksa. Belum ada yang disimpan. Periksa sekali lagi, lalu simpan.",
 }
-
-# ---- the confirmation of an import
-CONFIRMATION_DAMAGED = "Isi pratinjau ini tidak lengkap atau berubah. Ulangi dari awal."
-CONFIRMATION_TOO_LARGE = (
-    "Isi pratinjau ini melebihi {limit}. Bagi berkasnya menjadi beberapa bagian."
-)
 
 # ---- downloads
 CELL_TOO_LONG = "{field} untuk NIM {nim} lebih dari {limit} karakter, batas sel Excel. Persingkat isinya, atau unduh sebagai CSV."
@@ -330,11 +203,6 @@ UNDO_BATCH = "{name} ({rows} data)"
 UNDO_REST = "Kembalikan {rows} data yang belum berubah"
 
 # ---- a selection
-OTHER_NAMES_SELECTED = (
-    "Nama tidak cocok dengan daftar. Mungkin NIM-nya keliru. Periksa sebelum menghapus."
-)
-HIDDEN_ROWS_SELECTED = "Ada baris yang tersembunyi di Excel. Periksa sebelum menghapus."
-WITHOUT_HIDDEN_SELECTED = "Keluarkan baris tersembunyi"
 SEVERAL_NIMS = "Jika ini beberapa NIM, tulis satu NIM per baris."
 NO_ROWS_TICKED = (
     "Belum ada baris yang dicentang. Centang dulu barisnya di daftar, atau tempel NIM di sini."
@@ -342,7 +210,6 @@ NO_ROWS_TICKED = (
 TOO_MANY_FOUND = (
     "Pencarian ini menemukan lebih dari {limit} mahasiswa. Persempit pencariannya, lalu coba lagi."
 )
-NO_NIMS_READ = "Tidak ada NIM yang terbaca. Periksa isinya, lalu coba lagi."
 
 NOTHING_CHOSEN = {
     "impor": "Pilih berkas atau tempel data dari Excel, lalu lanjutkan ke pratinjau.",

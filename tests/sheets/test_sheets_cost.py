@@ -7,14 +7,14 @@ from contextlib import suppress
 
 import pytest
 
-from mahasiswa.record import FIELDS, Mahasiswa
-from mahasiswa.sheets import public as sheets
-from mahasiswa.sheets.carried_file import CarriedFile
-from mahasiswa.sheets.cells import Sheet, SheetRow
-from mahasiswa.sheets.cleaning import clean_all
-from mahasiswa.sheets.columns import Columns
+from mahasiswa.intake.cells import Refused
+from mahasiswa.intake.html_table import html_rows
+from mahasiswa.intake.read import tables_of
+from mahasiswa.intake.rules import Judge, bare_nim, judge
+from mahasiswa.record import Mahasiswa
 from mahasiswa.sheets.csv_form import START
-from mahasiswa.sheets.html_table import html_rows
+from mahasiswa.sheets.exports import EXPORTS
+from mahasiswa.sheets.xlsx_export import write_xlsx
 
 pytestmark = [pytest.mark.torture, pytest.mark.alone]
 
@@ -29,31 +29,18 @@ NO_LONGER_SECONDS = 0.1
 PASTED = "NIM\tNama\tAlamat\n"
 CSV = "NIM;Nama;Alamat\n"
 EXPORT = START.decode()
-KEY = bytes(32)
-
-
-def carried(rows: list[SheetRow]) -> sheets.CleanedFile:
-    roles = dict(enumerate(FIELDS))
-    columns = Columns(1, "", [*FIELDS], [], roles)
-    file = CarriedFile("", [""], [Sheet("", rows)], [], [columns], [""], has_all_cells=False)
-    return sheets.CleanedFile(file, rows, clean_all(rows), "")
-
-
-def imported(table: sheets.Table) -> None:
-    """Do everything that a preview does with a table."""
-    cleaned = carried(list(table.rows))
-    plan = sheets.compare(cleaned, {}, [Mahasiswa("0", "Ani", "Solo")])
-    file = sheets.with_shown_changes(cleaned.file, plan, has_questions=True)
-    sheets.questions_of(sheets.clean_again(sheets.load(sheets.dump(file, KEY), KEY)))
 
 
 def paste(text: str) -> None:
-    imported(sheets.read_text(text.encode()))
+    upload(text)
 
 
 def upload(text: str) -> None:
-    with sheets.read(io.BytesIO(text.encode()), is_upload=False) as table:
-        imported(table)
+    """Do everything that the child process does with a file."""
+    of_file = Judge()
+    for sheet, columns in tables_of(io.BytesIO(text.encode())):
+        for _ in of_file.lines(sheet.rows, columns, sheet.hidden):
+            pass
 
 
 def page(text: str) -> None:
@@ -62,19 +49,14 @@ def page(text: str) -> None:
 
 
 def clean(nim: str) -> None:
-    """Clean one row. A cell is longer here than any that is read."""
-    clean_all([(2, (nim, nim, nim))])
-
-
-def clean_and_compare(text: str) -> None:
-    """Compare one row with a stored record of the same text without its last character."""
-    sheets.compare(carried([(2, ("1", text, text))]), {"1": Mahasiswa("1", text[:-1], text[:-1])})
+    """Judge one line. A cell is longer here than any that is read."""
+    bare_nim(judge(nim, nim, nim).nim)
 
 
 def export(text: str) -> None:
     """Write 20 records whose three texts are as long as this one."""
-    sheets.EXPORTS[".csv"].write([Mahasiswa(text, text, text)] * 20, io.BytesIO())
-    sheets.write_xlsx(
+    EXPORTS[".csv"].write([Mahasiswa(text, text, text)] * 20, io.BytesIO())
+    write_xlsx(
         [Mahasiswa("1", text[:10_000], text[:10_000])] * (1 + len(text) // 10_000), io.BytesIO()
     )
 
@@ -129,7 +111,7 @@ STEPS: dict[str, tuple[Callable[[str], None], Callable[[int], str]]] = {
         paste,
         lambda n: PASTED + ('1\tA\t"' + "x\n \n" * 2500 + '"\n') * (n // 10_000),
     ),
-    "spaces and line breaks in cells": (clean_and_compare, lambda n: " " * n + "\n" + " " * n),
+    "spaces and line breaks in cells": (clean, lambda n: " " * n + "\n" + " " * n),
     "rows of titles": (
         upload,
         lambda n: CSV + "DAFTAR MAHASISWA;;\nMengetahui,;Total;x\n" * (n // 40),
@@ -171,6 +153,6 @@ def test_an_input_twice_as_long_costs_at_most_twice_as_much(
 
 def processor_seconds(step: Callable[[str], None], text: str) -> float:
     began = time.process_time()
-    with suppress(sheets.SheetError):  # it does not matter whether the input is refused
+    with suppress(Refused):  # it does not matter whether the input is refused
         step(text)
     return time.process_time() - began

@@ -30,7 +30,6 @@ from mahasiswa.intake.read import UPLOAD_MAX_ROWS
 from mahasiswa.record import NIM_MAX_CHARACTERS
 from mahasiswa.server.http_protocol import HEAD_MAX_HEADERS, INPUT_MAX_BYTES, PATH_MAX_BYTES
 from mahasiswa.sheets.export import MEMORY_MAX_BYTES, PROCESSOR_MAX_SECONDS
-from mahasiswa.sheets.signed_field import MAX_CONFIRMED_BYTES
 from mahasiswa.store.postgres.postgres_sql import LOCK_TIMEOUT_SECONDS
 from mahasiswa.store.store_errors import Unavailable
 from mahasiswa.web.checks import SUSPECTS_MAX
@@ -115,11 +114,6 @@ def fields(count: int) -> bytes:
     return form(FIELDS + b"&x" * (count - 2))
 
 
-def confirmation(size: int) -> bytes:
-    return form(b"data=".ljust(size, b"x"), "/mahasiswa/pilih/simpan")
-
-
-# A confirmation that no preview has made is 400.
 REQUESTS: Mapping[str, Limit] = {
     "FORM_MAX_BYTES": Limit(FORM_MAX_BYTES, lambda n: form(FIELDS.ljust(n, b"a")), 302, 413, TOO_LARGE),
     "FORM_MAX_BYTES in chunks": Limit(FORM_MAX_BYTES, lambda n: in_chunks(FIELDS.ljust(n, b"a")), 302, 413, TOO_LARGE),
@@ -136,7 +130,6 @@ REQUESTS: Mapping[str, Limit] = {
     "PASTED_MAX_BYTES": Limit(PASTED_MAX_BYTES, lambda n: upload(csv(HEADER, ("2301", "Ani", "Solo"), separator="\t").ljust(n)), 302, 413, b"maksimal 1 MB"),
     "UPLOAD_MAX_ROWS": Limit(UPLOAD_MAX_ROWS, lambda n: file_of(csv(HEADER, *rows(n))), 302, 400, TOO_MANY_ROWS),
     "PREVIEW_FORM_MAX_BYTES": Limit(PREVIEW_FORM_MAX_BYTES, lambda n: form(b"x=".ljust(n, b"x"), "/mahasiswa/impor/1"), 404, 413, b"maksimal 1 MB"),
-    "MAX_CONFIRMED_BYTES": Limit(MAX_CONFIRMED_BYTES, confirmation, 400, 413, b"8 MB"),
 }  # fmt: skip
 
 

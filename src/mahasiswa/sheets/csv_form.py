@@ -20,7 +20,6 @@ START = codecs.BOM_UTF8 + ";".join(wording.HEADER).encode() + b"\r\n"
 # At the start of a text or of a part of it. A quote does not count, because a program may drop it.
 _PLACE, _FORMULA = r"(?:^|(?<=[,;\t\r\n]))", r"""(?=['"]*+[=+\-@\t\r＝＋－＠])"""
 _guard = re.compile(_PLACE + _FORMULA).sub
-_unguard = re.compile(f"{_PLACE}'{_FORMULA}").sub
 _has_special = re.compile(r'[,;\t\r\n"&]').search
 
 
@@ -32,11 +31,6 @@ def write_csv(records: Iterable[Mahasiswa], file: BinaryIO) -> int:
         file.write((";".join(map(_cell, record)) + "\r\n").encode())
         count += 1
     return count
-
-
-def unguarded(cell: str) -> str:
-    """The text of a cell of CSV, without the guards that `write_csv` adds."""
-    return _unguard("", cell)
 
 
 def _cell(text: str) -> str:

@@ -10,7 +10,8 @@ from typing import BinaryIO
 from starlette.responses import Response
 
 from mahasiswa.record import Mahasiswa
-from mahasiswa.sheets import public as sheets
+from mahasiswa.sheets.exports import EXPORTS
+from mahasiswa.sheets.xlsx_export import write_template
 from mahasiswa.store import Query, Reader, Store
 from mahasiswa.store.store_errors import Unavailable
 from mahasiswa.store.threads import in_thread
@@ -60,7 +61,7 @@ async def print_list(request: Request, store: Store, pages: Pages) -> Response:
 async def template(_request: Request, _store: Store, pages: Pages) -> Response:
     """GET /mahasiswa/impor/templat.xlsx: an empty table that passes its own import."""
     headers = pages.download_headers("templat-mahasiswa.xlsx")
-    return Response(_template(), headers=headers, media_type=sheets.EXPORTS[".xlsx"].media_type)
+    return Response(_template(), headers=headers, media_type=EXPORTS[".xlsx"].media_type)
 
 
 async def export(request: Request, store: Store, pages: Pages) -> Response:
@@ -160,5 +161,5 @@ async def _stream(
 @cache
 def _template() -> bytes:
     file = BytesIO()
-    sheets.write_template(file)
+    write_template(file)
     return file.getvalue()

@@ -17,7 +17,6 @@ from starlette.types import Receive, Scope, Send
 from mahasiswa import wording
 from mahasiswa.intake.stage import Gone, TooHeavy
 from mahasiswa.record import NIM_MAX_CHARACTERS
-from mahasiswa.sheets.public import SheetError, TooBig
 from mahasiswa.store.history_items import NAMES_CHANGE, OLEH
 from mahasiswa.web.forms import read_form
 from mahasiswa.web.pages import Pages
@@ -133,9 +132,6 @@ class Middleware:
             answer = request.while_connected(answer)
         try:
             response = await answer
-        except SheetError as error:
-            status = 413 if isinstance(error, TooBig) else 400
-            response = pages.upload_form(request.route.purpose, str(error), status)
         except UploadRefused as refused:
             response = pages.upload_form(
                 request.route.purpose, refused.text, refused.status, refused.pasted

@@ -16,9 +16,9 @@ from markupsafe import Markup
 from starlette.responses import Response
 
 from mahasiswa import wording
+from mahasiswa.intake.read import FILE_MAX_BYTES, UPLOAD_MAX_ROWS
 from mahasiswa.record import INVISIBLE, NIM_MAX_CHARACTERS, ODD_SPACES, SHOWN_MAX_CHARACTERS
 from mahasiswa.settings import Settings
-from mahasiswa.sheets import public as sheets
 from mahasiswa.store.history_items import Item
 from mahasiswa.web.list_html import (
     CONFIRM_NAMED,
@@ -106,7 +106,6 @@ class PageRenderer:
             "home": self.path("/") + HOME_QUERY,
             "wording": wording,
             "number": wording.number,
-            "row_name": sheets.row_name,
             "columns": list(wording.LABELS.items()),
             "confirm_named": CONFIRM_NAMED,
             "trim": TRIM,
@@ -116,8 +115,8 @@ class PageRenderer:
             "max_length": MAX_ROWS_PER_PAGE,
             "title_max_characters": TITLE_MAX_CHARACTERS,
             "letterhead_max_lines": LETTERHEAD_MAX_LINES,
-            "max_size": wording.size(sheets.UPLOAD_MAX_BYTES),
-            "max_rows": sheets.UPLOAD_MAX_ROWS,
+            "max_size": wording.size(FILE_MAX_BYTES),
+            "max_rows": UPLOAD_MAX_ROWS,
             "history_days": settings.history_days,
             "version": metadata.version("mahasiswa"),
         }
