@@ -14,8 +14,8 @@ from typing import cast
 
 import mahasiswa
 from mahasiswa.commands.cli import main
-from mahasiswa.intake.rules import PROBLEMS
 from mahasiswa.settings import Settings
+from mahasiswa.sheets.rules import PROBLEMS
 from mahasiswa.web.metrics import METRICS
 from mahasiswa.work import KINDS
 
@@ -94,7 +94,7 @@ LIMITS = [
     ("time in which an upload arrives", "{UPLOAD_TIMEOUT_SECONDS}", "408"),
     (
         "child process that reads an upload",
-        "{mahasiswa.intake.read.MEMORY_BYTES} of memory, {mahasiswa.intake.read.PROCESSOR_SECONDS} of the processor, {READ_TIMEOUT_SECONDS} in all",
+        "{mahasiswa.sheets.read.MEMORY_BYTES} of memory, {mahasiswa.sheets.read.PROCESSOR_SECONDS} of the processor, {READ_TIMEOUT_SECONDS} in all",
         "413",
     ),
     (
@@ -104,7 +104,7 @@ LIMITS = [
     ),
     (
         "time until such an upload ends; what it takes of the disk",
-        "{MAX_AGE_SECONDS}; {mahasiswa.intake.stage.MAX_BYTES}",
+        "{MAX_AGE_SECONDS}; {mahasiswa.sheets.stage.MAX_BYTES}",
         "404; 413",
     ),
     (
@@ -177,23 +177,23 @@ LIMITS = [
 TESTS = {
     "__main__": "cli/test_utf8",
     "digits": "cli/test_settings web/lists/test_find",
-    "intake/selection": "web/imports/test_selection",
+    "sheets/selection": "web/imports/test_selection",
     "logs": "web/service/test_health cli/test_processes",
     "record": "store/test_one_field web/records/test_edit_conflicts",
     "shared_task": "test_work",
     "system/progress": "cli/test_cli_transfers",
     "commands/transfers": "cli/test_cli_transfers cli/test_cli_interrupt",
-    "intake/biff": "intake/test_read",
-    "intake/cells": "intake/test_read",
-    "intake/columns": "intake/test_read",
-    "intake/delimited": "intake/test_read",
-    "intake/file_kind": "intake/test_read",
-    "intake/html_table": "intake/test_read",
-    "intake/pasted": "intake/test_read",
-    "intake/rules": "intake/test_read web/imports/test_preview",
-    "intake/workbook": "intake/test_read",
-    "intake/xlsx_scan": "intake/test_read",
-    "intake/stage": "web/imports/test_stage",
+    "sheets/biff": "sheets/test_read",
+    "sheets/cells": "sheets/test_read",
+    "sheets/columns": "sheets/test_read",
+    "sheets/delimited": "sheets/test_read",
+    "sheets/file_kind": "sheets/test_read",
+    "sheets/html_table": "sheets/test_read",
+    "sheets/pasted": "sheets/test_read",
+    "sheets/rules": "sheets/test_read web/imports/test_preview",
+    "sheets/workbook": "sheets/test_read",
+    "sheets/xlsx_scan": "sheets/test_read",
+    "sheets/stage": "web/imports/test_stage",
     "server/pace": "faults/test_stalled faults/test_connections",
     "server/listener": "cli/test_server",
     "server/worker": "cli/test_processes cli/test_server cli/test_shutdown",

@@ -22,7 +22,7 @@ from harness import Page, Service, Site, led_to
 from processes import Closing, run
 from visitor import texts_in
 
-from mahasiswa.intake.rules import PROBLEMS
+from mahasiswa.sheets.rules import PROBLEMS
 
 HEADER = ("NIM", "Nama", "Alamat")
 SHEET = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"

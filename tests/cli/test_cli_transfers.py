@@ -17,7 +17,7 @@ from processes import started
 from spreadsheets import HEADER, Record, by_openpyxl, cells_of, csv, numbered
 from stores import ask
 
-from mahasiswa.intake.read import UPLOAD_MAX_ROWS
+from mahasiswa.sheets.read import UPLOAD_MAX_ROWS
 from mahasiswa.store.postgres.postgres_sql import LOCK_TIMEOUT_SECONDS
 
 

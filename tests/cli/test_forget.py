@@ -6,7 +6,7 @@ from pathlib import Path
 
 from operators import TWO, Operator
 
-from mahasiswa.intake.stage import Line, Stage
+from mahasiswa.sheets.stage import Line, Stage
 
 END = "Dumps, exports, replicas and logs keep what they have. Remove it from them yourself."
 

@@ -18,11 +18,11 @@ from hypothesis import strategies as st
 from naughty import NAUGHTY
 
 from mahasiswa import wording
-from mahasiswa.intake.cells import text_of
-from mahasiswa.intake.delimited import _unguard
-from mahasiswa.intake.read import tables_of
 from mahasiswa.record import Mahasiswa
+from mahasiswa.sheets.cells import text_of
+from mahasiswa.sheets.delimited import _unguard
 from mahasiswa.sheets.exports import EXPORTS
+from mahasiswa.sheets.read import tables_of
 from mahasiswa.sheets.sheet_errors import NotCarried
 from mahasiswa.sheets.xlsx_export import SHEET_MAX_RECORDS, write_template, write_xlsx
 

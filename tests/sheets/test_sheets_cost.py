@@ -7,13 +7,13 @@ from contextlib import suppress
 
 import pytest
 
-from mahasiswa.intake.cells import Refused
-from mahasiswa.intake.html_table import html_rows
-from mahasiswa.intake.read import tables_of
-from mahasiswa.intake.rules import Judge, bare_nim, judge
 from mahasiswa.record import Mahasiswa
+from mahasiswa.sheets.cells import Refused
 from mahasiswa.sheets.csv_form import START
 from mahasiswa.sheets.exports import EXPORTS
+from mahasiswa.sheets.html_table import html_rows
+from mahasiswa.sheets.read import tables_of
+from mahasiswa.sheets.rules import Judge, bare_nim, judge
 from mahasiswa.sheets.xlsx_export import write_xlsx
 
 pytestmark = [pytest.mark.torture, pytest.mark.alone]

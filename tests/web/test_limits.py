@@ -26,10 +26,10 @@ from sockets import CLOSE, HOST, Line, get, post, statuses, upload
 from spreadsheets import HEADER, Database, csv, numbered
 from stores import merge, migrate
 
-from mahasiswa.intake.read import UPLOAD_MAX_ROWS
 from mahasiswa.record import NIM_MAX_CHARACTERS
 from mahasiswa.server.http_protocol import HEAD_MAX_HEADERS, INPUT_MAX_BYTES, PATH_MAX_BYTES
 from mahasiswa.sheets.export import MEMORY_MAX_BYTES, PROCESSOR_MAX_SECONDS
+from mahasiswa.sheets.read import UPLOAD_MAX_ROWS
 from mahasiswa.store.postgres.postgres_sql import LOCK_TIMEOUT_SECONDS
 from mahasiswa.store.store_errors import Unavailable
 from mahasiswa.web.checks import SUSPECTS_MAX

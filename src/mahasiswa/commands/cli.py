@@ -13,7 +13,6 @@ import click
 from mahasiswa.commands import transfers
 from mahasiswa.commands.doctor import diagnose
 from mahasiswa.commands.settings_file import use_settings
-from mahasiswa.intake.stage import folder_of, remove_all
 from mahasiswa.logs import priority
 from mahasiswa.server.listener import CannotStart
 from mahasiswa.settings import (
@@ -24,6 +23,7 @@ from mahasiswa.settings import (
     parse_database_url,
 )
 from mahasiswa.sheets.exports import EXPORTS
+from mahasiswa.sheets.stage import folder_of, remove_all
 from mahasiswa.store.engines import engine_of
 from mahasiswa.store.store_errors import (
     StoreError,

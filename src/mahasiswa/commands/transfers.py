@@ -17,9 +17,12 @@ from typing import BinaryIO, TypeVar
 import click
 
 from mahasiswa import wording
-from mahasiswa.intake.cells import Refused, TooHeavy
-from mahasiswa.intake.read import is_example, tables_of
-from mahasiswa.intake.rules import (
+from mahasiswa.record import Incoming, Mahasiswa
+from mahasiswa.settings import DatabaseURL
+from mahasiswa.sheets.cells import Refused, TooHeavy
+from mahasiswa.sheets.exports import EXPORTS
+from mahasiswa.sheets.read import is_example, tables_of
+from mahasiswa.sheets.rules import (
     OTHER_TITLES,
     PROBLEMS,
     SKIPPED,
@@ -27,9 +30,6 @@ from mahasiswa.intake.rules import (
     JudgedLine,
     is_fault,
 )
-from mahasiswa.record import Incoming, Mahasiswa
-from mahasiswa.settings import DatabaseURL
-from mahasiswa.sheets.exports import EXPORTS
 from mahasiswa.store import Query, Reader, store_errors
 from mahasiswa.store.engine import Engine
 from mahasiswa.store.engines import engine_of

@@ -24,11 +24,11 @@ from starlette.concurrency import run_in_threadpool
 from starlette.types import Receive, Scope, Send
 from uvicorn.supervisors import Multiprocess
 
-from mahasiswa.intake.stage import folder_of, remove_ended
 from mahasiswa.logs import configure_logging, log_thread, priority, write_error
 from mahasiswa.server.http_protocol import HttpProtocol
 from mahasiswa.server.listener import FAILED, IN_VAIN, CannotStart, bind
 from mahasiswa.settings import Settings, SQLiteURL
+from mahasiswa.sheets.stage import folder_of, remove_ended
 from mahasiswa.store import Store
 from mahasiswa.store.engines import engine_of
 from mahasiswa.store.history_items import PURGE_SECONDS

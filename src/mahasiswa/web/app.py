@@ -2,9 +2,9 @@
 
 import tempfile
 
-from mahasiswa.intake.stage import folder_of
 from mahasiswa.record import Mahasiswa
 from mahasiswa.settings import Settings
+from mahasiswa.sheets.stage import folder_of
 from mahasiswa.store import Store
 from mahasiswa.web import checks, guide, history, imports, lists, monitoring, selections, students
 from mahasiswa.web.list_cache import ListCache

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
-from mahasiswa.intake import columns, rules
-from mahasiswa.intake.stage import Facts, Line, Stage, StagedSheet
+from mahasiswa.sheets import columns, rules
+from mahasiswa.sheets.stage import Facts, Line, Stage, StagedSheet
 from mahasiswa.wording import LABELS, PARTS, column_letter
 
 FIRST_LINES = 10  # of each part

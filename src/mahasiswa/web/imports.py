@@ -15,9 +15,9 @@ from starlette.responses import Response
 
 from mahasiswa import wording
 from mahasiswa.digits import whole_number
-from mahasiswa.intake import columns, rules
-from mahasiswa.intake.stage import Line, Stage, StagedSheet, Stale, State
 from mahasiswa.record import FIELDS, Mahasiswa, Write, digest, near_key
+from mahasiswa.sheets import columns, rules
+from mahasiswa.sheets.stage import Line, Stage, StagedSheet, Stale, State
 from mahasiswa.store import Store
 from mahasiswa.store.store_errors import Changed
 from mahasiswa.web.exports import export_records

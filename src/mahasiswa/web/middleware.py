@@ -15,8 +15,8 @@ from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from mahasiswa import wording
-from mahasiswa.intake.stage import Gone, TooHeavy
 from mahasiswa.record import NIM_MAX_CHARACTERS
+from mahasiswa.sheets.stage import Gone, TooHeavy
 from mahasiswa.store.history_items import NAMES_CHANGE, OLEH
 from mahasiswa.web.forms import read_form
 from mahasiswa.web.pages import Pages

@@ -16,9 +16,9 @@ from markupsafe import Markup
 from starlette.responses import Response
 
 from mahasiswa import wording
-from mahasiswa.intake.read import FILE_MAX_BYTES, UPLOAD_MAX_ROWS
 from mahasiswa.record import INVISIBLE, NIM_MAX_CHARACTERS, ODD_SPACES, SHOWN_MAX_CHARACTERS
 from mahasiswa.settings import Settings
+from mahasiswa.sheets.read import FILE_MAX_BYTES, UPLOAD_MAX_ROWS
 from mahasiswa.store.history_items import Item
 from mahasiswa.web.list_html import (
     CONFIRM_NAMED,

@@ -12,8 +12,8 @@ from markupsafe import Markup
 from starlette.responses import Response
 
 from mahasiswa import wording
-from mahasiswa.intake.rules import SKIPPED
 from mahasiswa.record import Mahasiswa, digest
+from mahasiswa.sheets.rules import SKIPPED
 from mahasiswa.store import Hits
 from mahasiswa.store.history_items import Item, News
 from mahasiswa.store.store_errors import EditConflict

@@ -10,10 +10,10 @@ from starlette.responses import Response
 
 from mahasiswa import wording
 from mahasiswa.digits import whole_number
-from mahasiswa.intake import rules, selection
-from mahasiswa.intake.read import UPLOAD_MAX_ROWS
-from mahasiswa.intake.stage import Facts, Line, Stage, Stale
 from mahasiswa.record import Mahasiswa, near_key
+from mahasiswa.sheets import rules, selection
+from mahasiswa.sheets.read import UPLOAD_MAX_ROWS
+from mahasiswa.sheets.stage import Facts, Line, Stage, Stale
 from mahasiswa.store import Reader, Store
 from mahasiswa.web.exports import export_records, print_records
 from mahasiswa.web.forms import cells_of, read_preview_lists

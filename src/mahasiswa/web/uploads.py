@@ -17,8 +17,8 @@ from starlette.datastructures import FormData, Headers, UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
 
 from mahasiswa import wording
-from mahasiswa.intake import stage as stages
-from mahasiswa.intake.stage import Purpose, Stage, Stale, TooHeavy
+from mahasiswa.sheets import stage as stages
+from mahasiswa.sheets.stage import Purpose, Stage, Stale, TooHeavy
 from mahasiswa.web.child import Late, run_child
 from mahasiswa.web.forms import body_pieces, boundary_of
 from mahasiswa.web.request import BareRequest, ProblemPage
@@ -35,7 +35,7 @@ NAME_MAX_CHARACTERS = 255  # of a file; a longer name is cut
 
 T = TypeVar("T")
 
-READER = "mahasiswa.intake.read"
+READER = "mahasiswa.sheets.read"
 
 
 @dataclass(eq=False)

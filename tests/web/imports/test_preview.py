@@ -25,8 +25,8 @@ from spreadsheets import (
 )
 
 from mahasiswa import wording
-from mahasiswa.intake.stage import Stage, folder_of
 from mahasiswa.settings import parse_database_url
+from mahasiswa.sheets.stage import Stage, folder_of
 from mahasiswa.web.import_page import COLUMNS_MAX, FIRST_LINES, PAGE_LINES
 
 STALE, CHANGED = (wording.PREVIEW_ALERTS[name] for name in ("stale", "changed"))

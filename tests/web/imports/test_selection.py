@@ -10,7 +10,7 @@ from spreadsheets import HEADER, Database, as_records, by_openpyxl, cells_of, cs
 from visitor import texts_in
 
 from mahasiswa import wording
-from mahasiswa.intake.read import UPLOAD_MAX_ROWS
+from mahasiswa.sheets.read import UPLOAD_MAX_ROWS
 from mahasiswa.web.import_page import PAGE_LINES
 from mahasiswa.web.selections import MISSING_MAX
 

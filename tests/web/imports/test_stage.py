@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from mahasiswa.intake import stage as stages
-from mahasiswa.intake.stage import (
+from mahasiswa.sheets import stage as stages
+from mahasiswa.sheets.stage import (
     MAX_AGE_SECONDS,
     MAX_BYTES,
     STAGES_MAX,

@@ -17,7 +17,7 @@ from sockets import HOST, Line, statuses, upload
 from spreadsheets import HEADER, IMPORT, Importer, csv, zip_bomb
 
 from mahasiswa import wording
-from mahasiswa.intake.read import FILE_MAX_BYTES, MEMORY_BYTES, PROCESSOR_SECONDS
+from mahasiswa.sheets.read import FILE_MAX_BYTES, MEMORY_BYTES, PROCESSOR_SECONDS
 from mahasiswa.work import UPLOADS_MAX_OF_ADDRESS
 
 ANI = csv(HEADER, ("2301", "Ani", "Solo"))

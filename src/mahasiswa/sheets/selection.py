@@ -3,7 +3,7 @@
 import re
 from collections.abc import Collection, Sequence
 
-from mahasiswa.intake.columns import part_of
+from mahasiswa.sheets.columns import part_of
 
 FORMS_MAX = 12  # parts of a line that are looked for as NIMs
 

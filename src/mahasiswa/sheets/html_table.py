@@ -5,8 +5,8 @@ from html.parser import HTMLParser
 from typing import BinaryIO
 
 from mahasiswa.digits import whole_number
-from mahasiswa.intake.cells import CELL_MAX_CHARACTERS, ROW_MAX_CELLS, Cell, TooHeavy
-from mahasiswa.intake.file_kind import encoding_of
+from mahasiswa.sheets.cells import CELL_MAX_CHARACTERS, ROW_MAX_CELLS, Cell, TooHeavy
+from mahasiswa.sheets.file_kind import encoding_of
 
 # In HTML and in SpreadsheetML 2003.
 _ROWS, _CELLS = ("tr", "row"), ("td", "th", "cell")

@@ -14,7 +14,7 @@ import xlsxwriter  # type: ignore[import-untyped]
 from spreadsheets import by_libreoffice, by_openpyxl
 
 from mahasiswa import wording
-from mahasiswa.intake.stage import Line, Purpose, Stage
+from mahasiswa.sheets.stage import Line, Purpose, Stage
 
 HEADER = "NIM|Nama|Alamat"
 SHEET = "xl/worksheets/sheet1.xml"
@@ -53,7 +53,7 @@ def read_again(
     arguments = [str(stage.path), json.dumps(options)]
     (stage.path.parent / "spool").write_bytes(data)
     with (stage.path.parent / "spool").open("rb") as spool:
-        command = [sys.executable, "-P", "-m", "mahasiswa.intake.read", *arguments]
+        command = [sys.executable, "-P", "-m", "mahasiswa.sheets.read", *arguments]
         ended = subprocess.run(command, stdin=spool, capture_output=True, check=False)
     rows = stage.db.execute("SELECT *, '' FROM line ORDER BY sheet, number").fetchall()
     lines = [Line._make(row) for row in rows]

@@ -24,9 +24,9 @@ from typing import Any, Literal, NamedTuple, Self
 
 import apsw
 
-from mahasiswa.intake.cells import Bad, Cell, Row
 from mahasiswa.record import Mahasiswa
 from mahasiswa.settings import DatabaseURL, SQLiteURL
+from mahasiswa.sheets.cells import Bad, Cell, Row
 from mahasiswa.work import Busy
 
 STAGES_MAX = 64

@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterable, Sequence
 
 from mahasiswa import wording
-from mahasiswa.intake.cells import Refused, Row
 from mahasiswa.record import tidy
+from mahasiswa.sheets.cells import Refused, Row
 
 NIM_MIN_DIGITS = 5
 LINE_MAX_CHARACTERS = 2000

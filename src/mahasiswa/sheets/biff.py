@@ -3,7 +3,7 @@
 import struct
 from collections.abc import Iterator
 
-from mahasiswa.intake.cells import Cell, Refused, Row
+from mahasiswa.sheets.cells import Cell, Refused, Row
 from mahasiswa.wording import DAMAGED
 
 _NUMBER, _LABEL = 0x0203, 0x0204

@@ -9,8 +9,8 @@ from typing import BinaryIO, TypeVar
 import python_calamine as calamine
 
 from mahasiswa import wording
-from mahasiswa.intake.cells import CELL_MAX_CHARACTERS, Bad, Cell, Refused, Row, Sheet, TooHeavy
-from mahasiswa.intake.xlsx_scan import Marks, scan
+from mahasiswa.sheets.cells import CELL_MAX_CHARACTERS, Bad, Cell, Refused, Row, Sheet, TooHeavy
+from mahasiswa.sheets.xlsx_scan import Marks, scan
 
 T = TypeVar("T")
 

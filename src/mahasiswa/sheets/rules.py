@@ -6,9 +6,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from operator import itemgetter
 from typing import NamedTuple
 
-from mahasiswa.intake.cells import ODD_LETTERS, Bad, Cell, Row, is_blank, text_of, unescaped
-from mahasiswa.intake.columns import Columns, join, parts_of
 from mahasiswa.record import FIELDS, INVISIBLE
+from mahasiswa.sheets.cells import ODD_LETTERS, Bad, Cell, Row, is_blank, text_of, unescaped
+from mahasiswa.sheets.columns import Columns, join, parts_of
 from mahasiswa.wording import MONTHS
 
 _ADDRESS = (

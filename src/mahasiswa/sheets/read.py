@@ -1,6 +1,6 @@
 """Reads a file of a stranger: the child process that fills the stage of an upload, and the tables of a file for the command line.
 
-The child is `python -P -m mahasiswa.intake.read STAGE OPTIONS`, with the file as its standard input. It has
+The child is `python -P -m mahasiswa.sheets.read STAGE OPTIONS`, with the file as its standard input. It has
 no password and no connection, and bounds itself. It ends with 0 if it has filled the stage, perhaps with
 the reason why the file cannot be read. See `stage` for other codes. Any other end: the file is too heavy.
 """
@@ -15,16 +15,16 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from mahasiswa import wording
-from mahasiswa.intake.biff import biff_rows
-from mahasiswa.intake.cells import Cell, Refused, Row, Sheet, is_blank, text_of
-from mahasiswa.intake.columns import TITLES_MAX, Columns, fields_of, find, join, measured, part_of
-from mahasiswa.intake.delimited import read_text
-from mahasiswa.intake.file_kind import encoding_of, kind_of
-from mahasiswa.intake.html_table import html_rows
-from mahasiswa.intake.rules import OTHER_TITLES, Judge, JudgedLine, cleaned
-from mahasiswa.intake.stage import EXIT_DISK_FULL, EXIT_STALE, Line, Stage, StagedSheet, Stale
-from mahasiswa.intake.workbook import read_workbook, undamaged
 from mahasiswa.record import FIELDS
+from mahasiswa.sheets.biff import biff_rows
+from mahasiswa.sheets.cells import Cell, Refused, Row, Sheet, is_blank, text_of
+from mahasiswa.sheets.columns import TITLES_MAX, Columns, fields_of, find, join, measured, part_of
+from mahasiswa.sheets.delimited import read_text
+from mahasiswa.sheets.file_kind import encoding_of, kind_of
+from mahasiswa.sheets.html_table import html_rows
+from mahasiswa.sheets.rules import OTHER_TITLES, Judge, JudgedLine, cleaned
+from mahasiswa.sheets.stage import EXIT_DISK_FULL, EXIT_STALE, Line, Stage, StagedSheet, Stale
+from mahasiswa.sheets.workbook import read_workbook, undamaged
 from mahasiswa.system.child import bound
 
 UPLOAD_MAX_ROWS = 10_000  # lines of all sheets that are read

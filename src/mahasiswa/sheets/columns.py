@@ -7,8 +7,8 @@ from itertools import pairwise, takewhile, zip_longest
 from typing import NamedTuple
 
 from mahasiswa import wording
-from mahasiswa.intake.cells import ROW_MAX_CELLS, Bad, Cell, Row, is_blank, text_of
 from mahasiswa.record import FIELDS, Field
+from mahasiswa.sheets.cells import ROW_MAX_CELLS, Bad, Cell, Row, is_blank, text_of
 from mahasiswa.wording import LABELS, column_letter
 
 TITLES_WITHIN_ROWS = 25

@@ -6,7 +6,7 @@ from functools import partial
 from typing import BinaryIO, Literal
 
 from mahasiswa import wording
-from mahasiswa.intake.cells import ODD_LETTERS, Refused
+from mahasiswa.sheets.cells import ODD_LETTERS, Refused
 
 SAMPLE_BYTES = 1 << 16
 DECODED_BYTES = 1 << 20

@@ -13,7 +13,7 @@ from xml.etree import ElementTree as ET
 
 from xlsxwriter.utility import xl_cell_to_rowcol  # type: ignore[import-untyped]
 
-from mahasiswa.intake.cells import ROW_MAX_CELLS, Bad, Cell
+from mahasiswa.sheets.cells import ROW_MAX_CELLS, Bad, Cell
 
 _are_zeros = re.compile("0{2,}").fullmatch
 # A number with such a format is not shown as it is stored: `00.00` or `"23000"00000`.

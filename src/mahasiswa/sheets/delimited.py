@@ -10,7 +10,7 @@ from itertools import chain, islice
 from typing import TextIO
 
 from mahasiswa import wording
-from mahasiswa.intake.cells import (
+from mahasiswa.sheets.cells import (
     CELL_MAX_CHARACTERS,
     Refused,
     Row,
@@ -18,8 +18,8 @@ from mahasiswa.intake.cells import (
     TooHeavy,
     unescaped,
 )
-from mahasiswa.intake.columns import are_titles
-from mahasiswa.intake.pasted import split_lines
+from mahasiswa.sheets.columns import are_titles
+from mahasiswa.sheets.pasted import split_lines
 
 SAMPLE_ROWS, SAMPLE_CHARACTERS = 100, 1 << 16
 ROW_MAX_CHARACTERS = 1 << 20
