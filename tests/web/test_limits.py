@@ -118,7 +118,7 @@ REQUESTS: Mapping[str, Limit] = {
     "FORM_MAX_BYTES": Limit(FORM_MAX_BYTES, lambda n: form(FIELDS.ljust(n, b"a")), 302, 413, TOO_LARGE),
     "FORM_MAX_BYTES in chunks": Limit(FORM_MAX_BYTES, lambda n: in_chunks(FIELDS.ljust(n, b"a")), 302, 413, TOO_LARGE),
     "MAX_FIELDS": Limit(MAX_FIELDS, fields, 302, 400),
-    "PREVIEW_MAX_FIELDS": Limit(PREVIEW_MAX_FIELDS, lambda n: form(b"&".join([b"nim[]=1"] * n), "/mahasiswa/pilih/centang"), 200, 400),
+    "PREVIEW_MAX_FIELDS": Limit(PREVIEW_MAX_FIELDS, lambda n: form(b"&".join([b"nim[]=1"] * n), "/mahasiswa/pilih/centang"), 302, 400),
     "PATH_MAX_BYTES": Limit(PATH_MAX_BYTES, lambda n: get("/".ljust(n, "a")), 404, 414),
     "QUERY_MAX_BYTES": Limit(QUERY_MAX_BYTES, lambda n: get("/?", b"a" * n), 200, 400),
     "QUERY_MAX_PARAMETERS": Limit(QUERY_MAX_PARAMETERS, lambda n: get("/?a", b"&a" * (n - 1)), 200, 400),

@@ -174,8 +174,8 @@ def test_one_row_of_an_import_is_taken_back(site: Site, imported: str) -> None:
 @pytest.mark.usefixtures("imported")
 def test_the_history_of_one_nim_has_its_line_of_an_import_and_of_a_bulk_delete(site: Site) -> None:
     """Both texts, a button for that record alone, and a link to the batch."""
-    preview = site.post("/mahasiswa/pilih/centang", [("nim[]", "03"), ("nim[]", "04")])
-    site.accepts(page_of(preview).form("/mahasiswa/pilih/simpan"))
+    ticked = site.post("/mahasiswa/pilih/centang", [("nim[]", "03"), ("nim[]", "04")])
+    site.accepts(site.page(led_to(ticked)).form("versi"), aksi="hapus")
     target = f"{HISTORY}?cari=03"
     page = site.page(target)
     assert [row.css("td strong")[0].text() for row in page.tree.css("tbody tr")][:2] == [

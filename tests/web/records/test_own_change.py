@@ -6,13 +6,9 @@ from collections.abc import Callable
 import httpx
 import pytest
 from engines import empty_list, service_on_each_engine  # noqa: F401 - fixtures
-from harness import Form, Page, Service, Site
-from spreadsheets import (
-    HEADER,
-    Importer,
-    csv,
-)
-from visitor import fields, page_of
+from harness import Form, Page, Service, Site, led_to
+from spreadsheets import HEADER, Importer, csv
+from visitor import fields
 from web.history.test_history import HISTORY, MOMENT
 
 SITI = ("5500000001", "Siti Aminah", "Sleman")
@@ -54,8 +50,8 @@ def save_import(site: Site) -> str:
 
 
 def remove_ticked(site: Site) -> str:
-    preview = page_of(site.post("/mahasiswa/pilih/centang", [("nim[]", SITI[0])]))
-    return named(site.submit(preview.form("/mahasiswa/pilih/simpan")))
+    ticked = site.post("/mahasiswa/pilih/centang", [("nim[]", SITI[0])])
+    return named(site.submit(site.page(led_to(ticked)).form("versi"), aksi="hapus"))
 
 
 # A change, the text of the page after it, and the change by which somebody else reverses it, if there is one.
