@@ -203,8 +203,8 @@ def no_low_ports() -> list[str]:
 
 
 def until_idle(service: Service) -> None:
-    """Wait until the worker is the only child process of a service, because a back-up has ended."""
-    until(lambda: len(children(service.pid)) == 1)
+    """Wait until a service has no child process, because its back-up has ended."""
+    until(lambda: not children(service.pid))
 
 
 def overwrite(path: Path, begin: int = 0, end: int | None = None) -> None:
