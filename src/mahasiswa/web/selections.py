@@ -59,7 +59,7 @@ class SelectionPage(NamedTuple):
     def reason(self, line: Line) -> str:
         """The likely reason why no record has the NIM of a line, or a blank text."""
         if line.near:
-            return rules.PROBLEMS["near"].sentence.format(**line._asdict())
+            return said(line._replace(problem="near"))
         return wording.SEVERAL_NIMS if selection.has_several(line.nim) else ""
 
 
