@@ -100,10 +100,11 @@ def file_of(data: bytes, name: bytes = b"a.csv") -> bytes:
     return upload(data, b"berkas", name)
 
 
-def file_of_size(size: int) -> bytes:
-    """Most of its lines are blank."""
-    lines = csv(HEADER, ("2301", "Ani", "Solo")) + (b" " * 999 + b"\n") * (size // 1000)
-    return file_of(lines[:size].ljust(size))
+def padded(size: int) -> bytes:
+    """A table of this size, most of whose lines are blank."""
+    table = csv(HEADER, ("2301", "Ani", "Solo"), separator="\t")
+    lines = table + (b" " * 999 + b"\n") * (size // 1000)
+    return lines[:size].ljust(size)
 
 
 def rows(count: int) -> list[tuple[str, str, str]]:
@@ -126,8 +127,8 @@ REQUESTS: Mapping[str, Limit] = {
     "INPUT_MAX_BYTES": Limit(INPUT_MAX_BYTES, lambda n: (GET + b"X: ").ljust(n - 4, b"a") + b"\r\n\r\n", 200, 431),
     "CONTENT_TYPE_MAX_BYTES": Limit(CONTENT_TYPE_MAX_BYTES, with_content_type, 302, 400),
     "NIM_MAX_CHARACTERS": Limit(NIM_MAX_CHARACTERS, lambda n: form("nim={}&nama=A&alamat=B".format("🎓" * n).encode(), "/mahasiswa/add"), 302, 400),
-    "FILE_MAX_BYTES": Limit(FILE_MAX_BYTES, file_of_size, 302, 413, b"Ukuran berkas melebihi 16 MB"),
-    "PASTED_MAX_BYTES": Limit(PASTED_MAX_BYTES, lambda n: upload(csv(HEADER, ("2301", "Ani", "Solo"), separator="\t").ljust(n)), 302, 413, b"maksimal 1 MB"),
+    "FILE_MAX_BYTES": Limit(FILE_MAX_BYTES, lambda n: file_of(padded(n)), 302, 413, b"Ukuran berkas melebihi 16 MB"),
+    "PASTED_MAX_BYTES": Limit(PASTED_MAX_BYTES, lambda n: upload(padded(n)), 302, 413, b"maksimal 1 MB"),
     "UPLOAD_MAX_ROWS": Limit(UPLOAD_MAX_ROWS, lambda n: file_of(csv(HEADER, *rows(n))), 302, 400, TOO_MANY_ROWS),
     "PREVIEW_FORM_MAX_BYTES": Limit(PREVIEW_FORM_MAX_BYTES, lambda n: form(b"x=".ljust(n, b"x"), "/mahasiswa/impor/1"), 404, 413, b"maksimal 1 MB"),
 }  # fmt: skip
