@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 from engines import ENGINES, empty_database
-from harness import Form, Service, Site
+from harness import Form, Service, Site, led_to
 from sockets import CLOSE, get, half_closed
 from spreadsheets import HEADER, Importer, by_openpyxl, csv, numbered
-from visitor import page_of
 
 from mahasiswa.web.app import ROUTES
 
@@ -23,7 +22,8 @@ PAGES: Mapping[str, str] = {
     "/mahasiswa/impor": "berkas", "/mahasiswa/impor/templat.xlsx": "PK", "/mahasiswa/ekspor.xlsx": "PK",
     "/mahasiswa/ekspor.xlsx?cari=siti": "PK", "/mahasiswa/ekspor.csv": "20/1;Siti Aminah;Jalan Kaliurang 5",
     "/mahasiswa/ekspor.csv?cari=siti": "20/1;Siti Aminah;Jalan Kaliurang 5", "/mahasiswa/pilih": "Tampilkan",
-    "/mahasiswa/pilih?cari=nama+1&di=nama": "Hapus 11 mahasiswa", "/mahasiswa/pilih?cari=%00": "Tampilkan",
+    "/mahasiswa/pilih/SELECTION": "Hapus 11 mahasiswa", "/mahasiswa/pilih/cetak/SELECTION": "Nama 15",
+    "/mahasiswa/pilih/ekspor.xlsx/SELECTION": "PK", "/mahasiswa/pilih/ekspor.csv/SELECTION": "15;Nama 15;École",
     "/mahasiswa/periksa": "Periksa Daftar",
     "/mahasiswa/cetak": "Siti Aminah",
     "/mahasiswa/cetak?judul=Kelas+7A&kolom=2&tanpa=alamat&cari=20&di=nim": "<h1>Kelas 7A</h1>", "/sehat": "",
@@ -32,7 +32,10 @@ PAGES: Mapping[str, str] = {
     "/mahasiswa/riwayat/kelompok/BATCH": "Nama 15", "/mahasiswa/impor/UPLOAD": "Pratinjau",
     "/mahasiswa/impor/sisa/UPLOAD": "PK",
 }  # fmt: skip
-"""The targets of GET, and a text that the answer holds. BATCH is the number of the latest batch, UPLOAD the name of an upload."""
+"""The targets of GET, and a text that the answer holds. BATCH is the number of the latest batch, UPLOAD the name of an upload.
+
+SELECTION is the name of the selection of a search.
+"""
 
 
 def preview_import(site: Site) -> None:
@@ -53,34 +56,32 @@ def confirm_import(site: Site) -> None:
     assert {(old, "Ani Baru", "Solo"), (new, "Eko", "Klaten")} <= set(importer.records)
 
 
-def preview_deletion(site: Site) -> Form:
-    """Show the preview of a bulk delete of one record and an unknown NIM; return its form."""
+def select(site: Site) -> Form:
+    """Select one record and an unknown NIM; return the form of the selection."""
     pasted = f"{added(site)}\n{next(NIMS)}"
     answer = site.client.post("/mahasiswa/pilih", files={"tempel": (None, pasted)})
-    return page_of(answer).form("data")
-
-
-def use_selection(site: Site) -> None:
-    data = preview_deletion(site).values["data"]
-    answer = site.post("/mahasiswa/pilih/ekspor.xlsx", {"data": data})
-    assert (answer.status_code, len(answer.content) > 20) == (200, True)
+    return site.page(led_to(answer)).form("versi")
 
 
 def confirm_deletion(site: Site) -> None:
-    """Delete a record of a preview."""
-    form = preview_deletion(site)
+    """Delete the record of a selection."""
+    form = select(site)
     before = site.nims
-    site.accepts(form)
+    site.accepts(form, aksi="hapus")
     assert len(site.nims) == len(before) - 1
+
+
+def select_found(site: Site) -> str:
+    """Select the hits of a search; return the name of the selection."""
+    return led_to(site.post("/mahasiswa/pilih/hasil?cari=nama+1&di=nama")).rpartition("/")[2]
 
 
 FORMS: Mapping[str, Callable[[Site], object] | str] = {
     "/mahasiswa/add": "spec/test_4_routes.py", "/mahasiswa/edit/:nim": "spec/test_4_routes.py",
     "/mahasiswa/delete/:nim": "spec/test_4_routes.py", "/mahasiswa/nim/:nim": "web/records/test_one_record.py",
-    "/mahasiswa/impor": preview_import, "/mahasiswa/impor/:id": confirm_import, "/mahasiswa/pilih": preview_deletion,
+    "/mahasiswa/impor": preview_import, "/mahasiswa/impor/:id": confirm_import, "/mahasiswa/pilih": select,
     "/mahasiswa/periksa": "web/lists/test_whole_list.py", "/mahasiswa/pilih/centang": "web/history/test_undo.py",
-    "/mahasiswa/pilih/cetak": "web/lists/test_shown_texts.py", "/mahasiswa/pilih/ekspor.csv": "web/lists/test_shown_texts.py",
-    "/mahasiswa/pilih/ekspor.xlsx": use_selection, "/mahasiswa/pilih/simpan": confirm_deletion,
+    "/mahasiswa/pilih/hasil": select_found, "/mahasiswa/pilih/:id": confirm_deletion,
     "/mahasiswa/riwayat/perubahan/:id": "web/history/test_undo.py",
 }  # fmt: skip
 """For each route of POST: a function that sends its form as a browser does, or the tests that do so on both engines."""
@@ -139,6 +140,8 @@ def test_every_get_is_answered(site: Site, target: str, text: str) -> None:
     """GET answers 200 with its text, and HEAD the same without a body, also to a client that sends no more."""
     (batch, *_) = site.page("/mahasiswa/riwayat").targets("Lihat rinciannya")
     target = target.replace("BATCH", batch.rpartition("/")[2])
+    if "SELECTION" in target:
+        target = target.replace("SELECTION", select_found(site))
     if "UPLOAD" in target:
         preview = Importer(site).upload(csv(HEADER, ("", "Eko", "Klaten")))
         target = target.replace("UPLOAD", preview.identifier)
