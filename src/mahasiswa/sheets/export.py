@@ -5,6 +5,7 @@ records, and the workbook is written to standard output. FOLDER is for temporary
 """
 
 import json
+import os
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -17,6 +18,7 @@ MEMORY_MAX_BYTES = 256 << 20
 PROCESSOR_MAX_SECONDS = 300
 FILE_MAX_BYTES = 1 << 30
 NOT_CARRIED = 3  # exit code; standard output has the sentence for the person instead of a workbook
+DISK_FULL = 5  # exit code
 
 
 def main() -> None:
@@ -24,10 +26,15 @@ def main() -> None:
     _, tempfile.tempdir, *titles = sys.argv
     try:
         write_xlsx(_records(), sys.stdout.buffer, titles)
+        sys.stdout.buffer.flush()
     except NotCarried as error:
         sys.stdout.buffer.write(str(error).encode())
         sys.stdout.flush()
         sys.exit(NOT_CARRIED)
+    except OSError:
+        os._exit(
+            DISK_FULL
+        )  # an orderly exit would write the rest of the buffer, and fail with another code
 
 
 def _records() -> Iterator[Sequence[str]]:

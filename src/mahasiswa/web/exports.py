@@ -101,7 +101,7 @@ async def _write_workbook(
         file.seek(0)
         raise ProblemPage("not carried", text=file.read().decode())
     if code:
-        raise ProblemPage("not read")
+        raise ProblemPage("disk full" if code == export.DISK_FULL else "not read")
 
 
 async def _lines(
