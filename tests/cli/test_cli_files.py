@@ -21,13 +21,14 @@ def mode_of(path: Path) -> int:
 
 
 def test_only_the_owner_can_read_the_files_of_a_new_database(tmp_path: Path) -> None:
-    """The mode of the database, the write-ahead log and its index is 0600 for any umask."""
-    with (
-        visited(tmp_path / "mahasiswa.db", command=[*WIDE_UMASK, *COMMAND]) as site,
-    ):
+    """The mode of the database, the write-ahead log and its index is 0600 for any umask, and that of the uploads 0700."""
+    uploads = tmp_path / "mahasiswa.db-unggahan"
+    with visited(tmp_path / "mahasiswa.db", command=[*WIDE_UMASK, *COMMAND]) as site:
         site.add("0001", "Siti", "Solo")
+        until(uploads.exists)
         modes = {path.name: mode_of(path) for path in tmp_path.iterdir()}
-    assert modes == dict.fromkeys(("mahasiswa.db", "mahasiswa.db-wal", "mahasiswa.db-shm"), 0o600)
+    files = dict.fromkeys(("mahasiswa.db", "mahasiswa.db-wal", "mahasiswa.db-shm"), 0o600)
+    assert modes == {**files, uploads.name: 0o700}
 
 
 def test_only_the_owner_can_read_what_a_command_creates(operator: Operator) -> None:

@@ -82,7 +82,10 @@ def test_the_wheel_serves_a_list_from_an_environment_of_its_own(
     ):
         do_what_staff_do(site)
         assert service.stop() == 0
-    assert {file.name for file in elsewhere.iterdir()} == {"mahasiswa.db"}
+    assert {file.name for file in elsewhere.iterdir()} == {
+        "mahasiswa.db",
+        "mahasiswa.db-unggahan",
+    }
 
 
 @in_repository
