@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from harness import Service
+from operators import COMMAND
 from processes import children, is_running, until
 from sockets import Line
 
@@ -47,6 +48,18 @@ def test_a_worker_that_ends_is_replaced(tmp_path: Path) -> None:
         until(lambda: len({*workers(service)} - {killed}) == 2, 30)
         with service.site() as site:
             site.stores("1", "Siti", "Solo")
+        assert service.stop() == 0
+
+
+SLOW_START = "import sys, time\ntime.sleep(7 * ('--multiprocessing-fork' in sys.orig_argv))\n"
+
+
+def test_a_worker_that_starts_slowly_is_not_replaced(tmp_path: Path) -> None:
+    """A slow machine needs some seconds to load the program."""
+    (tmp_path / "sitecustomize.py").write_text(SLOW_START)
+    given = {"WORKERS": "2", "PYTHONPATH": str(tmp_path)}
+    with Service(tmp_path / "a.db", given, command=COMMAND) as service:
+        until(service.stdout, 20)
         assert service.stop() == 0
 
 

@@ -39,7 +39,7 @@ from mahasiswa.web.middleware import Middleware
 from mahasiswa.work import Busy, Limits, Threads
 
 if TYPE_CHECKING:
-    from multiprocessing.sharedctypes import Synchronized
+    from multiprocessing.connection import Connection
 
 # Maximum time for the requests that run when SIGTERM comes, and then for the store to close. The service promises to
 # end within 5 seconds.
@@ -54,6 +54,7 @@ MAX_CONNECTIONS = 16_384
 BEAT_MIN_SECONDS = -(10**9)
 # Disables uvicorn's timer of idle connections, because HttpProtocol has its own deadlines.
 NO_TIMEOUT_SECONDS = 10**6
+START_SECONDS = 15  # a process that has not begun by then is replaced; uvicorn's 5 are too few on a slow machine
 SWEEP_SECONDS = 600.0  # time between two looks for uploads that have ended
 # Maximum time for which a computing thread keeps the GIL. The event loop waits for the GIL at each
 # read.
@@ -76,6 +77,7 @@ BACK_UP = (sys.executable, "-P", "-m", "mahasiswa", "backup", "--due")
 
 NOTIFY_SOCKET = "NOTIFY_SOCKET"  # systemd's variable with the socket of Type=notify
 STANDARD_OUTPUT = 1
+LAST = b"!"  # what the last process that becomes ready reads
 
 log = logging.getLogger(__name__)
 
@@ -100,13 +102,17 @@ def serve(settings: Settings) -> None:
         signal.signal(signal.SIGTERM, lambda *_: sys.exit())  # uvicorn raises it again at its end
         uvicorn.Server(_config(settings, None)).run([listener])
         return
-    config = _config(settings, spawning.Value("i", settings.workers))
+    # No semaphore, because Python would warn of it after the end of a killed process.
+    unready, writer = spawning.Pipe(duplex=False)
+    os.write(writer.fileno(), b"." * (settings.workers - 1) + LAST)
+    writer.close()
+    config = _config(settings, unready)
     processes = Multiprocess(config, [listener])
     _end_at_hangup()
     processes.run()
 
 
-def _config(settings: Settings, unready: "Synchronized[int] | None") -> uvicorn.Config:
+def _config(settings: Settings, unready: "Connection | None") -> uvicorn.Config:
     return uvicorn.Config(
         partial(Application, settings),
         factory=True,
@@ -123,6 +129,7 @@ def _config(settings: Settings, unready: "Synchronized[int] | None") -> uvicorn.
         limit_concurrency=MAX_CONNECTIONS + 1,  # uvicorn refuses the last one
         timeout_keep_alive=NO_TIMEOUT_SECONDS,
         timeout_graceful_shutdown=GRACEFUL_SHUTDOWN_SECONDS,
+        timeout_worker_healthcheck=START_SECONDS,
         timeout_notify=BEAT_MIN_SECONDS,
         callback_notify=Beat(settings, unready),
     )
@@ -132,11 +139,11 @@ def _config(settings: Settings, unready: "Synchronized[int] | None") -> uvicorn.
 class Beat:
     """Arms the watchdog each second, and reports that the service is ready when all of its processes accept requests.
 
-    `unready` counts the processes that do not accept requests yet; it is None if there is only one.
+    `unready` holds a byte for each process that does not accept requests yet; it is None if there is only one.
     """
 
     settings: Settings
-    unready: "Synchronized[int] | None"
+    unready: "Connection | None"
     is_first: bool = True
 
     async def __call__(self) -> None:
@@ -148,11 +155,7 @@ class Beat:
                 _say_where(self.settings)
 
     def _is_last(self) -> bool:
-        if self.unready is None:
-            return True
-        with self.unready.get_lock():
-            self.unready.value -= 1
-            return self.unready.value == 0
+        return self.unready is None or os.read(self.unready.fileno(), 1) == LAST
 
 
 class Application:
