@@ -145,7 +145,6 @@ def show_bulk_delete_preview(window: Window, site: Site) -> None:
     rows = [SITI[:2], (LONG[0], LONG[1] + "y"), ("x" * 255, "Eko"), ("1E+15", "")]
     rows += [(f"{n:04}", "") for n in range(12)]
     preview_deletion(window, "NIM\tNama\n" + "\n".join(map("\t".join, rows)))
-    window.page.locator("summary").click()
 
 
 def show_history(window: Window, site: Site) -> None:
@@ -196,8 +195,8 @@ SUSPECTS = [
 NEAR_NIMS = [(nim, *SITI[1:]) for nim in (LONG[0], "0" + "9" * 254, "9" * 254)]
 PRINTOUT = f"/mahasiswa/cetak?cari=0&judul={LONG[1][:200]}&kolom=99&kota=Sleman&nama={LONG[1]}"
 FOUND = "cari=a&urut=nama&arah=turun&per=10&halaman=2"
-NO_ADDRESSES = "NIM;Nama;Telepon\n1;Ani;0812\n2;Budi;0813\n"
-IMPORT_AGAIN = table((LONG[0], "Budi", "Bantul"), ("3", "Citra", "Klaten"))
+NO_ADDRESSES = "NIM;Nama;Telepon\n23001;Ani;0812\n23002;Budi;0813\n"
+IMPORT_AGAIN = table((*LONG[:2], "Bantul"), ("3", "Citra", "Klaten"))
 
 PAGES: dict[str, Show] = {
     "list": show("/", 200, SITI, LONG),
@@ -239,7 +238,8 @@ PAGES: dict[str, Show] = {
     ),
     "incomplete": show_incomplete,
     "found": show(f"/?{FOUND}", 200, LONG, count=25, sees="role=link[name=Berikutnya]"),
-    "import_refused": show("", 400, file="Nama;Alamat\nSiti;Sleman\n", sees="[role=alert]"),
+    "import_refused": show("", 400, file=table(), sees="[role=alert]"),
+    "columns": show("", 200, file="Nama;Alamat\nSiti;Sleman\n", sees="text=Baca kolom ini"),
     "preview": show_preview,
     "preview_of_nothing": show("", 200, SITI, file=table(SITI), sees="text=Kembali ke impor"),
     "preview_without_addresses": show("", 200, file=NO_ADDRESSES, sees="text=alamat kosong dengan"),
@@ -249,7 +249,9 @@ PAGES: dict[str, Show] = {
     "checks": show("/mahasiswa/periksa", 200, *SUSPECTS, count=40, sees="h2 >> nth=2"),
     "no_suspects": show("/mahasiswa/periksa", 200, SITI),
     "printout": show(PRINTOUT, 200, LONG, count=3, sees="th.blank >> nth=30"),
-    "bulk_delete_of_a_search": show("/mahasiswa/pilih?cari=s", 200, SITI, LONG),
+    "bulk_delete_of_a_search": show(
+        "/?cari=s", 200, SITI, LONG, button="Pilih hasil ini", sees="text=Hapus 2 mahasiswa"
+    ),
     # 400.
     "bulk_delete_refused": lambda window, _: preview_deletion(window, "Nama\tAlamat\nSiti\tSleman"),
     "bulk_delete_preview": show_bulk_delete_preview,
