@@ -94,8 +94,8 @@ def preview_deletion(window: Window, pasted: str) -> None:
 
 def open_an_import(window: Window, count: int) -> list[str]:
     """Import new records, and open the changes of this import; return the nims."""
-    nims = [f"{next(IMPORTS):06}" for _ in range(count)]
-    choose(window, table(*[(nim, f"Nama {nim}", "Sleman") for nim in nims]))
+    nims = [f"23{next(IMPORTS):06}" for _ in range(count)]
+    choose(window, table(*[(nim, SITI[1], "Sleman") for nim in nims]))
     press(window, "Simpan")
     window.open(HISTORY)
     with window.leaving():
@@ -249,9 +249,6 @@ PAGES: dict[str, Show] = {
     "checks": show("/mahasiswa/periksa", 200, *SUSPECTS, count=40, sees="h2 >> nth=2"),
     "no_suspects": show("/mahasiswa/periksa", 200, SITI),
     "printout": show(PRINTOUT, 200, LONG, count=3, sees="th.blank >> nth=30"),
-    "bulk_delete_of_a_search": show(
-        "/?cari=s", 200, SITI, LONG, button="Pilih hasil ini", sees="text=Hapus 2 mahasiswa"
-    ),
     # 400.
     "bulk_delete_refused": lambda window, _: preview_deletion(window, "Nama\tAlamat\nSiti\tSleman"),
     "bulk_delete_preview": show_bulk_delete_preview,
