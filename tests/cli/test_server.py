@@ -246,10 +246,10 @@ def test_the_first_requests_of_a_worker_import_no_modules(tmp_path: Path) -> Non
     with visited(tmp_path / "a.db", command=command) as site:
         at_start = names.read_text().split()
         importer = Importer(site)
-        importer.save(importer.upload(by_openpyxl(HEADER, ("1", "Ani", "Solo")), "a.xlsx"))
+        importer.save(importer.upload(by_openpyxl(HEADER, ("2301", "Ani", "Solo")), "a.xlsx"))
         for path in (
             "/?cari=ani",
-            "/mahasiswa/edit/1",
+            "/mahasiswa/edit/2301",
             "/mahasiswa/riwayat",
             "/mahasiswa/ekspor.xlsx",
         ):

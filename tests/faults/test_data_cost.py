@@ -67,7 +67,7 @@ ATTACKS = {
     "POST /mahasiswa/nim/0 nim=0": "record",
     "POST /mahasiswa/periksa": "",
     # The newest batch, which is taken back, and then taken back again.
-    "POST /mahasiswa/riwayat/kelompok/": "",
+    "POST /mahasiswa/riwayat/perubahan/": "",
 }
 
 # The requests of the bystanders. The list is the longest that is kept, or its first page.
@@ -136,7 +136,7 @@ def waits(service: Service, attack: str) -> dict[str, tuple[float, float]]:
     def send() -> None:
         end = time.monotonic() + ATTACK_SECONDS
         while time.monotonic() < end:
-            address = f"{target}{newest(service) if target.endswith('kelompok/') else ''}"
+            address = f"{target}{newest(service) if target.endswith('perubahan/') else ''}"
             service.raw(
                 get(address) if method == "GET" else post(address, "".join(body).encode(), CLOSE),
                 30,

@@ -2,12 +2,12 @@
 
 import pytest
 from engines import empty_list, run_elsewhere, service_on_each_engine  # noqa: F401 - fixtures
-from harness import Form, Page, Service, Site, led_to
+from harness import Service, Site, led_to
 from spreadsheets import (
     as_records,
     numbered,
 )
-from visitor import page_of
+from visitor import texts_in
 from web.history.test_history import import_all
 from web.lists.test_find import follow
 
@@ -31,10 +31,6 @@ def students(site: Site) -> Site:
     return site
 
 
-def removal(preview: Page) -> Form:
-    return preview.form("/mahasiswa/pilih/simpan")
-
-
 def test_a_search_of_one_field_goes_along_to_every_use_of_it(students: Site) -> None:
     """The list, the paging, both exports, the printout and the preview of a deletion have the same records."""
     page = students.page("/?cari=23&di=nim&urut=nama")
@@ -43,9 +39,10 @@ def test_a_search_of_one_field_goes_along_to_every_use_of_it(students: Site) -> 
     assert page.target("Unduh CSV") == "/mahasiswa/ekspor.csv?cari=23&urut=nama&di=nim"
     assert students.get(page.target("Unduh CSV")).text.count("\r\n") == 3
     assert follow(students, page, "Siapkan cetakan").nims == page.nims
-    preview = follow(students, page, "Pilih hasil ini")
+    (hits,) = [form for form in page.forms if "/hasil" in form.target]
+    preview = students.page(led_to(students.post(hits.target, {})))
     assert "Hapus 2 mahasiswa" in preview.html
-    students.accepts(removal(preview))
+    students.accepts(preview.form("versi"), aksi="hapus")
     assert "23.00190002" not in students.nims
     assert len(students.nims) == 4
 
@@ -77,8 +74,11 @@ def test_ticked_rows_are_shown_in_a_preview(students: Site) -> None:
     assert {*page.values("td [type=checkbox]", "form")} == {"pilih"}
     chosen = page.values("td [type=checkbox]")[1:3]
     assert page.nims[1] == odd[0]
-    preview = page_of(students.post(form.target, [("nim[]", tick) for tick in chosen]))
-    assert [row.cells[0] for row in preview.table] == page.nims[1:3]
+    chosen_rows = students.post(form.target, [("nim[]", tick) for tick in chosen])
+    preview = students.page(led_to(chosen_rows))
+    assert [texts_in(row, "td")[0] for row in preview.tree.css("#ditemukan tbody tr")] == page.nims[
+        1:3
+    ]
     unreadable = students.post(form.target, [("nim[]", "%FF"), ("nim[]", "\x00")])
     assert unreadable.status_code < 500
 
