@@ -277,7 +277,7 @@ main()
 """
 
 
-def test_an_upgrade_is_logged_before_and_after_and_meanwhile_connections_are_refused(
+def test_an_upgrade_is_logged_and_meanwhile_connections_are_refused(
     tmp_path: Path,
 ) -> None:
     """So no client hangs, and the operator sees why the start takes long."""
@@ -293,8 +293,6 @@ def test_an_upgrade_is_logged_before_and_after_and_meanwhile_connections_are_ref
             socket.create_connection(("127.0.0.1", port), 5)
         (tmp_path / "go").touch()
         with starting.result() as service:
-            copied, first, second = service.stderr().splitlines()
+            (copied,) = service.stderr().splitlines()
     (copy,) = tmp_path.glob(f"{path.name}.before-*")
     assert f" INFO {copy} is the list before the upgrade" in copied
-    assert first.endswith(f" INFO upgrading 1,234 records in {path}")
-    assert second.endswith(f" INFO upgraded {path} to schema version 2")

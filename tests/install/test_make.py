@@ -36,7 +36,9 @@ MAKE = ("make", "--silent", "PYTHON=./python3")
 def folder(tmp_path: Path) -> Path:
     """Return a folder with our Makefile, an empty lock, and the stand-in for Python."""
     shutil.copy(ROOT / "Makefile", tmp_path)
-    for file in ("requirements.txt", "requirements-build.txt", "pyproject.toml"):
+    (tmp_path / "docs").mkdir()
+    needed = ("pyproject.toml", "hatch_build.py", "docs/panduan.md")
+    for file in ("requirements.txt", "requirements-build.txt", *needed):
         (tmp_path / file).touch()
     (tmp_path / "python3").write_text(PYTHON)
     (tmp_path / "python3").chmod(0o755)
