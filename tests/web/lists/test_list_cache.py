@@ -29,6 +29,7 @@ from stores import migrate, opened
 from uvicorn.server import ServerState
 
 from mahasiswa.server.http_protocol import HttpProtocol
+from mahasiswa.server.worker import Application
 from mahasiswa.settings import Settings
 from mahasiswa.store import Snapshot, Store
 from mahasiswa.web.app import create_app
@@ -202,7 +203,8 @@ def test_a_client_of_http_1_0_gets_a_streamed_page_without_chunks(
 @asynccontextmanager
 async def client_of(settings: Settings, store: Store) -> AsyncIterator[httpx.AsyncClient]:
     """Serve in this process, in which a test can replace a method; yield a client."""
-    app = create_app(settings, store, Limits())
+    app = Application(settings)
+    app.middleware = create_app(settings, store, Limits())
     config = uvicorn.Config(app, http=HttpProtocol, log_config=None, proxy_headers=False)
     config.load()
     state = ServerState()
