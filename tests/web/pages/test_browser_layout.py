@@ -375,7 +375,7 @@ def test_the_buttons_of_a_preview_cover_nothing_that_has_the_focus(
     window = open_window("answers", PHONE, is_mobile=True, has_touch=True)
     show_preview(window, site)
     buttons = window.page.locator(".reachable")
-    fields = window.page.locator("#perbaiki").locator("input:not([type=hidden]), button")
+    fields = window.page.locator("#salah").locator("input:not([type=hidden]), button")
     fields.first.scroll_into_view_if_needed()
     for at, field in enumerate(fields.all()):
         field.focus() if at == 0 else window.page.keyboard.press("Tab")
