@@ -77,7 +77,7 @@ BACK_UP = (sys.executable, "-P", "-m", "mahasiswa", "backup", "--due")
 
 NOTIFY_SOCKET = "NOTIFY_SOCKET"  # systemd's variable with the socket of Type=notify
 STANDARD_OUTPUT = 1
-LAST = b"!"  # what the last process that becomes ready reads
+LAST = b"!"  # the last process that becomes ready reads this byte
 
 log = logging.getLogger(__name__)
 

@@ -15,7 +15,7 @@ from starlette.responses import Response
 
 from mahasiswa import wording
 from mahasiswa.digits import whole_number
-from mahasiswa.record import FIELDS, Mahasiswa, Write, digest, near_key
+from mahasiswa.record import FIELDS, Write, digest
 from mahasiswa.sheets import columns, rules
 from mahasiswa.sheets.stage import Line, Stage, StagedSheet, Stale, State
 from mahasiswa.store import Store
@@ -26,11 +26,17 @@ from mahasiswa.web.import_page import ImportPage, said
 from mahasiswa.web.pages import Pages
 from mahasiswa.web.responses import rendered_in_thread
 from mahasiswa.web.service import Request
-from mahasiswa.web.uploads import UploadRefused, in_thread, read_into, received, staged
+from mahasiswa.web.uploads import (
+    READ_NIMS,
+    UploadRefused,
+    in_thread,
+    note_near,
+    read_into,
+    received,
+    staged,
+)
 from mahasiswa.work import EXPORT, IMPORT, STAGE, slices
 
-COMPARED_NIMS = 500  # in one read of the list
-NEAR_MAX_RECORDS = 20_000  # stored NIMs that are nearly those of an upload
 CHECKED = "diperiksa"  # in the query of the preview after a press that stored typed cells instead of saving
 BLANK_ALAMAT = "-"
 
@@ -102,7 +108,7 @@ async def rest(request: Request, _store: Store, pages: Pages) -> Response:
     rows = await in_thread(request, left)
 
     async def parts() -> AsyncGenerator[Sequence[Sequence[str]]]:
-        for part in slices(rows, COMPARED_NIMS):
+        for part in slices(rows, READ_NIMS):
             yield part
 
     async with request.limits.slots.slot(EXPORT):
@@ -178,19 +184,12 @@ async def _compare(request: Request, store: Store, stage: Stage) -> bool:
     run = partial(in_thread, request)
     reader = store.reader(IMPORT)
     has_changed = False
-    for nims in slices(await run(partial(stage.column, "nims")), COMPARED_NIMS):
+    for nims in slices(await run(partial(stage.column, "nims")), READ_NIMS):
         stored = await reader.find(nims)
         rows = map(_with_cleaned, (stored.get(nim) or (nim, None, None) for nim in nims))
         has_changed |= await run(partial(stage.do, "note_stored", rows))
 
-    nims = await run(partial(stage.column, "nims_without_near"))
-    keys = sorted({near_key(nim) for nim in nims} - {""})
-    near: dict[str, Mahasiswa] = {}
-    for found in slices(await reader.near(keys, NEAR_MAX_RECORDS) if keys else [], COMPARED_NIMS):
-        stored = await reader.find(found)
-        near |= {near_key(nim): record for nim, record in stored.items()}
-    pairs = [(nim, *near.get(near_key(nim), ("", None))[:2]) for nim in nims]
-    await run(partial(stage.do, "note_near", pairs))
+    await note_near(request, reader, stage)
 
     settle = partial(stage.settle, rules.first_open, rules.is_fault, rules.shares_no_word)
     return await run(settle) or has_changed

@@ -31,7 +31,7 @@ from mahasiswa.work import Busy
 # In the log, as nginx writes it: the client was gone, or cut off, before its answer ended.
 CLIENT_DISCONNECTED = 499
 RETRY_AFTER_SECONDS = 2
-# Of an upload. Whoever knows it can see the upload, so the log has only its beginning.
+# Of an upload. A person who knows it can see the upload, so the log has only its beginning.
 identifier = re.compile("(?<=/)([0-9a-f]{8})[0-9a-f]{24}$")
 
 log = logging.getLogger(__name__)

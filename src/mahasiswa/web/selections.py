@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from mahasiswa import wording
 from mahasiswa.digits import whole_number
-from mahasiswa.record import Mahasiswa, near_key
+from mahasiswa.record import Mahasiswa
 from mahasiswa.sheets import rules, selection
 from mahasiswa.sheets.read import UPLOAD_MAX_ROWS
 from mahasiswa.sheets.stage import Facts, Line, Stage, Stale
@@ -22,11 +22,17 @@ from mahasiswa.web.list_query import Printout, query_of
 from mahasiswa.web.pages import Pages
 from mahasiswa.web.responses import rendered_in_thread
 from mahasiswa.web.service import Request
-from mahasiswa.web.uploads import UploadRefused, client_of, in_thread, received, staged
+from mahasiswa.web.uploads import (
+    READ_NIMS,
+    UploadRefused,
+    client_of,
+    in_thread,
+    note_near,
+    received,
+    staged,
+)
 from mahasiswa.work import EXPORT, IMPORT, STAGE, slices
 
-READ_NIMS = 500  # in one read of the list
-NEAR_MAX_RECORDS = 20_000  # stored NIMs that are nearly those of a selection
 FIRST_LINES = 10  # of the records that are found, and of each problem
 MISSING_MAX = 100  # lines without a record that have inputs
 FOUND = "found"  # the group of the records that are found, as the query of the page names it
@@ -242,13 +248,7 @@ async def _match(request: Request, reader: Reader, stage: Stage) -> None:
         stored |= await reader.find(asked)
     await run(partial(stage.do, "match", _matched(lines, stored)))
 
-    nims = await run(partial(stage.column, "nims_without_near"))
-    keys = sorted({near_key(nim) for nim in nims} - {""})
-    near: dict[str, Mahasiswa] = {}
-    for found in slices(await reader.near(keys, NEAR_MAX_RECORDS) if keys else [], READ_NIMS):
-        near |= {near_key(nim): record for nim, record in (await reader.find(found)).items()}
-    pairs = [(nim, *near.get(near_key(nim), ("", None))[:2]) for nim in nims]
-    await run(partial(stage.do, "note_near", pairs))
+    await note_near(request, reader, stage)
     await run(partial(stage.settle_selection, rules.first_open, rules.shares_no_word))
 
 

@@ -17,12 +17,14 @@ from starlette.datastructures import FormData, Headers, UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
 
 from mahasiswa import wording
+from mahasiswa.record import Mahasiswa, near_key
 from mahasiswa.sheets import stage as stages
 from mahasiswa.sheets.stage import Purpose, Stage, Stale, TooHeavy
+from mahasiswa.store import Reader
 from mahasiswa.web.child import Late, run_child
 from mahasiswa.web.forms import body_pieces, boundary_of
 from mahasiswa.web.request import BareRequest, ProblemPage
-from mahasiswa.work import PREVIEW, STAGE
+from mahasiswa.work import PREVIEW, STAGE, slices
 
 FILE_MAX_BYTES = 16 << 20
 PASTED_MAX_BYTES = 1 << 20
@@ -34,6 +36,9 @@ SPOOLED_MIN_BYTES = 64 << 10  # a longer file is on the disk while it arrives
 NAME_MAX_CHARACTERS = 255  # of a file; a longer name is cut
 
 T = TypeVar("T")
+
+NEAR_MAX_RECORDS = 20_000  # stored NIMs that are nearly those of an upload
+READ_NIMS = 500  # in one read of the list
 
 READER = "mahasiswa.sheets.read"
 
@@ -136,6 +141,18 @@ async def read_into(
 async def in_thread(request: BareRequest, work: Callable[[], T]) -> T:
     """Do a step with a stage."""
     return await request.limits.slots.run(STAGE, work)
+
+
+async def note_near(request: BareRequest, reader: Reader, stage: Stage) -> None:
+    """Note a stored record with nearly the NIM of each line that has none, in the stage. Raise what a read raises."""
+    nims = await in_thread(request, partial(stage.column, "nims_without_near"))
+    keys = sorted({near_key(nim) for nim in nims} - {""})
+    near: dict[str, Mahasiswa] = {}
+    for found in slices(await reader.near(keys, NEAR_MAX_RECORDS) if keys else [], READ_NIMS):
+        stored = await reader.find(found)
+        near |= {near_key(nim): record for nim, record in stored.items()}
+    pairs = [(nim, *near.get(near_key(nim), ("", None))[:2]) for nim in nims]
+    await in_thread(request, partial(stage.do, "note_near", pairs))
 
 
 def client_of(request: BareRequest) -> str:
