@@ -91,7 +91,7 @@ def test_a_wrong_file_is_refused_in_one_line(
     assert elsewhere.databases == []
 
 
-@pytest.mark.parametrize("owner", [os.geteuid(), 65534])
+@pytest.mark.parametrize("owner", [os.geteuid(), pytest.param(65534, marks=pytest.mark.root)])
 def test_a_remedy_names_the_file(elsewhere: Operator, owner: int) -> None:
     """So that it can be pasted in any folder. If the file belongs to another user, such as root, it begins with sudo."""
     file = elsewhere.database.parent / "kampus.env"
