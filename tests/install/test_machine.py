@@ -191,7 +191,7 @@ def test_a_lost_database_is_restored_with_its_records(installed: Machine) -> Non
     installed.run(blocks("keep.md", "Back up")[0])
     file = installed.newest_backup()
     assert records_of(file) == expected
-    installed.run(f"systemctl stop mahasiswa; rm {DATABASE}*; ! systemctl start mahasiswa 2>&1")
+    installed.run(f"systemctl stop mahasiswa; rm -r {DATABASE}*; ! systemctl start mahasiswa 2>&1")
     assert f"restore {BACKUPS}/{file.name}" in installed.run(f"journalctl --unit={UNIT} --lines=5")
     (restore,) = blocks("keep.md", "Restore")
     installed.run(restore.replace("FILE", f"{BACKUPS}/{file.name}"))

@@ -234,9 +234,9 @@ def test_a_container_keeps_its_records_with_a_read_only_root_and_no_capability(
         assert podman("exec", "mahasiswa", "mahasiswa", "backup").startswith("/backup/mahasiswa-")
         assert "WRONG" not in podman(*check)
         program = " ".join([*podman.args, "exec", "-i", "mahasiswa", "mahasiswa"])
-        rows = "NIM;Nama;Alamat\\n7;Ani;Solo\\n"
+        rows = "NIM;Nama;Alamat\\n2301;Ani;Solo\\n"
         assert "1 new" in run("sh", "-c", f"printf '{rows}' | {program} import -")
-        site.delete("7")
+        site.delete("2301")
 
         podman("stop", "mahasiswa")
         assert podman("inspect", "--format", "{{.State.ExitCode}}", "mahasiswa") == "0\n"
