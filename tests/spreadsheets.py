@@ -350,13 +350,6 @@ def zip_bomb() -> bytes:
     return with_sheet(sheet_xml(HEADER_XML, *[row * 1000] * 300))
 
 
-def billion_laughs(cell: bytes = text_cell(b"&a11;")) -> bytes:
-    """Return a workbook with cells whose text is an entity of entities of entities."""
-    entities = b"".join(b'<!ENTITY a%d "%s">' % (n, b"&a%d;" % (n - 1) * 10) for n in range(1, 12))
-    prologue = b'<!DOCTYPE worksheet [<!ENTITY a0 "ha">' + entities + b"]>"
-    return with_sheet(sheet_xml(b"<row>" + cell * 3 + b"</row>", prologue=prologue))
-
-
 def cells_of(xlsx: bytes) -> list[list[Any]]:
     workbook = openpyxl.load_workbook(io.BytesIO(xlsx))
     (sheet,) = workbook.worksheets

@@ -3,9 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
-from urllib.parse import quote
 
-import httpx
 import pytest
 from harness import Page, Site, visited
 
@@ -20,33 +18,6 @@ def below(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         visited(tmp_path_factory.mktemp("below") / "mahasiswa.db", environment) as site,
     ):
         yield site
-
-
-def leads_to_the_list(answer: httpx.Response) -> None:
-    assert (answer.status_code, answer.headers["location"]) == (302, f"{PREFIX}/")
-
-
-@pytest.mark.parametrize(
-    "nim", ["20/456839/TK/50663", "//a", "/", PREFIX, f"{PREFIX}/", "a/../b", "%2F", "add", ""]
-)
-def test_the_path_of_base_url_is_the_prefix_of_every_address(below: Site, nim: str) -> None:
-    """A record is added, edited and deleted through links, actions and redirects that all have the prefix."""
-    form = prefixed(below.page(prefixed(below.list()).target("Tambah Data"))).record_form
-    leads_to_the_list(below.submit(form, nim=nim, nama="Siti", alamat="Solo"))
-    row = prefixed(below.list()).row(nim)
-    edit, delete = row.links[0], row.forms[0]
-    assert edit.href == f"{PREFIX}/mahasiswa/edit/{quote(nim, safe='')}"
-    assert delete.action == f"{PREFIX}/mahasiswa/delete/{quote(nim, safe='')}"
-
-    duplicate = below.add(nim, "Budi", "Bantul")
-    assert duplicate.status_code == 409
-    links = prefixed(Page(duplicate.text, below.origin)).links
-    assert edit.href in [link.href for link in links]
-
-    leads_to_the_list(below.submit(prefixed(below.page(edit.target)).record_form, nama="Budi"))
-    assert below.list().records == [(nim, "Budi", "Solo")]
-    leads_to_the_list(below.submit(delete))
-    assert below.list().rows == []
 
 
 def test_every_page_that_a_link_leads_to_has_the_prefix(below: Site) -> None:

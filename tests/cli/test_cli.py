@@ -1,6 +1,5 @@
 """Every command: wrong use, exit codes and help; `mahasiswa forget`; and commands while the service runs."""
 
-import os
 import re
 import socket
 import threading
@@ -11,7 +10,7 @@ from pathlib import Path
 import pytest
 from attack import holds
 from click.testing import CliRunner
-from harness import Service, Site, visited
+from harness import Service, Site
 from operators import COMMAND, TWO, Operator
 from processes import needs_namespaces, started, working
 from spreadsheets import HEADER, Database, by_openpyxl, csv, numbered
@@ -19,7 +18,6 @@ from stores import migrate, other_program
 
 from mahasiswa.commands.cli import main
 from mahasiswa.store.history_items import UNDO_ROWS_MAX
-from mahasiswa.system.administrator import process_user
 
 ELSEWHERE = "Dumps, exports, replicas and logs keep what they have. Remove it from them yourself."
 
@@ -74,33 +72,12 @@ def test_a_command_that_fails_says_why_and_changes_no_file(
     assert (operator.folder / "a.csv").read_bytes() == before
 
 
-def test_a_text_that_is_not_utf_8_is_a_wrong_argument(operator: Operator) -> None:
-    """A terminal with another encoding passes on such a text."""
-    operator.fill(TWO)
-    line = operator.failed("forget", os.fsdecode(b"Andr\xe9"), code=2)[-1]
-    assert line.endswith("the text is not UTF-8")
-    assert operator.records() == TWO
-
-
 def test_the_help_of_each_command_shows_how_to_call_it() -> None:
     """The examples are lines that can be copied. The help of the program names every command."""
     for name in main.commands.keys() - {"serve", "doctor"}:
         shown = CliRunner().invoke(main, [name, "--help"]).output
         assert re.search(rf"(?m)^  mahasiswa {name}\b", shown), name
         assert f"  {name} " in CliRunner().invoke(main, ["--help"]).output
-
-
-@pytest.mark.parametrize("command", ["import", "restore"])
-@pytest.mark.parametrize("locked", ["a b.csv", "."])
-def test_a_file_that_may_not_be_read_is_no_missing_file(
-    operator: Operator, unprivileged: list[str], command: str, locked: str
-) -> None:
-    """The line names the user, who may be that of the service; also if the folder of the file may not be entered."""
-    (operator.folder / "milik").mkdir()
-    operator.write("milik/a b.csv", csv(HEADER, *TWO))
-    (operator.folder / "milik" / locked).chmod(0)
-    line = operator.failed(command, "milik/a b.csv", code=2, before=unprivileged)[-1]
-    assert line.endswith(f"milik/a b.csv: the user {process_user()} may not read it")
 
 
 @pytest.mark.parametrize(
@@ -190,13 +167,6 @@ def test_an_import_that_cannot_be_undone_says_so_before_it_writes(operator: Oper
         ended = operator.run("import", "a.csv", *arguments)
         assert ended.returncode == 0
         assert re.fullmatch(".*cannot be undone.*: mahasiswa backup FILE.*\n", ended.stderr)
-    with visited(operator.database) as site:
-        page = site.page("/mahasiswa/riwayat")
-        refused = "Lebih dari 10.000 data, jadi tidak dapat dikembalikan sekaligus."
-        assert refused in page.texts("main")[0]
-        assert not page.posts
-        key = page.target("Lihat rinciannya").rpartition("/")[2]
-        assert site.post(f"/mahasiswa/riwayat/perubahan/{key}").status_code == 404
     operator.imported_rows(*rows[1:], options=["--dry-run"])
 
 
@@ -251,24 +221,6 @@ def test_forget_names_the_other_nims_of_a_person(beside: tuple[Operator, Site]) 
     ):
         assert operator.done("forget", nim).splitlines() == [*said, ELSEWHERE]
     assert operator.ask("SELECT nim FROM mahasiswa_history WHERE nim IN ('1', '2')") == []
-
-
-def test_after_forget_the_history_offers_no_undo_of_half_a_change_of_nim(
-    beside: tuple[Operator, Site],
-) -> None:
-    """The old NIM belongs to another person by then, and to undo the rest would remove the record of the first one."""
-    operator, site = beside
-    site.add("100", "Ani", "Solo")
-    assert site.post("/mahasiswa/nim/100", {"nim": "TI-101"}).status_code == 302
-    site.add("100", "Zaki", "Bantul")
-    (change,) = site.page("/mahasiswa/riwayat?cari=TI-101").posts
-    operator.done("forget", "100")
-    page = site.page("/mahasiswa/riwayat?cari=TI-101")
-    assert page.posts == []
-    (row,) = page.texts("tbody tr")
-    assert "NIM diganti" in row
-    assert site.submit(change).status_code == 404
-    assert site.nims == ["TI-101"]
 
 
 def test_a_backup_while_the_service_writes_is_consistent(beside: tuple[Operator, Site]) -> None:

@@ -1,15 +1,13 @@
 """The files that commands create and replace: their modes, and symbolic links."""
 
-import os
 import shutil
 import stat
 from pathlib import Path
 
 import pytest
 from harness import free_port, visited
-from operators import COMMAND, COMMAND_SECONDS, TWO, Operator
-from processes import cannot, finished, started, until
-from spreadsheets import numbered
+from operators import COMMAND, TWO, Operator
+from processes import cannot, finished, until
 
 # The first makes a file readable by its owner only if the program asks for it.
 WIDE_UMASK = ["sh", "-c", 'umask 000; exec "$@"', "sh"]
@@ -43,31 +41,6 @@ def test_only_the_owner_can_read_what_a_command_creates(operator: Operator) -> N
     assert mode_of(operator.folder / "cadangan.db") == 0o600
 
 
-def test_a_database_behind_a_link_is_read_with_its_log(operator: Operator) -> None:
-    """SQLite keeps the log beside the file that the link leads to, and a restore leaves the records before there.
-
-    The back-ups have the name of the link.
-    """
-    real = operator.folder / "lain" / "daftar.db"
-    real.parent.mkdir()
-    operator.database.symlink_to(real)
-    operator.keep_backups()
-    other = Operator(operator.folder)
-    other.use(operator.folder / "sumber.db")
-    other.fill(TWO)
-    with visited(operator.database) as site:
-        site.add("1", "Rahasia", "Solo")
-        address = operator.environment["DATABASE_URL"]
-        said = "mahasiswa: the database to copy to holds records already"
-        assert other.failed("copy", "--to", address) == [said]
-        operator.done("backup")
-        (backup,) = operator.backup_files()
-        assert backup.name.startswith("mahasiswa-")
-        operator.done("restore", str(other.database))
-        (before,) = real.parent.glob("daftar.db.before-*")
-        assert f"{before} still holds the texts. " in operator.done("forget", "1")
-
-
 def failing(folder: Path, calls: str, *options: str) -> list[str]:
     """Return the start of a command whose system calls fail, such as "mmap:error=ENODEV"."""
     strace = shutil.which("strace") or pytest.skip("strace is not installed")
@@ -90,37 +63,6 @@ def test_a_disk_without_memory_that_processes_share_is_named(operator: Operator)
         assert line.startswith(said)
 
 
-def test_a_backup_never_replaces_a_file_that_is_created_meanwhile(filled: Operator) -> None:
-    """Another program creates a file of that name while the copy is made."""
-    target = filled.folder / "cadangan.db"
-    command = [*COMMAND, "backup", target.name]
-    with started(*command, cwd=filled.folder, env=filled.environment) as process:
-        until(lambda: any(filled.folder.glob(".cadangan.db.unfinished")))
-        target.write_bytes(b"penting")
-        _, said = process.communicate(timeout=COMMAND_SECONDS)
-    assert process.returncode == 1
-    assert said.endswith(
-        b"\nmahasiswa: cadangan.db exists already; a backup never replaces another\n"
-    )
-    assert target.read_bytes() == b"penting"
-    assert filled.names() == {"cadangan.db"}
-
-
-def test_a_backup_that_cannot_be_written_names_its_folder_and_leaves_nothing(
-    operator: Operator, unprivileged: list[str], small_disk: Path
-) -> None:
-    """The line has the reason, and does not blame the database."""
-    operator.fill(numbered(3000, "x" * 1000, "y" * 1000))
-    operator.backups.mkdir(0o500)
-    for folder, reason in (
-        (operator.backups, "Permission denied"),
-        (small_disk, "No space left on device"),
-    ):
-        said = f"mahasiswa: no backup was written to the folder {folder}: {reason}"
-        assert operator.failed("backup", f"{folder}/a.db", before=unprivileged) == [said]
-    assert list(small_disk.iterdir()) == []
-
-
 @pytest.mark.parametrize(("before", "mode"), [(0o600, 0o600), (0o666, 0o666), (None, 0o640)])
 @pytest.mark.parametrize("name", ["a.csv", "link.csv"])
 def test_an_export_keeps_the_mode_of_the_file_that_it_replaces(
@@ -139,14 +81,3 @@ def test_an_export_keeps_the_mode_of_the_file_that_it_replaces(
     assert mode_of(file) == mode
     assert operator.names() == {"arsip", "link.csv", *([name] if name == "a.csv" else [])}
     assert [path for path in operator.folder.rglob("*.csv") if not path.is_symlink()] == [file]
-
-
-def test_an_export_writes_to_a_named_pipe(operator: Operator) -> None:
-    """The pipe is not replaced by a file. The same holds for a device."""
-    operator.fill(TWO)
-    pipe = operator.folder / "a.csv"
-    os.mkfifo(pipe)
-    with os.fdopen(os.open(pipe, os.O_RDONLY | os.O_NONBLOCK), "rb") as reader:
-        operator.done("export", "a.csv")
-        assert reader.read().count(b"\n") == 3
-    assert pipe.is_fifo()

@@ -1,23 +1,16 @@
 """Ctrl-C while a command runs: one line, exit code 130, and nothing was written."""
 
-import fcntl
 import signal
-import subprocess
 import sys
-import termios
-from array import array
 from collections.abc import Callable
 from contextlib import suppress
 from glob import glob
 from pathlib import Path
-from typing import IO
 
 import pytest
-from operators import COMMAND, MANY, TWO, Operator, records_of
-from postgres import QUICK, Server, execute, own_schema
-from processes import started, until
+from operators import COMMAND, MANY, Operator, records_of
+from processes import started
 from spreadsheets import HEADER, by_openpyxl, csv, numbered
-from stores import migrate
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has other terminals")
 
@@ -53,9 +46,6 @@ COMMANDS: dict[str, Callable[[Path], bool]] = {
 }
 
 
-NOTHING_WRITTEN = (130, "", "mahasiswa: interrupted; nothing was written")
-
-
 @pytest.mark.parametrize("command", COMMANDS)
 def test_an_interrupted_command_changes_nothing(filled: Operator, command: str) -> None:
     """No unfinished file is left. The target of a copy has no records, so the same command can be run again."""
@@ -79,31 +69,6 @@ def test_an_interrupted_command_changes_nothing(filled: Operator, command: str) 
         assert filled.names() == names
 
 
-def test_the_first_ctrl_c_ends_an_import_that_waits_for_its_input(operator: Operator) -> None:
-    """A person has typed `import -` at a terminal."""
-    operator.fill(TWO)
-    pipe = subprocess.PIPE
-    with started(*COMMAND, "import", "-", stdin=pipe, env=operator.environment) as process:
-        assert process.stdin
-        assert process.stderr
-        assert process.stderr.readline().startswith(b"database: ")
-        process.stdin.write(b"NIM")
-        process.stdin.flush()
-        until(lambda: has_read_all(process.stdin))
-        process.send_signal(signal.SIGINT)
-        assert process.wait(30) == 130
-        assert process.stderr.read() == b"mahasiswa: interrupted; nothing was written\n"
-    assert operator.records() == TWO
-
-
-def has_read_all(pipe: IO[bytes] | None) -> bool:
-    """Whether the program at the other end of a pipe has taken everything, so that it waits for more."""
-    left = array("i", [0])
-    assert pipe
-    fcntl.ioctl(pipe, termios.FIONREAD, left)
-    return left[0] == 0
-
-
 def test_an_interrupted_export_to_standard_output_says_that_it_is_incomplete(
     filled: Operator,
 ) -> None:
@@ -120,35 +85,3 @@ def test_an_interrupted_export_to_standard_output_says_that_it_is_incomplete(
         b"mahasiswa: interrupted; the output is incomplete\n",
     )
     assert records < MANY
-
-
-def test_an_import_into_postgresql_that_is_interrupted_while_it_merges_changes_nothing(
-    operator: Operator, postgres: str
-) -> None:
-    """Ctrl-C comes when it has locked the table."""
-    locked = "SELECT 1 FROM pg_locks WHERE relation = to_regclass('mahasiswa') AND mode = 'ExclusiveLock'"
-    with own_schema(postgres) as url:
-        operator.use(url)
-        operator.write("a.csv", long_file(50_000))
-        ended = operator.interrupted("import", "a.csv", at=lambda: bool(execute(url, locked)))
-        assert ended == NOTHING_WRITTEN
-        assert execute(url, "SELECT count(*) FROM mahasiswa") == [(0,)]
-
-
-def test_the_first_ctrl_c_ends_a_commit_that_waits_for_the_standby(operator: Operator) -> None:
-    """The command does not say that nothing was written: the change is on this server."""
-    with Server(QUICK) as server:
-        operator.use(server.url())
-        migrate(server.url())
-        server.execute("ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
-        server.stop()
-        server.start()
-        operator.write_rows(*TWO)
-        waiting = "SELECT 1 FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
-        code, output, error = operator.interrupted(
-            "import", "a.csv", at=lambda: bool(server.execute(waiting))
-        )
-        assert error.startswith("mahasiswa: canceling wait for synchronous replication")
-        assert error.endswith("The change may have been made. Look before you repeat the command")
-        assert (code, output) == (130, "")
-        assert server.execute("SELECT count(*) FROM mahasiswa") == [(2,)]

@@ -2,7 +2,6 @@
 
 import os
 import re
-import shutil
 import stat
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -95,17 +94,6 @@ def test_a_running_service_shows_the_restored_list_and_its_line_of_the_history(
         until(lambda: service.stderr().count("\n") == 1)
 
 
-def test_a_restore_of_an_equal_list_writes_nothing(changed: Operator) -> None:
-    """No back-up file is written and no line of the history."""
-    changed.done("backup", "sama.db")
-    before = changed.database.read_bytes()
-    same = "2 records are as in sama.db; nothing was changed\n"
-    assert changed.done("restore", "sama.db") == same
-    assert changed.names() == {"cadangan.db", "sama.db"}
-    assert "nothing was changed" in changed.done("restore", "mahasiswa.db")
-    assert changed.database.read_bytes() == before
-
-
 def test_a_restore_keeps_the_tables_of_other_programs_right(changed: Operator) -> None:
     """Their rows stay, and their triggers fire for each record that is written. The page sizes may differ."""
     changed.sql(f"{SIDE_TABLE} CREATE TABLE lain (a); INSERT INTO lain VALUES (7)")
@@ -115,34 +103,6 @@ def test_a_restore_keeps_the_tables_of_other_programs_right(changed: Operator) -
     side = changed.ask("SELECT nim, nama FROM samping ORDER BY nim")
     assert side == [("0001", "Ani"), ("0002", "Budi")]
     assert changed.ask(KEPT) == before
-
-
-def test_the_files_of_another_database_are_restored_with_their_log(
-    changed: Operator, tmp_path: Path
-) -> None:
-    """Files that were copied after a crash: the newest records are in the write-ahead log."""
-    other = tmp_path / "lain"
-    other.mkdir()
-    with Service(other / "a.db") as service, service.site() as site:
-        site.add("8", "Ina", "Solo")
-        service.kill()
-    assert (other / "a.db-wal").stat().st_size > 0
-    changed.done("restore", str(other / "a.db"))
-    assert changed.records() == [("8", "Ina", "Solo")]
-
-
-def test_a_backup_in_wal_mode_is_restored_from_a_folder_that_may_not_be_written(
-    changed: Operator, unprivileged: list[str]
-) -> None:
-    """SQLite alone would refuse it, because it would create a log beside the file."""
-    folder = changed.folder / "usb"
-    folder.mkdir()
-    shutil.copy(changed.folder / "cadangan.db", folder / "a.db")
-    run_script(folder / "a.db", "PRAGMA journal_mode = WAL")
-    folder.chmod(0o500)
-    changed.done("restore", "usb/a.db", before=unprivileged)
-    assert changed.records() == TWO
-    assert [path.name for path in folder.iterdir()] == ["a.db"]
 
 
 DAMAGED = r"a\.db cannot be restored in .*: .*(damaged|malformed).*"

@@ -4,21 +4,14 @@ import os
 import pty
 import re
 import shutil
-import time
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import psycopg
 import pytest
 from operators import COMMAND, TWO, Operator, records_of
-from postgres import own_schema
 from processes import started
 from spreadsheets import HEADER, Record, by_openpyxl, cells_of, csv, numbered
 from stores import ask
-
-from mahasiswa.sheets.read import UPLOAD_MAX_ROWS
-from mahasiswa.store.postgres.postgres_sql import LOCK_TIMEOUT_SECONDS
 
 
 def test_records_are_imported_and_exported_on_either_engine(
@@ -65,27 +58,6 @@ def test_import_skips_existing_records_unless_told_to_update(
     )
     assert operator.records() == records
     assert (operator.database.read_bytes() == before) == ("--dry-run" in options)
-
-
-def test_a_command_waits_four_seconds_for_a_lock_and_says_that_nothing_was_changed(
-    operator: Operator, postgres: str
-) -> None:
-    """Another program has changed a record, and does not commit."""
-    with own_schema(postgres) as url:
-        operator.use(url)
-        operator.imported_rows(*TWO)
-
-        def refused(*command: str) -> tuple[list[str], bool]:
-            began = time.monotonic()
-            lines = operator.failed(*command)
-            return lines, time.monotonic() - began > LOCK_TIMEOUT_SECONDS
-
-        with psycopg.connect(url) as other, ThreadPoolExecutor(2) as threads:
-            other.execute("UPDATE mahasiswa SET nama = 'Ina' WHERE nim = '0001'")
-            commands = ("forget", "0001"), ("import", "a.csv")
-            ended = [threads.submit(refused, *command) for command in commands]
-            said = "mahasiswa: another program has locked the table; nothing was changed; try again when it has ended"
-            assert [one.result() for one in ended] == [([said], True)] * 2
 
 
 def test_an_import_with_doubts_is_refused_unless_they_are_accepted(operator: Operator) -> None:
@@ -135,31 +107,6 @@ def test_an_import_of_several_sheets_names_the_sheet_of_each_row(
     assert said == [f"a.xlsx: Kelas B, baris 3: {twice}"]
     said = operator.failed("import", file(("0012", "", "Solo")))
     assert_begin(said, ["a.xlsx: Kelas B, baris 3: Nama atau alamat kosong."])
-
-
-def test_an_import_reads_every_sheet_with_sure_titles_and_names_the_others(
-    operator: Operator,
-) -> None:
-    """A command has no limit of rows. A hidden list of students and examples are not read, and a blank sheet is not named."""
-    count = UPLOAD_MAX_ROWS // 2
-    student = [HEADER, ("400001", "Budi", "Solo")]
-    data = by_openpyxl(
-        several={
-            "Kelas A": [HEADER, *numbered(count, nim="1{:05}")],
-            "Kelas B": [HEADER, *numbered(count + 1, nim="2{:05}")],
-            "Kelas C": [("Kode Induk", "Nama calon", "Alamat calon"), ("300001", "Ani", "Solo")],
-            "Sheet2": [],
-            "Contoh": student,
-            "Keluar": student,
-        },
-        hidden="Keluar",
-    )
-    answer = operator.run("import", operator.write("a.xlsx", data))
-    assert answer.returncode == 0
-    written = f"written: {2 * count + 1} new, 0 changed; left as they are: 0\n"
-    assert answer.stdout.startswith(written)
-    said = "a.xlsx: Lembar (sheet) yang tidak dibaca: “Kelas C”, “Contoh”."
-    assert answer.stderr.splitlines()[1:] == [said]
 
 
 COMMANDS_WITH_A_BAR = (

@@ -15,8 +15,6 @@ from operators import TWO, Operator, overwrite, use_up
 from postgres import execute, own_schema
 from stores import migrate, run_script
 
-from mahasiswa.system.administrator import process_user
-
 
 def problems(operator: Operator, **options: str) -> list[str]:
     """Run the command, which must find something wrong; return the sentences about that."""
@@ -175,25 +173,6 @@ def test_an_old_backup_is_found_and_one_from_the_future_does_not_count(
     (line,) = problems(kept)
     assert re.fullmatch(said, line)
     assert problems(kept, BACKUP_DIR="") == ["No back-ups are made. Set BACKUP_DIR to a folder."]
-
-
-def test_a_user_without_rights_is_told_who_has_them(
-    kept: Operator, unprivileged: list[str]
-) -> None:
-    kept.backups.chmod(0)
-    kept.database.chmod(0o400)
-    kept.folder.chmod(0o500)
-    answer = kept.run("doctor", before=unprivileged)
-    kept.folder.chmod(0o700)
-    *_, file, folder, backups = answer.stdout.splitlines()
-    user = process_user()
-    owned = f"WRONG  {kept.folder} belongs to {user}, and {user} may not read and write it."
-    assert file.startswith(owned)
-    assert folder.startswith(owned)
-    assert backups.startswith(
-        f"WRONG  The back-ups in {kept.backups} cannot be read: Permission denied."
-    )
-    assert answer.returncode == 1
 
 
 def test_a_full_disk_is_found(kept: Operator, small_disk: Path) -> None:

@@ -3,42 +3,13 @@
 import os
 import signal
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 
-import pytest
 from harness import Service
-from operators import COMMAND
 from processes import children, is_running, until
 from sockets import Line
 
 EXEC = "os.execv(sys.executable, [sys.executable, '-m', 'mahasiswa'])"
-
-FAULTS: Mapping[str, tuple[str, Mapping[str, str]]] = {
-    "a standard output on a full disk": ("os.dup2(os.open('/dev/full', os.O_WRONLY), 1);", {}),
-    "no standard output": ("os.close(1);", {}),
-    "a standard output whose reader has ended": ("r, w = os.pipe(); os.dup2(w, 1); os.close(r);", {}),
-    "a standard error on a full disk": ("os.dup2(os.open('/dev/full', os.O_WRONLY), 2);", {}),
-    "no standard error": ("os.close(2);", {}),
-    "systemd does not listen": ("", {"NOTIFY_SOCKET": "/tidak/ada"}),
-    "ends of processes are ignored": ("import signal; signal.signal(signal.SIGCHLD, signal.SIG_IGN);", {}),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(("code", "environment"), FAULTS.values(), ids=FAULTS)
-def test_a_fault_around_the_service_does_not_end_it(
-    tmp_path: Path, code: str, environment: Mapping[str, str]
-) -> None:
-    """The back-up is made, a record is stored, and SIGTERM ends the service."""
-    command = (sys.executable, "-c", f"import os, sys\n{code}{EXEC}")
-    folder = tmp_path / "cadangan"
-    folder.mkdir()
-    given = {"BACKUP_DIR": str(folder), **environment}
-    with Service(tmp_path / "a.db", given, command=command) as service:
-        until(lambda: [*folder.glob("*.db")])
-        with service.site() as site:
-            site.stores("1", "Siti", "Solo")
-        assert service.stop() == 0
 
 
 def test_a_worker_that_ends_is_replaced(tmp_path: Path) -> None:
@@ -48,18 +19,6 @@ def test_a_worker_that_ends_is_replaced(tmp_path: Path) -> None:
         until(lambda: len({*workers(service)} - {killed}) == 2, 30)
         with service.site() as site:
             site.stores("1", "Siti", "Solo")
-        assert service.stop() == 0
-
-
-SLOW_START = "import sys, time\ntime.sleep(7 * ('--multiprocessing-fork' in sys.orig_argv))\n"
-
-
-def test_a_worker_that_starts_slowly_is_not_replaced(tmp_path: Path) -> None:
-    """A slow machine needs some seconds to load the program."""
-    (tmp_path / "sitecustomize.py").write_text(SLOW_START)
-    given = {"WORKERS": "2", "PYTHONPATH": str(tmp_path)}
-    with Service(tmp_path / "a.db", given, command=COMMAND) as service:
-        until(service.stdout, 20)
         assert service.stop() == 0
 
 

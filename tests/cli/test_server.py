@@ -4,18 +4,14 @@ import os
 import re
 import signal
 import socket
-import sys
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import psutil  # type: ignore[import-untyped]
 import pytest
-from attack import LOG_LINE
-from harness import START_SECONDS, Service, StartError, free_port, is_free, run_to_the_end, visited
+from harness import START_SECONDS, Service, StartError, free_port, is_free, run_to_the_end
 from operators import COMMAND, overwrite
 from processes import started, until
-from spreadsheets import HEADER, Importer, by_openpyxl
 from stores import migrate, other_program, run_script
 
 
@@ -126,14 +122,6 @@ def migrated(folder: Path) -> Path:
     return folder / "a.db"
 
 
-def killed_in(folder: Path) -> Path:
-    """Return a database whose service was killed, so that its log is still there."""
-    with Service(folder / "a.db") as service, service.site() as site:
-        site.add("0001", "Siti", "Solo")
-        service.kill()
-    return folder / "a.db"
-
-
 FOREIGN = "CREATE TABLE mahasiswa (nim TEXT PRIMARY KEY, nama TEXT, alamat TEXT)"
 
 # For each fault: the path of the file, a change of its folder before the start, and a part of the message.
@@ -143,10 +131,6 @@ UNUSABLE: dict[str, tuple[str, Callable[[Path], object], str]] = {
         lambda _: None,
         "tidak/ada does not exist. Create it",
     ),
-    "below a file": ("berkas/a.db", lambda folder: (folder / "berkas").touch(), "berkas"),
-    "in a folder with a too long name": ("a" * 300 + "/a.db", lambda _: None, "aaa"),
-    "with a too long name": ("a" * 300, lambda _: None, "aaa"),
-    "in a folder that takes no file": ("/proc/a.db", lambda _: None, "/proc"),
     "a folder": ("a.db", lambda folder: (folder / "a.db").mkdir(), "a.db is a folder"),
     "another file": (
         "a.db",
@@ -179,16 +163,7 @@ FORBIDDEN: dict[str, tuple[str, Callable[[Path], None]]] = {
         "a.db",
         lambda folder: migrated(folder).parent.chmod(0o500),
     ),
-    "a folder that may not be entered": (
-        "terkunci/a.db",
-        lambda folder: (folder / "terkunci").mkdir(0),
-    ),
     "a file that cannot be written": ("a.db", lambda folder: migrated(folder).chmod(0o400)),
-    "a file that cannot be read": ("a.db", lambda folder: migrated(folder).chmod(0)),
-    "a file with the log of a killed instance": (
-        "a.db",
-        lambda folder: killed_in(folder).chmod(0o400),
-    ),
 }
 
 
@@ -198,15 +173,6 @@ def test_a_database_without_the_permissions_that_it_needs_is_refused(
 ) -> None:
     prepare(tmp_path)
     assert_refused(tmp_path, [str(tmp_path)], unprivileged, DATABASE_URL=f"sqlite:///{path}")
-
-
-def test_a_warning_at_the_start_is_a_line_of_the_log(tmp_path: Path) -> None:
-    """A warning has its time and its level, and LOG_LEVEL applies to it."""
-    for days, level in (("30", "info"), ("40", "info"), ("50", "error")):
-        with Service(tmp_path / "a.db", {"HISTORY_DAYS": days, "LOG_LEVEL": level}) as service:
-            lines = [line for line in service.stderr().splitlines() if "HISTORY_DAYS" in line]
-        assert len(lines) == (days == "40")
-        assert all(LOG_LINE.fullmatch(line) for line in lines)
 
 
 def test_under_systemd_the_service_says_when_it_is_ready_and_outlives_a_hang_up(
@@ -227,72 +193,3 @@ def test_under_systemd_the_service_says_when_it_is_ready_and_outlives_a_hang_up(
             assert [line[:3] for line in service.stderr().splitlines()] == ["<6>", "<4>"]
     ended = run_to_the_end({"PORT": "x", "JOURNAL_STREAM": "8:1"}, tmp_path)
     assert ended.stderr.startswith("<3>mahasiswa: PORT must be ")
-
-
-# The service, which writes the name of each module that it imports to a file.
-IMPORTS = """
-import sys
-log = open(sys.argv.pop(), "a", buffering=1)
-sys.addaudithook(lambda event, about: event == "import" and print(about[0], file=log))
-from mahasiswa.commands.cli import main
-main()
-"""
-
-
-def test_the_first_requests_of_a_worker_import_no_modules(tmp_path: Path) -> None:
-    """All other requests would wait for an import. Only codecs of Python, which are small, are imported late."""
-    names = tmp_path / "names"
-    command = [sys.executable, "-c", IMPORTS, str(names)]
-    with visited(tmp_path / "a.db", command=command) as site:
-        at_start = names.read_text().split()
-        importer = Importer(site)
-        importer.save(importer.upload(by_openpyxl(HEADER, ("2301", "Ani", "Solo")), "a.xlsx"))
-        for path in (
-            "/?cari=ani",
-            "/mahasiswa/edit/2301",
-            "/mahasiswa/riwayat",
-            "/mahasiswa/ekspor.xlsx",
-        ):
-            assert site.get(path).status_code == 200
-        later = names.read_text().split()[len(at_start) :]
-    assert "mahasiswa.server.worker" in at_start
-    assert [name for name in later if not name.startswith("encodings.")] == []
-
-
-# A release whose second step of the schema waits for a file.
-UPGRADE = """
-import time
-from pathlib import Path
-from mahasiswa.store.sqlite import sqlite_schema as schema
-
-def step(db):
-    path = Path(db.filename)
-    path.with_name("begun").touch()
-    while not path.with_name("go").exists():
-        time.sleep(0.01)
-
-schema.UPGRADES = (*schema.UPGRADES, step)
-from mahasiswa.commands.cli import main
-main()
-"""
-
-
-def test_an_upgrade_is_logged_and_meanwhile_connections_are_refused(
-    tmp_path: Path,
-) -> None:
-    """So no client hangs, and the operator sees why the start takes long."""
-    path, port = migrated(tmp_path), free_port()
-    rows = ", ".join(f"('{nim}', 'Siti', 'Solo')" for nim in range(1234))
-    run_script(path, f"INSERT INTO mahasiswa VALUES {rows}")
-    with ThreadPoolExecutor(1) as thread:
-        starting = thread.submit(
-            Service, path, {"PORT": str(port)}, command=[sys.executable, "-c", UPGRADE]
-        )
-        until((tmp_path / "begun").exists)
-        with pytest.raises(ConnectionRefusedError):
-            socket.create_connection(("127.0.0.1", port), 5)
-        (tmp_path / "go").touch()
-        with starting.result() as service:
-            (copied,) = service.stderr().splitlines()
-    (copy,) = tmp_path.glob(f"{path.name}.before-*")
-    assert f" INFO {copy} is the list before the upgrade" in copied

@@ -1,7 +1,6 @@
 """Ending: after a signal the service finishes the requests in flight, ends soon, and leaves no process behind."""
 
 import os
-import re
 import signal
 import socket
 import subprocess
@@ -10,12 +9,10 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, closing
 from pathlib import Path
 
-import psutil  # type: ignore[import-untyped]
 import pytest
 from harness import START_SECONDS, URL_ENCODED, Service, free_port, is_free
 from operators import COMMAND
 from processes import started, until
-from stores import other_program
 
 END_SECONDS = 5.0
 """The service promises to end within this time after SIGTERM or Ctrl-C."""
@@ -50,21 +47,6 @@ def test_a_request_in_flight_is_finished_before_the_end(
             assert site.list().rows == [("1", "0001", "Siti", "Solo")]
 
 
-def test_a_service_that_nohup_starts_outlives_its_terminal(tmp_path: Path) -> None:
-    """A hang-up changes nothing for it and its workers."""
-    command = ["nohup", *COMMAND]
-    with (
-        Service(tmp_path / "mahasiswa.db", command=command) as service,
-        service.site() as site,
-    ):
-        status = Path(f"/proc/{service.pid}/status").read_text()
-        (ignored,) = re.findall(r"SigIgn:\s(\w+)", status)
-        assert int(ignored, 16) & 1 << signal.SIGHUP - 1
-        os.killpg(service.pid, signal.SIGHUP)
-        site.stores("1", "Siti", "Solo")
-        assert service.stop() == 0
-
-
 def starting(
     database: Path, port: int, workers: int = 1
 ) -> AbstractContextManager[subprocess.Popen[bytes]]:
@@ -91,27 +73,6 @@ def test_sigterm_ends_a_service_that_has_just_started(tmp_path: Path, workers: i
         until(lambda: not is_free(port))
         process.terminate()
         assert process.wait(END_SECONDS) in (0, -signal.SIGTERM)
-
-
-@pytest.mark.parametrize(
-    ("send", "number"), [(os.kill, signal.SIGTERM), (os.killpg, signal.SIGINT)]
-)
-def test_a_signal_ends_a_service_that_waits_for_a_locked_database(
-    tmp_path: Path, send: Send, number: int
-) -> None:
-    """While another program holds a lock, SIGTERM or Ctrl-C ends the start at once, silently, and leaves no process."""
-    with other_program(tmp_path / "a.db") as execute:
-        execute("BEGIN EXCLUSIVE")
-        with starting(tmp_path / "a.db", free_port()) as process:
-            until(lambda: str(tmp_path / "a.db") in os_files(process.pid))
-            send(process.pid, number)
-            assert process.wait(END_SECONDS) == -number
-            assert process.stderr
-            assert process.stderr.read() == b""
-
-
-def os_files(pid: int) -> set[str]:
-    return {file.path for file in psutil.Process(pid).open_files()}
 
 
 def a_form_half_sent(service: Service) -> closing[socket.socket]:

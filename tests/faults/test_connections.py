@@ -1,17 +1,15 @@
 """Clients that send much, or read nothing, take neither time nor memory from others. The cause is in how HTTP is parsed."""
 
 import os
-import select
 import signal
 import socket
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
-from functools import partial
 from pathlib import Path
 
 import pytest
-from attack import assert_log_is_sound, at_once, attacked, fill
+from attack import assert_log_is_sound, fill
 from harness import Service
 from processes import client_files, until
 from sockets import FORM, HOST, Line
@@ -34,27 +32,6 @@ EXTENSIONS = (b"1;" + b"x" * 60_000 + b"\r\na\r\n") * 2
 EXPORT = b"GET /mahasiswa/ekspor.csv HTTP/1.1\r\n" + HOST + b"\r\n"
 
 
-def pour(
-    service: Service, head: bytes, endless: bytes, seconds: float, *, reads: bool = False
-) -> None:
-    """Send `head` and then `endless` again and again until the service ends the connection or the time is over."""
-    deadline = time.monotonic() + seconds
-    left = memoryview(head)
-    with (
-        socket.create_connection(("127.0.0.1", service.port), 30) as connection,
-        suppress(ConnectionError),
-    ):
-        connection.settimeout(0)
-        while (now := time.monotonic()) < deadline:
-            readable, writable, _ = select.select(
-                [connection] * reads, [connection], [], deadline - now
-            )
-            if writable:
-                left = left[connection.send(left) :] or memoryview(endless)
-            if readable and not connection.recv(1 << 20):
-                return
-
-
 @pytest.fixture
 def service(tmp_path: Path) -> Iterator[Service]:
     with Service(tmp_path / "a.db", {"LOG_LEVEL": "warning"}) as service:
@@ -75,15 +52,6 @@ ENDLESS = {
     "pipelined lists": (b"", LIST * 1000),
     "requests behind an export": (EXPORT, ADD_FORM * 1000),
 }
-
-
-@pytest.mark.torture
-@pytest.mark.parametrize(("head", "endless"), ENDLESS.values(), ids=ENDLESS)
-def test_fast_clients_do_not_delay_others(service: Service, head: bytes, endless: bytes) -> None:
-    """Connections that send as fast as they can get no more than their turns, also if they read the answers."""
-    with attacked(service):
-        for reads in (False, True):
-            at_once(2, partial(pour, service, head, endless, 3, reads=reads))
 
 
 @pytest.mark.parametrize(("head", "endless"), list(ENDLESS.values())[:3], ids=list(ENDLESS)[:3])

@@ -1,29 +1,22 @@
 """The cost contract: the worst input of a route, alone or from many clients, does not take the service from others."""
 
-import itertools
 import os
-import random
 import re
-import socket
 import sys
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
 
-import psutil  # type: ignore[import-untyped]
 import pytest
 from attack import assert_log_is_sound, at_once, attacked, fill
 from harness import Service
 from processes import allow_files, cannot, until
-from sockets import CLOSE, FORM, HOST, connected, get, post, upload
+from sockets import CLOSE, connected, get, post, upload
 from spreadsheets import HEADER_XML, sheet_xml, text_cell, with_sheet, zip_bomb
 from stores import ask
 
-from mahasiswa.web.app import ROUTES
-from mahasiswa.web.forms import FORM_MAX_BYTES
 from mahasiswa.work import EXPORT, SEARCH, Kind
 
 pytestmark = pytest.mark.alone
@@ -221,101 +214,3 @@ def test_all_loads_at_once_fit_into_the_memory_of_the_unit(
         counted = control_group / "memory.events"
         counted = counted if counted.exists() else control_group / "memory.oom_control"
         assert "oom_kill 0" in counted.read_text().splitlines()
-
-
-# ---- every part of a request
-WORDS = "&a &% %41 % = ; + ( [ \" ' \\ , - . 0 é 🎓 ﷺ"
-FILLERS = [*WORDS.encode().split(), b"\n", b"\t"]
-HEADERS = (
-    "accept-encoding if-none-match host sec-fetch-site origin content-type content-length"
-    " content-encoding transfer-encoding x-forwarded-for x-remote-user"
-)
-
-
-def with_header(name: str, value: bytes, body: bytes = b"") -> bytes:
-    is_read = name in ("accept-encoding", "if-none-match", "host")
-    method = b"GET /" if is_read else b"POST /mahasiswa/add"
-    head = HOST + CLOSE + name.encode() + b": " + value + b"\r\n\r\n"
-    return method + b" HTTP/1.1\r\n" + head + body
-
-
-def in_chunks(value: bytes) -> bytes:
-    chunks = b"%x\r\n%b\r\n0\r\n\r\n" % (len(value), value)
-    return with_header("transfer-encoding", b"chunked\r\n" + FORM[:-2], chunks)
-
-
-def with_parameter(path: str, name: str, value: bytes) -> bytes:
-    return get(f"{path}?{name}=", value)
-
-
-def with_field(path: str, name: str, value: bytes) -> bytes:
-    return form(path, name.encode() + b"=" + value)
-
-
-def of_an_upload(name: str, value: bytes) -> bytes:
-    return upload(value, name.encode())
-
-
-NAMED: Sequence[tuple[int, str, Callable[[str, bytes], bytes]]] = (
-    (60_000, HEADERS, with_header),
-    (8_000, "cari di urut arah halaman per", partial(with_parameter, "/")),
-    (8_000, "kop tanpa judul kolom kota jabatan nama nip", partial(with_parameter, PRINTOUT)),
-    (8_000, "jenis tanggal kelompok", partial(with_parameter, "/mahasiswa/riwayat")),
-    (8_000, "nim lagi daftar perubahan cari", partial(with_parameter, "/mahasiswa/add")),
-    (FORM_MAX_BYTES, "nim nama alamat", partial(with_field, "/mahasiswa/add")),
-    (FORM_MAX_BYTES, "versi", partial(with_field, "/mahasiswa/edit/1")),
-    (FORM_MAX_BYTES, "berkas tempel lembar", of_an_upload),
-)
-
-
-def parts() -> Iterator[tuple[int, Callable[[bytes], bytes]]]:
-    """Yield the parts of a request, each with the largest size that is let in, or above it, and the request with it."""
-    yield 60_000, partial(get, "/")
-    yield 3_000, partial(get, "/mahasiswa/edit/")
-    yield 8_000, partial(get, f"{DELETE}?cari=")
-    for size, names, request in NAMED:
-        for name in names.split():
-            yield size, partial(request, name)
-    for route in ROUTES:
-        path = re.sub(":(nim|id)", "1", route.path)
-        if route.body == "preview":
-            yield 8 * MEGABYTE - 99, partial(with_field, path, "data")
-        elif route.body == "upload":
-            yield 2 * MEGABYTE, partial(upload, target=path)
-        elif route.body:
-            yield FORM_MAX_BYTES, partial(form, path)
-    yield 2 * MEGABYTE, pasted
-    yield 2 * MEGABYTE, partial(upload, name=b"berkas", filename=b"a.csv")
-    yield 4_000, partial(upload, b"1")
-    yield 4_000, partial(upload, b"1\t2\t3", b"berkas")
-    yield FORM_MAX_BYTES, in_chunks
-
-
-@pytest.mark.parametrize("seconds", [5, pytest.param(60, marks=pytest.mark.torture)])
-def test_no_part_of_a_request_delays_others(service: Service, seconds: float) -> None:
-    """Each part with each filler, at the largest size, from three clients at once: as many as fit into the time."""
-    table = [*itertools.product(parts(), FILLERS)]
-    random.shuffle(table)
-    deadline = time.monotonic() + seconds
-    with attacked(service):
-        while table and time.monotonic() < deadline:
-            (size, request), filler = table.pop()
-            sent = request(filler * (size // len(filler)))
-            at_once(3, partial(service.raw, sent, 300))
-
-
-@pytest.mark.torture
-def test_a_head_that_comes_byte_by_byte_is_searched_once(service: Service) -> None:
-    """After 60 KB of line feeds, each further byte costs as little as in a short head."""
-    worker = psutil.Process(service.worker)
-    spent = []
-    for sent in (b"", b"\nx" * 30_000):
-        with socket.create_connection(("127.0.0.1", service.port)) as client:
-            client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            client.sendall(b"GET / HTTP/1.1\r\nHost: a" + sent)
-            before = sum(worker.cpu_times()[:2])
-            for _ in range(2000):
-                client.sendall(b"x")
-                time.sleep(0.001)  # so that each byte is read alone
-            spent.append(sum(worker.cpu_times()[:2]) - before)
-    assert spent[1] < 2 * spent[0] + 0.1, spent

@@ -1,19 +1,15 @@
 """Clients that stall in every phase of a request, a thousand at once, or break off again and again, cost others nothing."""
 
-import random
 import socket
-import threading
 import time
-from contextlib import ExitStack, suppress
-from functools import partial
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from attack import Bystander, assert_log_is_sound, fill, holds
+from attack import Bystander, assert_log_is_sound, fill
 from harness import Service
-from processes import allow_files, memory, open_files, until, working
-from sockets import FORM, HOST, RESET, Line, connected, upload
-from web.service.test_raw import CORPUS
+from processes import allow_files, memory, open_files, until
+from sockets import FORM, HOST, Line, connected, upload
 
 from mahasiswa.server.http_protocol import (
     BODY_TIMEOUT_SECONDS,
@@ -190,75 +186,3 @@ def test_clients_that_do_not_read_take_little_of_the_kernels_memory(tmp_path: Pa
 # ---- for long
 CLIENTS, VISITS, NIMS = 4, 2500, 50
 """All clients together make these visits, each of up to seven requests. Each changes a few NIMs again and again."""
-
-BROKEN = [data for data, _ in CORPUS.values() if len(data) < 5000]
-USED = ("/", "/?cari=1&urut=nama&halaman=2", "/mahasiswa/edit/0%2F1", "/mahasiswa/ekspor.csv")
-ABANDONED = (
-    *(data for data, _, _ in PHASES.values()),
-    *READERS,
-    b"GET /?cari=1 HTTP/1.1\r\n" + HOST + b"\r\n",
-    b"GET /mahasiswa/ekspor.xlsx HTTP/1.1\r\n" + HOST + b"\r\n",
-    b"GET / HTTP/1.1\r\n" + HOST + b"Accept-Encoding: gzip\r\n\r\n",
-    b"POST /mahasiswa/delete/x HTTP/1.1\r\n" + HOST + b"\r\n",
-)
-
-
-@pytest.mark.torture
-def test_memory_and_open_files_stay_level(tmp_path: Path) -> None:
-    """The worker has no more memory and open files late in the run than early in it, and logs no faults of its own."""
-    stop = threading.Event()
-    done = [0] * CLIENTS
-    samples = []
-    with Service(tmp_path / "a.db") as service:
-        fill(tmp_path / "a.db", 1500)
-        worker = service.worker
-        with working(
-            [partial(visit, service, number, done, stop) for number in range(CLIENTS)], stop
-        ) as has_ended:
-            while sum(done) < VISITS and not has_ended():
-                samples.append((memory(worker), open_files(worker)))
-                stop.wait(0.1)  # the interval between two samples
-        assert min(done) > VISITS // 10, done
-        warm, late = samples[len(samples) // 4 : len(samples) // 2], samples[-len(samples) // 4 :]
-        grown = max(size for size, _ in late) - max(size for size, _ in warm)
-        assert grown < 20, f"{grown:.1f} MB more"
-        assert max(files for _, files in late) < max(files for _, files in warm) + 30
-        # All abandoned connections are closed: about 60 files are the service's own.
-        until(lambda: open_files(worker) <= 60)
-        assert_log_is_sound(service.stderr(), ["busy: "])
-        assert len(holds(tmp_path / "a.db")) >= 1500
-
-
-def visit(service: Service, number: int, done: list[int], stop: threading.Event) -> None:
-    """Use the list, send broken requests, and abandon others, until told to stop; count the visits."""
-    dice = random.Random(number)
-    while not stop.is_set():
-        kind = dice.random()
-        if kind < 0.5:
-            with Line(service.port) as line:
-                nim, text = f"{number}/{dice.randrange(NIMS)}", "x" * dice.randrange(2000)
-                answers = [
-                    line.add(nim, "Siti", text),
-                    line.edit(nim, "Budi", text),
-                    *map(line.get, USED),
-                ]
-                if dice.random() < 0.5:
-                    answers.append(line.delete(nim))
-                assert {answer.status for answer in answers} <= {200, 302, 404, 409}
-        elif kind < 0.75:
-            with suppress(OSError):
-                service.raw(dice.choice(BROKEN), 10)
-        else:
-            abandon(service, dice)
-        done[number] += 1
-
-
-def abandon(service: Service, dice: random.Random) -> None:
-    """Disconnect in the middle of a request or an answer, half of the times with a reset."""
-    with suppress(OSError), socket.create_connection(("127.0.0.1", service.port), 10) as client:
-        if dice.random() < 0.5:
-            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
-        client.sendall(dice.choice(ABANDONED))
-        if dice.random() < 0.5:
-            client.settimeout(0.05)
-            client.recv(100)

@@ -14,7 +14,6 @@ from stores import (
     SITI,
     age_history,
     attempt,
-    attempt_all,
     fill,
     items,
     merge,
@@ -90,20 +89,6 @@ async def test_an_import_and_a_bulk_delete_are_one_batch_each(
     assert await read_all(store) == [ANI, INA]
 
 
-async def test_an_import_of_ten_thousand_changes_is_made_and_undone_after_a_single_edit(
-    store: Store, url: DatabaseURL
-) -> None:
-    """Within the time of a request."""
-    old = [Mahasiswa(f"{number:05}", "Siti", "Solo") for number in range(UNDO_ROWS_MAX)]
-    fill(url, old)
-    await store.update(old[0].nim, "Ani", "Solo")
-    await store.update(*old[0])
-    writes = [Write(record._replace(alamat="Bantul"), digest(record)) for record in old]
-    await store.write_all("import", writes)
-    await store.undo((await newest(store)).key)
-    assert await read_all(store) == old
-
-
 @pytest.fixture
 def named() -> Iterator[None]:
     """Make the changes of a test as those of a request whose answer names its change."""
@@ -135,24 +120,6 @@ async def test_a_change_returns_the_key_of_its_own_item(store: Store, url: Datab
         assert await unchanged is None
     merge(url, SITI)
     assert await items(store) == before
-
-
-async def test_a_change_that_changes_nothing_leaves_no_entry(
-    store: Store, url: DatabaseURL
-) -> None:
-    """Neither does a refused change, an empty batch, a deletion of an unknown nim, or a confirmation that is sent again."""
-    await store.add(*SITI)
-    await store.update(*SITI)
-    await store.delete("0002")
-    await store.write_all("import", [Write(SITI, None)])
-    merge(url, SITI)
-    await store.write_all("delete", removals=["0002"])
-    await store.write_all("delete")
-    assert await items(store) == [await newest(store)]
-    await attempt_all(
-        store.add(*BUDI), store.add(*SITI), store.add("..", "Ani", "Solo"), store.add(*ANI)
-    )
-    assert sorted(await changes(store), key=str) == [(None, SITI), (None, BUDI), (None, ANI)]
 
 
 async def test_an_import_or_a_changed_nim_that_is_refused_is_no_batch(store: Store) -> None:
@@ -207,19 +174,6 @@ async def test_a_very_long_import_is_one_item_without_entries(
         await store.undo(item.key)
     merge(url, ("1", "Ani", "Solo"))
     await last_batch(store, "import", 1)
-
-
-# ---- undo and edits
-async def test_one_of_many_concurrent_undos_is_made(url: DatabaseURL) -> None:
-    """The others find the record as it was before, so there is one undo in the history."""
-    async with opened(url) as first, opened(url) as second:
-        await first.add(*SITI)
-        await first.delete(SITI.nim)
-        entry = await newest(first)
-        undos = [store.undo(entry.key) for store in (first, second) * 4]
-        await asyncio.gather(*undos, return_exceptions=True)
-        assert await read_all(second) == [SITI]
-        assert [item.kind for item in await items(second)] == ["undo", "delete", "add"]
 
 
 async def test_an_undo_overwrites_no_addition_of_the_same_nim(url: DatabaseURL) -> None:

@@ -1,14 +1,12 @@
 """The search of both engines: one table of cases, and the same letters and sounds as in `folding`."""
 
-import random
 import re
-import time
 from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 
 import pytest
 from engines import ENGINES
-from stores import fill, items, opened, run_script
+from stores import fill, items, opened
 
 from mahasiswa.record import Mahasiswa
 from mahasiswa.settings import DatabaseURL
@@ -161,22 +159,6 @@ async def test_only_a_long_word_of_a_name_has_a_sound(store: Store) -> None:
     assert await nims(store, "rizky", "nim") == []
 
 
-async def test_every_sound_is_that_of_python(store: Store, url: DatabaseURL) -> None:
-    letters = random.Random(1)
-    parts = [*(spelling.strip() for spelling, _ in folding.SOUNDS), *"abgiknrsu   "]
-    names = ["".join(letters.choices(parts, k=12)).strip() for _ in range(90)]
-    fill(url, [(f"{number:03}", name, "-") for number, name in enumerate(names)])
-    for name in names[:30]:
-        for word in name.split()[:1]:
-            sound = folding.sound(word)
-            expected = [
-                f"{number:03}"
-                for number, other in enumerate(names)
-                if word in other or (len(word) >= 4 and sound in folding.sound(other))
-            ]
-            assert await nims(store, word, "nama") == expected, word
-
-
 async def test_a_name_that_was_copied_from_a_pdf_is_found_by_plain_letters(store: Store) -> None:
     """It has ligatures, or full-width or mathematical letters. They find plain ones, too."""
     await store.add("1", "Muhammad Ariﬁn", "Jl. Soﬁa 1")
@@ -228,20 +210,6 @@ async def test_a_nim_of_one_slip_is_offered(store: Store) -> None:
         assert await store.reader(SEARCH).spellings(Query(cari)) == [("1234", 1)], cari
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["ab" * 32_000, "ab " * 21_000, "abcdefgh" * 4 + " " + "hgfedcba" * 4, '"\\" [] \\\\ {"a":'],
-)
-async def test_long_and_odd_names_do_not_make_the_nearest_names_expensive(
-    store: Store, url: DatabaseURL, name: str
-) -> None:
-    """Only the beginning of a name, frequent words, and words of the usual length are compared."""
-    fill(url, [(f"{number}", f"{number} {name}", "Solo") for number in range(300)])
-    began = time.process_time()
-    await store.reader(SEARCH).spellings(Query("abcdefhg" * 4 + " bac cab bca"))
-    assert time.process_time() - began < 2
-
-
 # Also letters that have three cases, or whose other case is an ASCII letter or two letters.
 LETTERS = "aAiI'`.,- é\u00c9\u0301\u2019\u00a0ßẞæİıſ\u212a\u212bςΣǅǆǄ\u0345µμÿŸёЁ中🎓/%_\\"
 LINES = [
@@ -275,13 +243,3 @@ async def test_the_first_1000_characters_of_a_text_are_searched(store: Store) ->
     for cari, found in (("depan", 0), ("muka", 2), ("depa", 2), ("bela", 0)):
         history = await store.reader(SEARCH).history(cari, 0, 10)
         assert len(await nims(store, cari)) == history.total == found, cari
-
-
-async def test_a_search_finds_what_another_program_writes(path: Path) -> None:
-    """Nothing is derived from the records, so nothing can be out of date. A text that is not UTF-8 hides no other."""
-    records = "('1', 'Nur\u2019aini', 'Klaten'), ('2', 'José', CAST(x'41ff' AS TEXT))"
-    replaced = "INSERT OR REPLACE INTO mahasiswa VALUES ('1', 'Ána', 'Bantul')"
-    run_script(path, f"INSERT INTO mahasiswa VALUES {records}; {replaced}")
-    async with opened(path) as store:
-        assert [await nims(store, cari) for cari in ("ana bantul", "nuraini")] == [["1"], []]
-        assert (await store.reader(SEARCH).search(Query("jose"), 0, 0)).total == 1

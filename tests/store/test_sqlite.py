@@ -14,7 +14,6 @@ from sockets import CLOSE, post, statuses
 from stores import (
     age_history,
     ask,
-    attempt_all,
     in_shell,
     migrate,
     opened,
@@ -29,8 +28,6 @@ from mahasiswa.settings import SQLiteURL
 from mahasiswa.store.engines import engine_of
 from mahasiswa.store.store_errors import Unusable
 from mahasiswa.work import STEP_TIMEOUT_SECONDS, Slots
-
-CHANGE_NOT_STORED = "Data belum tersimpan karena basis data sedang tidak dapat diakses."
 
 
 # ---- the files on the disk
@@ -110,23 +107,6 @@ def test_a_write_waits_for_the_lock_of_another_program_until_its_deadline(path: 
         assert site.list().records == [*stored, ("0005", "Eka", "Klaten")]
 
 
-def test_a_write_that_waited_for_a_lock_while_the_file_was_replaced_is_unavailable(
-    path: Path,
-) -> None:
-    """The file was still in its place when the write began to wait, and its records would be lost with the old file."""
-    with Service(path) as service, ThreadPoolExecutor() as threads, other_program(path) as other:
-        other("BEGIN IMMEDIATE")
-        form = post("/mahasiswa/add", b"nim=1&nama=Siti&alamat=Solo", CLOSE)
-        adding = threads.submit(service.raw, form, 30)
-        with pytest.raises(FutureTimeoutError):
-            adding.result(0.3)
-        replacement = path.with_name("new.db")
-        migrate(replacement)
-        replacement.replace(path)
-        other("COMMIT")
-        assert statuses(adding.result(30)) == [503]
-
-
 def test_a_text_of_another_program_that_is_not_utf_8_makes_its_pages_unavailable(
     path: Path,
 ) -> None:
@@ -152,23 +132,6 @@ def test_a_text_of_another_program_that_is_not_utf_8_makes_its_pages_unavailable
             assert site.post(target, texts).status_code == 302
             assert site.list().row("0001").cells[2] == "Siti"
         assert "another program has stored a text that is not UTF-8" in service.stderr()
-
-
-async def test_a_write_that_another_program_makes_impossible_fails_alone(path: Path) -> None:
-    """The other writes of its group are stored. A trigger refuses one, and another one reads a text that is not UTF-8."""
-    trigger = "CREATE TRIGGER aturan BEFORE INSERT ON mahasiswa WHEN NEW.alamat = 'x' BEGIN SELECT RAISE(ABORT, 'no'); END"
-    run_script(
-        path, f"{trigger}; INSERT INTO mahasiswa VALUES ('0', CAST(x'41ff' AS TEXT), 'Solo')"
-    )
-    async with opened(path) as store:
-        additions = (
-            store.add("1", "Siti", "Solo"),
-            store.add("2", "Ani", "x"),
-            store.add("3", "Ina", "Solo"),
-        )
-        outcomes = await attempt_all(*additions, store.update("0", "Siti", "Solo", "versi"))
-    assert outcomes == [None, "unavailable", None, "unavailable"]
-    assert ask(path, "SELECT nim FROM mahasiswa ORDER BY nim") == [("0",), ("1",), ("3",)]
 
 
 # ---- the history of changes of other programs
@@ -236,20 +199,6 @@ def test_a_change_of_the_sqlite3_shell_is_in_the_history(listed: Path, script: s
     assert (ended.returncode == 0) == (ended.stderr == "") == (entries is not None)
     assert ask(listed, ENTRIES) == (entries or [])
     assert entries or records_of(listed) == OLD_RECORDS
-
-
-async def test_a_text_of_another_program_that_is_not_utf_8_does_not_hide_the_history(
-    listed: Path,
-) -> None:
-    """It is shown with replacement characters, and an undo restores its bytes."""
-    run_script(listed, "UPDATE mahasiswa SET nama = CAST(x'41ff' AS TEXT) WHERE nim = '1'")
-    async with opened(listed) as store:
-        await store.update("1", "Ani", "Solo")
-        last = (await store.snapshot(10)).last
-        assert last
-        assert last.item.before == Mahasiswa("1", "A\ufffd", "Solo")
-        await store.undo(last.item.key)
-    assert ask(listed, "SELECT hex(nama) FROM mahasiswa WHERE nim = '1'") == [("41FF",)]
 
 
 def test_lost_triggers_are_created_again_at_the_next_start(listed: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import apsw
 import pytest
 from spreadsheets import numbered
-from stores import ask, fill, other_program
+from stores import ask, fill
 
 from mahasiswa.settings import SQLiteURL
 from mahasiswa.store import Query, Store
@@ -88,23 +88,6 @@ async def test_the_cost_of_a_search_grows_with_the_list_and_hardly_with_its_text
         assert await seconds(Query(cari)) < 4 * usual
 
 
-async def test_a_stream_of_long_records_takes_linear_time(path: Path, store: Store) -> None:
-    """A read of a few of them looks at the lengths of the others, and not at their texts."""
-
-    async def stream() -> float:
-        began, last = time.process_time(), None
-        while records := await store.reader(LIST).after(last, 1000):
-            last = records[-1].nim
-        return time.process_time() - began
-
-    seconds = []
-    for count in (100, 800):
-        fill(path, [(f"{count}-{n}", "x" * 60_000, "Solo") for n in range(count)])
-        seconds.append(min([await stream() for _ in range(3)]))
-    # Quadratic time would be 64 times as long.
-    assert seconds[1] < 24 * seconds[0], seconds
-
-
 async def test_a_query_that_takes_too_long_is_interrupted(store: Store, slots: Slots) -> None:
     """The deadline includes the time in the queue. The thread and the connection can be used again."""
     pool = reader(store, LIST)
@@ -146,23 +129,3 @@ async def test_cancelled_queries_stop_and_free_their_threads(store: Store) -> No
         await asyncio.gather(*(pool.query(count) for _ in range(SEARCH.running)))
         == [0] * SEARCH.running
     )
-
-
-async def test_a_cancelled_query_stops_waiting_for_the_lock_of_another_program(path: Path) -> None:
-    """The wait is interrupted like the query itself."""
-
-    async def version() -> None: ...
-
-    # Not a store, because its other connections would keep the program from locking the file.
-    pool = SQLiteReader(path, LIST, Slots(), version, lambda _: None)
-    with other_program(path) as other:
-        other("PRAGMA locking_mode = EXCLUSIVE")
-        other("BEGIN IMMEDIATE")
-        other("INSERT INTO mahasiswa VALUES ('1', '', '')")
-        other("COMMIT")
-        running = asyncio.create_task(pool.query(count))
-        done, _ = await asyncio.wait([running], timeout=0.5)
-        assert not done
-        await stop(running)
-    assert await pool.query(count) == 1
-    pool.close()

@@ -7,7 +7,7 @@ from pathlib import Path
 import apsw
 import pytest
 from harness import Service
-from stores import ask, in_shell, migrate, run_script
+from stores import ask, migrate, run_script
 
 from mahasiswa.store.sqlite import sqlite_schema as schema
 from mahasiswa.store.store_errors import Unusable
@@ -93,25 +93,6 @@ def test_a_file_is_upgraded_by_the_steps_that_it_lacks(
     assert ask(path, "SELECT nim FROM mahasiswa_kelas") == [("1",)]
     migrate(path.with_name("new.db"))
     assert ask(path.with_name("new.db"), "PRAGMA user_version") == [(2,)]
-
-
-def test_no_other_program_writes_during_a_step_of_an_upgrade(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """So no step works on records that it has read before a change, and none fails because of one."""
-    migrate(path)
-    meanwhile: list[object] = []
-
-    def step(db: apsw.Connection) -> None:
-        assert db.execute("SELECT count(*) FROM mahasiswa").get == 0
-        insert = "PRAGMA busy_timeout = 0; INSERT INTO mahasiswa VALUES ('1', 'Siti', 'Solo')"
-        meanwhile.append(in_shell(path, insert).stderr)
-        with_a_second_step(db)
-
-    monkeypatch.setattr(schema, "UPGRADES", (*schema.UPGRADES, step))
-    migrate(path)
-    assert "database is locked" in str(meanwhile)
-    assert ask(path, "PRAGMA user_version") == [(2,)]
 
 
 def test_two_services_that_start_at_once_create_the_tables_once(path: Path) -> None:

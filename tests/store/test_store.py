@@ -53,15 +53,6 @@ async def test_records_are_ordered_by_code_point(store: Store) -> None:
     assert await read_all(store) == []
 
 
-async def test_records_of_long_texts_are_removed_together(store: Store, url: DatabaseURL) -> None:
-    """Their texts would take more memory than one read may: a flood of them is removed by one search."""
-    text = "🎓" + "a" * 60_000
-    nims = [f"{number:03}" for number in range(150)]
-    fill(url, [(nim, "Ani", text) for nim in nims])
-    await store.write_all("delete", removals=nims)
-    assert await read_all(store) == []
-
-
 REFUSED: dict[tuple[str | None, str | None, str | None], Outcome] = {
     (None, "Budi", "Solo"): ("nim", "missing"),
     ("1", None, "Solo"): ("nama", "missing"),

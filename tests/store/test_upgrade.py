@@ -102,15 +102,6 @@ async def test_a_database_of_version_1_gets_what_a_new_database_has(
         assert await attempt(store.add("9" * 65, "Siti", "Solo")) == refused
 
 
-def test_doctor_names_an_older_version(
-    urls: tuple[DatabaseURL, DatabaseURL], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    make_version_2(monkeypatch)
-    finding = next(iter(engine_of(urls[0]).examine(None, 24)))
-    assert "of an older version" in finding.text
-    assert not finding.is_good
-
-
 async def test_the_version_before_an_upgrade_goes_on_with_what_was_saved_before_it(
     urls: tuple[DatabaseURL, DatabaseURL],
     tmp_path: Path,

@@ -72,7 +72,6 @@ class Limit(NamedTuple):
 EDIT = "/mahasiswa/edit/x"
 """The route of no record, so its forms are accepted and change nothing."""
 
-LINE_BYTES = 1 << 16
 TOO_LARGE = b"terlalu besar (maksimal 64 KB)"
 TOO_MANY_ROWS = b"Berkas ini berisi lebih dari 10.000 baris."
 FIELDS = b"nama=Ani&alamat=Solo"

@@ -22,7 +22,7 @@ from mahasiswa.settings import PostgresURL
 from mahasiswa.store import Store
 from mahasiswa.store.engines import engine_of
 from mahasiswa.store.store_errors import Unavailable, Uncertain
-from mahasiswa.work import RECORD, SEARCH, STEP_TIMEOUT_SECONDS
+from mahasiswa.work import SEARCH, STEP_TIMEOUT_SECONDS
 
 LATENESS_SECONDS = 5.0  # how much later a busy machine may be
 
@@ -109,17 +109,6 @@ async def test_a_connection_lost_at_the_commit_makes_the_write_uncertain(
         assert await read_all(store) == [SITI]
 
 
-async def test_a_read_of_one_record_is_one_round_trip(server: Server, dsn: str) -> None:
-    """The transaction begins and ends in the message of its statement."""
-    proxy = Proxy(server.port)
-    async with proxy.listening() as port, opened(at_port(dsn, port)) as store:
-        await store.add(*SITI)  # the connection is open now
-        proxy.sent = b""
-        assert await store.reader(RECORD).get(SITI.nim) == SITI
-        first_length = 1 + int.from_bytes(proxy.sent[1:5])
-        assert proxy.sent[first_length:] == b""  # otherwise this is a second message
-
-
 @pytest.fixture
 def pooled(server: Server) -> Iterator[PostgresURL]:
     """Return an address of PgBouncer in transaction mode, which has fewer connections than the store's pool."""
@@ -199,21 +188,6 @@ def test_the_service_depends_on_no_setting_of_the_role(address: str) -> None:
         assert site.list().records == [SITI]
 
 
-async def test_a_cancelled_wait_for_the_standby_is_uncertain_whatever_the_role_hides(
-    server: Server, dsn: str
-) -> None:
-    """PostgreSQL says it only in a warning."""
-    quiet = PostgresURL(f"{dsn}%20-cclient_min_messages%3Derror")
-    with server.waiting_for("nobody"):
-        async with opened(quiet) as store:
-            adding = asyncio.ensure_future(store.add(*SITI))
-            waiting = "SELECT pid FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
-            await until(lambda: execute(dsn, waiting))
-            execute(dsn, f"SELECT pg_cancel_backend(pid) FROM ({waiting}) AS waiting")
-            with pytest.raises(Uncertain, match="canceling wait"):
-                await adding
-
-
 # ---- the version of the data
 async def test_a_caller_never_receives_a_version_that_was_read_before_its_call(
     server: Server, dsn: str, store: Store
@@ -240,20 +214,6 @@ async def test_a_caller_never_receives_a_version_that_was_read_before_its_call(
         assert {await version for version in later} == {await store.version()} != {before}
         assert await first is not None
         assert proxy.sent.count(b"pg_current_snapshot") == 2
-
-
-def test_a_service_without_the_right_to_read_its_version_asks_for_every_page(
-    server: Server, clerk: str
-) -> None:
-    """Its list is right and is not cached."""
-    server.execute("REVOKE EXECUTE ON FUNCTION pg_control_checkpoint() FROM PUBLIC")
-    try:
-        with visited(clerk) as site:
-            site.stores(*SITI)
-            assert site.list().nims == ["0001"]
-            assert "etag" not in site.get("/").headers
-    finally:
-        server.execute("GRANT EXECUTE ON FUNCTION pg_control_checkpoint() TO PUBLIC")
 
 
 async def test_a_standby_can_be_read_without_a_version_and_not_written(

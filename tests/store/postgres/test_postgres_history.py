@@ -1,20 +1,15 @@
 """PostgreSQL: triggers write the history of every program's changes; rights on it, HISTORY_DAYS, and forgetting."""
 
-import asyncio
-import random
-import string
-
 import psycopg
 import pytest
 from postgres import Server, describe, execute
-from stores import SITI, age_history, items, migrate, read_all
+from stores import SITI, items, migrate, read_all
 
 from mahasiswa.settings import PostgresURL
-from mahasiswa.store import Query, Store
+from mahasiswa.store import Store
 from mahasiswa.store.engines import engine_of
 from mahasiswa.store.store_errors import Unusable
 from mahasiswa.system.administrator import command_name
-from mahasiswa.work import SEARCH, STEP_TIMEOUT_SECONDS
 
 ENTRIES = "SELECT nim, nama_before, alamat_before, nama_after, alamat_after FROM mahasiswa_history ORDER BY id"
 
@@ -56,18 +51,6 @@ def test_a_change_by_another_program_is_in_the_history(
     execute(dsn, "INSERT INTO mahasiswa VALUES ('1', 'Ani', 'Solo'), ('2', 'Budi', 'Bantul')")
     execute(dsn, statement)
     assert sorted(execute(dsn, ENTRIES)[2:], key=repr) == sorted(entries, key=repr)
-
-
-async def test_another_program_can_make_its_changes_one_batch(dsn: str, store: Store) -> None:
-    """It names the kind of the batch in its transaction. The next transaction of its connection is no batch."""
-    with psycopg.connect(dsn, autocommit=True) as other:
-        with other.transaction():
-            other.execute("SET LOCAL mahasiswa.batch = 'delete'")
-            other.execute("INSERT INTO mahasiswa VALUES ('1', 'Ani', 'Solo')")
-            other.execute("INSERT INTO mahasiswa VALUES ('2', 'Ina', 'Solo')")
-        other.execute("INSERT INTO mahasiswa VALUES ('3', 'Ina', 'Solo')")
-    single, batch = await items(store)
-    assert (single.kind, batch.kind, batch.rows) == ("add", "delete", 2)
 
 
 # ---- rights
@@ -128,58 +111,6 @@ def test_the_start_creates_functions_of_another_release_again(url: PostgresURL, 
     assert execute(dsn, function) == [(of_this_release,)]
 
 
-# ---- purge and forget
-async def test_a_purge_does_not_wait_for_another_one(url: PostgresURL, store: Store) -> None:
-    """It skips the expired entries that another transaction is about to remove, and ends."""
-    await store.add(*SITI)
-    age_history(url, 31)
-    with psycopg.connect(url.address) as other:
-        other.execute("DELETE FROM mahasiswa_history")
-        async with asyncio.timeout(STEP_TIMEOUT_SECONDS):
-            await store.purge()
-    assert (await store.reader(SEARCH).history("", 0, 10)).total == 0
-
-
-FILES = """
-SELECT pg_relation_filepath(c.oid) FROM pg_class AS c
-WHERE c.relfilenode <> 0 AND (c.relnamespace = current_schema()::regnamespace OR c.oid IN (
-  SELECT unnest(ARRAY[reltoastrelid, indexrelid]) FROM pg_class AS t LEFT JOIN pg_index ON indrelid = reltoastrelid
-  WHERE t.relnamespace = current_schema()::regnamespace
-)) UNION SELECT pg_relation_filepath('pg_statistic')
-"""
-
-
-async def test_a_forgotten_record_is_in_no_file_of_the_tables(
-    server: Server, url: PostgresURL, dsn: str, store: Store
-) -> None:
-    """Neither in a table, nor in its indexes, its long texts or its statistics, also not as a search compares it."""
-    long = "Rahasia Panjang " + "".join(random.choices(string.printable, k=4000))
-    for number in range(100):
-        await store.add(f"nim-{number:03}", "Rahasia Sekali" if number == 50 else "Siti", "Solo")
-    for text in (long, "Nama L\u00e1in"):
-        await store.update("nim-050", text, text)
-    await store.reader(SEARCH).search(Query("rahasia"), 0, 10)
-    await store.reader(SEARCH).history("rahasia", 0, 10)
-    await store.delete("nim-050")
-    execute(dsn, "ANALYZE")
-
-    def left() -> set[bytes]:
-        server.execute("CHECKPOINT")
-        files = [server.folder / "data" / str(path) for (path,) in execute(dsn, FILES)]
-        assert len(files) > 10
-        stored = b"".join(file.read_bytes() for file in files).lower()
-        return {
-            text
-            for text in (b"rahasia", "nama l\u00e1in".encode(), b"nama lain", b"nim-050")
-            if text in stored
-        }
-
-    assert left() > {b"rahasia", b"nim-050"}
-    assert engine_of(url).forget("nim-050")
-    engine_of(url).rewrite()
-    assert left() == set()
-
-
 async def test_forgetting_does_not_wait_long_for_another_program(
     url: PostgresURL, store: Store
 ) -> None:
@@ -194,3 +125,15 @@ async def test_forgetting_does_not_wait_long_for_another_program(
         assert [item.oleh for item in await items(store)] == [command_name()]
     assert not engine_of(url).forget(SITI.nim)
     engine_of(url).rewrite()
+
+
+async def test_another_program_can_make_its_changes_one_batch(dsn: str, store: Store) -> None:
+    """It names the kind of the batch in its transaction. The next transaction of its connection is no batch."""
+    with psycopg.connect(dsn, autocommit=True) as other:
+        with other.transaction():
+            other.execute("SET LOCAL mahasiswa.batch = 'delete'")
+            other.execute("INSERT INTO mahasiswa VALUES ('1', 'Ani', 'Solo')")
+            other.execute("INSERT INTO mahasiswa VALUES ('2', 'Ina', 'Solo')")
+        other.execute("INSERT INTO mahasiswa VALUES ('3', 'Ina', 'Solo')")
+    single, batch = await items(store)
+    assert (single.kind, batch.kind, batch.rows) == ("add", "delete", 2)

@@ -1,22 +1,14 @@
 """PostgreSQL: deadlines, cancelled reads, bounded memory, shares of the connections, and the time of a search."""
 
 import asyncio
-import os
 import time
 import tracemalloc
 from collections.abc import Awaitable, Callable
-from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
-import processes
 import pytest
 from postgres import Server, awaited_locks, execute, locked, until
 
-from mahasiswa.commands.transfers import export_file
-from mahasiswa.settings import PostgresURL
 from mahasiswa.store import Query, Store
-from mahasiswa.store.postgres import postgres_sql as sql
 from mahasiswa.store.store_errors import TookTooLong, Uncertain
 from mahasiswa.work import EXPORT, RECORD, SEARCH, STEP_TIMEOUT_SECONDS, Busy
 
@@ -98,24 +90,6 @@ async def test_a_commit_that_waits_for_the_standby_is_not_interrupted(
         assert execute(dsn, "SELECT count(*) FROM mahasiswa") == [(added,)]
 
 
-def test_an_export_by_a_command_waits_for_its_reader(
-    url: PostgresURL, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Such as `less`, for longer than the server lets a transaction of the service do nothing."""
-    monkeypatch.setattr(sql, "BEGIN_READING", sql.BEGIN_READING.replace("60s", "300ms"))
-    added = "INSERT INTO mahasiswa SELECT n, 'Siti', 'Solo' FROM generate_series(1, 90000) n"
-    execute(url.address, added)
-    idle = "SELECT 1 FROM pg_stat_activity WHERE state = 'idle in transaction' AND now() - state_change > '1s'"
-    os.mkfifo(tmp_path / "a.csv")
-    with ThreadPoolExecutor(1) as thread:
-        exporting = thread.submit(export_file, url, tmp_path / "a.csv")
-        with (tmp_path / "a.csv").open("rb") as reader:
-            reader.read(1)
-            processes.until(lambda: exporting.done() or execute(url.address, idle))
-            assert reader.read().count(b"\n") == 90_001
-        assert exporting.result() == 90_000
-
-
 async def test_a_snapshot_of_long_texts_is_given_up_before_they_are_read(
     dsn: str, store: Store
 ) -> None:
@@ -130,39 +104,3 @@ async def test_a_snapshot_of_long_texts_is_given_up_before_they_are_read(
         assert tracemalloc.get_traced_memory()[1] < 10 * 1024 * 1024
     finally:
         tracemalloc.stop()
-
-
-# ---- the search
-async def test_a_search_of_one_day_ends_in_time_before_there_are_statistics(
-    dsn: str, store: Store
-) -> None:
-    """PostgreSQL expects a single change of that day then, and must not fold all texts again for each of 12,000."""
-    for _ in range(2):
-        execute(
-            dsn,
-            "INSERT INTO mahasiswa SELECT i, 'Siti', 'Solo' FROM generate_series(1, 3000) AS i",
-        )
-        execute(dsn, "DELETE FROM mahasiswa")
-    days = (datetime.now(UTC) - timedelta(days=1), datetime.now(UTC) + timedelta(days=1))
-    assert (await store.reader(SEARCH).history("siti", 0, 10, days=days)).total == 12_000
-
-
-async def test_the_searched_text_does_not_decide_the_time_of_a_search(
-    dsn: str, store: Store
-) -> None:
-    """The worst text to look for takes at most a few times as long as a single letter; with ILIKE 60 times."""
-    texts = "repeat('a', 1000), repeat('é', 1000) FROM generate_series(1, 1000) AS i"
-    execute(dsn, f"INSERT INTO mahasiswa SELECT i, {texts}")
-
-    async def seconds(cari: str) -> float:
-        began = time.monotonic()
-        assert (await store.reader(SEARCH).search(Query(cari), 0, 10)).total == 0
-        return time.monotonic() - began
-
-    for cari in ("b" + "a" * 253, "b" + "é" * 253, "é" * 253 + "b", "b" + "a" * 31):
-        worst, letter = await seconds(cari), await seconds("z")
-        for _ in range(20):  # other programs may disturb some of the searches
-            worst, letter = min(worst, await seconds(cari)), min(letter, await seconds("z"))
-            if worst < 10 * letter + 0.05:
-                break
-        assert worst < 10 * letter + 0.05, ascii(cari)

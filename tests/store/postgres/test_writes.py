@@ -1,14 +1,12 @@
 """PostgreSQL: locks, deadlocks, concurrent changes, and the wait for the disks."""
 
 import asyncio
-import gc
 import time
-from functools import partial
 
 import psycopg
 import pytest
 from postgres import Server, awaited_locks, execute, until
-from stores import SITI, attempt, items, merge, opened, read_all
+from stores import SITI, merge, opened, read_all
 
 from mahasiswa.record import Mahasiswa, Write, digest
 from mahasiswa.settings import PostgresURL
@@ -35,13 +33,6 @@ async def test_an_addition_waits_four_seconds_for_a_program_that_adds_the_same_n
         assert time.monotonic() - began < STEP_TIMEOUT_SECONDS
         other.rollback()
     assert [record.nim for record in await read_all(store)] == ["2"]
-
-
-async def test_a_constraint_that_someone_has_added_is_a_failure(dsn: str, store: Store) -> None:
-    """It has no message for the form."""
-    execute(dsn, "ALTER TABLE mahasiswa ADD CONSTRAINT nama_terisi CHECK (nama <> '')")
-    with pytest.raises(Unavailable, match="nama_terisi"):
-        await store.add("1", "", "Solo")
 
 
 async def test_of_two_who_write_the_same_records_one_is_told_that_they_changed(
@@ -106,24 +97,6 @@ async def test_a_transaction_that_always_collides_is_given_up(
     assert execute(dsn, "SELECT last_value FROM attempts") == [(MAX_ATTEMPTS,)]
 
 
-async def test_a_write_that_fails_after_its_client_has_gone_is_no_noise_in_the_log(
-    url: PostgresURL, caplog: pytest.LogCaptureFixture
-) -> None:
-    """The write runs to its end. No caller is left to get its error, so asyncio would log it."""
-    execute(url.address, REFUSE.format(seconds=0.3, code="P0001"))
-    async with opened(url) as store:
-        deleting = asyncio.ensure_future(attempt(store.delete("1")))
-        await until(
-            lambda: execute(
-                url.address, "SELECT 1 FROM pg_stat_activity WHERE wait_event = 'PgSleep'"
-            )
-        )
-        deleting.cancel()
-    gc.collect()
-    assert deleting.cancelled()
-    assert "never retrieved" not in caplog.text
-
-
 # ---- settings by which a crash would lose acknowledged changes
 LOG_THE_SETTING = """
 CREATE TABLE settings (operation text, value text);
@@ -173,23 +146,6 @@ async def test_every_write_waits_for_the_disks_whatever_the_role_says(
     assert execute(url.address, "TABLE settings") == [(operation, used) for operation in operations]
 
 
-# ---- beside other transactions
-async def test_an_undo_waits_only_for_its_own_records(dsn: str, store: Store) -> None:
-    """Another program has changed one of them, so it is left alone."""
-    await store.write_all("import", [Write(SITI, None), Write(SITI._replace(nim="2"), None)])
-    await store.add("3", "Ani", "Solo")
-    entry, batch = await items(store)
-    with psycopg.connect(dsn) as other:
-        other.execute("UPDATE mahasiswa SET nama = 'Siti' WHERE nim = '2'")
-        undoing = asyncio.ensure_future(store.undo(batch.key))
-        await until(lambda: awaited_locks(dsn))
-        await store.undo(entry.key)
-        await store.add("4", "Ani", "Solo")
-    _, left = await undoing
-    assert left == 1
-    assert await read_all(store) == [("2", "Siti", SITI.alamat), ("4", "Ani", "Solo")]
-
-
 async def test_edits_that_wait_for_another_program_delay_no_read(dsn: str, store: Store) -> None:
     """It has locked one record. The page of another record, and the health check, do not wait for the edits."""
     await store.add(*SITI)
@@ -203,25 +159,3 @@ async def test_edits_that_wait_for_another_program_delay_no_read(dsn: str, store
         async with asyncio.timeout(STEP_TIMEOUT_SECONDS / 2):
             assert await store.reader(RECORD).get("9") is None
     await asyncio.gather(*edits, return_exceptions=True)
-
-
-@pytest.mark.parametrize(
-    "is_batch", [None, False, True], ids=["an edit", "an undo of it", "an undo of its import"]
-)
-async def test_a_change_that_waits_for_a_record_locks_nothing_of_its_history(
-    dsn: str, store: Store, *, is_batch: bool | None
-) -> None:
-    """Each change locks the record first, then what the history has of it. So no two changes of it cause a deadlock."""
-    await store.write_all("import", [Write(SITI, None)])
-    await store.update(SITI.nim, "Budi", "Solo")
-    edited, batch = await items(store)
-    await store.update(*SITI) if is_batch else None
-    edit = partial(store.update, SITI.nim, "Ani", "Solo")
-    undo = partial(store.undo, batch.key if is_batch else edited.key)
-    with psycopg.connect(dsn) as other:
-        other.execute("SELECT FROM mahasiswa FOR UPDATE")
-        changing = asyncio.ensure_future(edit() if is_batch is None else undo())
-        await until(lambda: changing.done() or awaited_locks(dsn))
-        other.execute("LOCK TABLE mahasiswa_history IN ROW EXCLUSIVE MODE NOWAIT")
-        other.execute("SELECT FROM mahasiswa_history FOR UPDATE NOWAIT")
-    await asyncio.gather(changing, return_exceptions=True)

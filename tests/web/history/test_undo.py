@@ -95,37 +95,6 @@ def test_a_record_that_has_changed_since_is_left_alone(site: Site, changed: list
     assert site.records == [SITI]
 
 
-def test_a_record_whose_nim_was_replaced_has_changed_since(site: Site, changed: list[Form]) -> None:
-    """An undo of its addition would remove nothing. Its history leads to the change of its nim."""
-    site.post(f"/mahasiswa/nim/{SITI[0]}", {"nim": "20/1"})
-    site.post("/mahasiswa/nim/20%2F1", {"nim": "3"})
-    replaced = site.page(HISTORY).posts[1]
-    for button, nim in ((changed[1], SITI[0]), (changed[2], SITI[0]), (replaced, "20%2F1")):
-        assert_changed_again(site.submit(button), site, f"{HISTORY}?cari={nim}")
-    assert site.records == [("3", "Siti <b>", "Klaten")]
-
-
-REFUSED = "INSERT INTO mahasiswa VALUES ('..', 'Siti', 'Solo'); DELETE FROM mahasiswa"
-WITHOUT_RULES = {
-    "sqlite": f"PRAGMA ignore_check_constraints = ON; {REFUSED}",
-    "postgres": f"""
-ALTER TABLE mahasiswa DROP CONSTRAINT nim_unaddressable; {REFUSED};
-ALTER TABLE mahasiswa ADD CONSTRAINT nim_unaddressable CHECK (nim NOT IN ('.', '..'))""",
-}
-
-
-def test_an_undo_of_a_record_that_the_table_refuses_is_refused(
-    site: Site, service: Service
-) -> None:
-    """Another program had stored it without the rules of the table."""
-    engine = "postgres" if str(service.database).startswith("postgres") else "sqlite"
-    run_elsewhere(service.database, WITHOUT_RULES[engine])
-    answer = site.submit(site.page(HISTORY).posts[0])
-    said = "Data itu melanggar aturan daftar, jadi tidak ada yang dikembalikan."
-    assert_error(answer, site, 409, said)
-    assert site.records == []
-
-
 def test_the_records_of_an_import_that_have_not_changed_since_are_taken_back(
     site: Site, service: Service, imported: str
 ) -> None:

@@ -56,7 +56,6 @@ def test_search_sorting_paging_and_import_work_by_keyboard(
     expect(window.rows).to_have_count(14)
 
 
-TOPS = "nodes => nodes.filter(node => node.checkVisibility()).map(node => node.getBoundingClientRect().top)"
 AFTER = "(node, button) => Boolean(node.compareDocumentPosition(button) & Node.DOCUMENT_POSITION_FOLLOWING)"
 
 

@@ -4,19 +4,17 @@ import base64
 import hashlib
 import re
 from collections.abc import Iterator
-from urllib.parse import quote, quote_from_bytes
+from urllib.parse import quote
 
 import httpx
 import pytest
 from attack import CONTROL, assert_log_is_sound
-from harness import Page, Service, Site, led_to
+from harness import Page, Service, Site
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from naughty import NAUGHTY
 from sockets import CLOSE, HOST
 from visitor import fields, texts_in
-
-from mahasiswa.record import NIM_MAX_CHARACTERS
 
 # Besides the texts that programs often damage: markup, entities, templates, header lines, log lines and terminal escapes.
 HOSTILE = [
@@ -40,10 +38,6 @@ NIMS = (
     .map(lambda text: text[:255])
     .filter({".", ".."}.isdisjoint)
 )
-# Request headers. The HTTP server refuses other characters in their values; test_raw.py tests that.
-HEADERS = ("User-Agent", "Referer", "Cookie", "Accept", "Accept-Language", "Accept-Encoding", "Range", "X-Forwarded-For", "X-Forwarded-Host",
-           "X-Forwarded-Proto", "Forwarded", "X-Original-URL", "X-Rewrite-URL", "X-HTTP-Method-Override", "Origin", "Sec-Fetch-Site",
-           "If-None-Match", "If-Modified-Since", "Authorization", "Content-Type", "Expect-CT", "TE", "Via", "X" * 200)  # fmt: skip
 
 attacks = settings(max_examples=40)
 
@@ -134,46 +128,6 @@ def test_hostile_queries_do_not_change_the_structure_of_a_page(
         site.get(f"/?{quote(name, safe='')}={quote(value, safe='')}").content
         == site.get("/").content
     )
-
-
-@attacks
-@given(text=TEXTS, data=st.binary(max_size=40))
-def test_hostile_paths_do_not_change_the_error_page(site: Site, text: str, data: bytes) -> None:
-    """The 404 page is the same for any unknown path, and for any unknown record."""
-    segment = quote(text[:NIM_MAX_CHARACTERS], safe="")  # a longer path is 414
-    for path, usual in (
-        ("/tidak/", "/tidak-ada"),
-        ("/mahasiswa/edit/", "/mahasiswa/edit/tidak-ada"),
-    ):
-        for encoded in (segment, quote_from_bytes(data, safe="")):
-            answer, known = site.get(path + encoded), site.get(usual)
-            assert answer.status_code == 404
-            same = known.text.replace(known.headers["x-request-id"], answer.headers["x-request-id"])
-            assert answer.text == same
-    unknown = "/mahasiswa/edit/" + quote_from_bytes(data, safe="")
-    assert led_to(site.post(unknown, {"nama": text, "alamat": text})) == "/"
-
-
-@attacks
-@given(header=st.sampled_from(HEADERS), value=TEXTS)
-def test_hostile_request_headers_do_not_change_the_answer(
-    site: Site, header: str, value: str
-) -> None:
-    """No request header is copied into an answer, and only Accept-Encoding and If-None-Match change it."""
-    sent = re.sub(r"[\0-\x1f\x7f]", "", value).strip().encode()[:4000]
-    for path in ("/mahasiswa/add", "/"):
-        answer = site.client.get(path, headers={header.encode(): sent})
-        usual = site.get(path)
-        if header == "If-None-Match" and sent == b"*":
-            assert answer.status_code == 304
-            continue
-        assert (answer.status_code, answer.content) == (200, usual.content)
-        own = (
-            ("date", "content-encoding", "content-length", "etag")
-            if header == "Accept-Encoding"
-            else ("date",)
-        )
-        assert {**answer.headers, **dict.fromkeys(own)} == {**usual.headers, **dict.fromkeys(own)}
 
 
 @attacks

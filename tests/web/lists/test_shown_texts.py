@@ -5,7 +5,6 @@ from collections.abc import Iterator
 import pytest
 from engines import run_elsewhere, service_on_each_engine  # noqa: F401 - a fixture
 from harness import Page, Service, Site, led_to
-from visitor import page_of
 from web.history.test_history import HISTORY
 
 from mahasiswa.record import SHOWN_MAX_CHARACTERS
@@ -63,43 +62,7 @@ def test_a_selection_on_paper_shows_the_beginning_and_its_file_has_all_of_a_text
     assert len(site.get(selection.target("Unduh CSV")).text) > 2 * ROWS * len(LONG)
 
 
-@pytest.mark.parametrize(
-    ("target", "nim", "names"),
-    [
-        ("/mahasiswa/impor", "{}", ".reason"),
-        ("/mahasiswa/pilih", "{}", ".reason"),
-        ("/mahasiswa/pilih", "{:03}", "#other_nama bdi"),
-    ],
-)
-def test_a_preview_shows_the_beginning_of_the_names_of_other_records(
-    site: Site, target: str, nim: str, names: str
-) -> None:
-    """NIMs that have lost their zeros, and names that are not those of the list."""
-    rows = "".join(f"{nim.format(number)}\tBudi\tSolo\n" for number in reversed(range(10, ROWS, 7)))
-    given = {"tempel": (None, f"NIM\tNama\tAlamat\n{rows}")}
-    shown = site.page(led_to(site.client.post(target, files=given))).texts(names)
-    texts = [text for text in shown if '"' in text]
-    assert texts
-    assert max(map(len, texts)) <= SHOWN_MAX_CHARACTERS
-
-
 def test_a_form_and_the_whole_list_show_all_of_a_text(site: Site) -> None:
     values = site.page("/mahasiswa/edit/005").record_form.values
     assert (values["nama"], values["alamat"]) == (LONG, f"  {LONG}")
     assert site.records[5][1:] == (LONG, f"  {LONG}")
-
-
-def test_an_undo_restores_all_of_a_text_that_the_history_shows_in_part(site: Site) -> None:
-    site.edit("007", "Siti", "Solo")
-    page = site.page(f"{HISTORY}?cari=007")
-    assert {len(text) for text in long_texts(page)} == {SHOWN_MAX_CHARACTERS}
-    site.accepts(page.posts[0])
-    assert site.page("/mahasiswa/edit/007").record_form.values["nama"] == LONG
-
-
-def test_a_conflict_of_an_edit_shows_the_beginning_and_its_form_all_of_a_text(site: Site) -> None:
-    nama = LONG[:8000]  # fits into a form
-    answer = site.post("/mahasiswa/edit/009", {"nama": nama, "alamat": "Solo", "versi": "0"})
-    page = page_of(answer, 409)
-    assert {len(text) for text in long_texts(page)} == {SHOWN_MAX_CHARACTERS}
-    assert page.record_form.values["nama"] == nama

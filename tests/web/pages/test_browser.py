@@ -4,7 +4,6 @@ import base64
 import hashlib
 import re
 from pathlib import Path
-from urllib.parse import quote
 
 import pytest
 from browser import CONFIRMATION, Network, OpenWindow, Window, bootstrap, contrast
@@ -16,13 +15,6 @@ from mahasiswa.settings import BOOTSTRAP, BOOTSTRAP_INTEGRITY
 
 SCRIPT = """<script>document.title = "x"</script>"""
 IMAGE = """<img src="data:," onerror="document.title = 'x'">"""
-# tests/spec/test_texts.py sends many more without a browser.
-TEXTS = [
-    "a/../b",
-    "+ % & ; / ? # \" ' < > \\ = : @",
-    "spaces  \u200f12\u202e34\u202c\u200e 👩🏽‍🎓🇮🇩",
-    SCRIPT + IMAGE,
-]
 
 
 def test_pages_are_usable_while_the_cdn_hangs_and_a_deletion_is_sent_after_its_question(
@@ -46,23 +38,6 @@ def test_pages_are_usable_while_the_cdn_hangs_and_a_deletion_is_sent_after_its_q
         assert window.posts == ["/mahasiswa/delete/1105"] * window.answer
     assert window.dialogs == [CONFIRMATION] * 2
     assert window.cells() == [list(SITI)]
-
-
-def test_a_form_with_an_empty_field_is_not_sent(window: Window, site: Site) -> None:
-    """The browser does not send an incomplete form and puts the focus into the empty field."""
-    site.add(*SITI)
-    texts = {"nim": "1105", "nama": "Budi", "alamat": "Bantul"}
-    for path, fields in (
-        ("/mahasiswa/add", ("nim", "nama", "alamat")),
-        ("/mahasiswa/edit/2207", ("nama", "alamat")),
-    ):
-        for empty in fields:
-            window.open(path)
-            window.type(**{field: "" if field == empty else texts[field] for field in fields})
-            window.page.get_by_role("button", name="Simpan", exact=True).click()
-            expect(window.page.locator(f"input:invalid[name={empty}]")).to_be_focused()
-    window.open("/")
-    assert (window.posts, window.cells()) == ([], [list(SITI)])
 
 
 def test_a_duplicate_nim_can_be_corrected_in_the_form(window: Window, site: Site) -> None:
@@ -93,30 +68,6 @@ def test_a_browser_removes_outer_spaces_of_typed_texts(
     window.page.keyboard.press("Enter")
     expect(window.page.get_by_role("heading", name="List")).to_be_visible()
     assert window.cells() == [[" 1", " Siti ", "Solo  Baru" if scripts else " Solo  Baru "]]
-
-
-def test_any_text_is_edited_by_its_link_and_deleted_by_its_button(
-    window: Window, site: Site
-) -> None:
-    """Unusual texts stay exact, scripts in them never run, and the neighbour of a path with dots does not change."""
-    site.add("b", "Tetangga", "Solo")
-    for text in TEXTS:
-        window.open("/")
-        window.requests.clear()
-        window.add(text, f"Nama {text}", f"{text} Alamat")
-        window.row(text).get_by_role("link", name="Edit").click()
-        expect(window.page.get_by_role("heading", name="Edit Data Mahasiswa")).to_be_visible()
-        window.type(nama=text)
-        window.save()
-        changed = [text, text, f"{text} Alamat"]
-        assert sorted(window.cells()) == sorted([["b", "Tetangga", "Solo"], changed])
-        assert window.page.locator("script, img").count() == 0
-        window.row(text).get_by_role("button", name="Delete").click()
-        expect(window.rows).to_have_count(1)
-        assert window.cells() == [["b", "Tetangga", "Solo"]]
-        segment = quote(text, safe="")
-        assert window.posts[1:] == [f"/mahasiswa/{kind}/{segment}" for kind in ("edit", "delete")]
-        assert window.page.title() == "Program Input Data Mahasiswa"
 
 
 @pytest.mark.parametrize(("network", "count"), [("answers", 10), ("unreachable", 2)])
@@ -186,24 +137,6 @@ def test_the_first_stop_of_the_keyboard_skips_to_the_table(window: Window, site:
     assert tab(window) == "Edit"
 
 
-def test_a_deletion_is_taken_back_by_keyboard(window: Window, site: Site) -> None:
-    """Tab reaches the button of the latest change before those of older changes, and Enter presses it."""
-    site.add(*SITI)
-    site.delete(SITI[0])
-    window.open("/mahasiswa/riwayat")
-    window.page.get_by_role("button", name="Cari").focus()
-    assert tab_to(window, "Kembalikan data yang dihapus") <= 6  # past the links to other pages
-    button = window.page.get_by_role("button", name="Kembalikan data yang dihapus").first
-    expect(button).to_be_focused()
-    expect(button).to_have_accessible_description(re.compile("^Dihapus .*2207$"))
-    follow(window)
-    expect(window.page.locator("p.latest")).to_have_text(
-        re.compile(r"^Perubahan Anda: Siti Aminah \(2207\) dikembalikan .*")
-    )
-    window.open("/")
-    assert window.cells() == [list(SITI)]
-
-
 def tab_to(window: Window, name: str) -> int:
     """Press Tab until the element with this name or text has the focus; return how often."""
     stops = [tab(window)]
@@ -240,18 +173,6 @@ def test_the_default_integrity_is_the_hash_of_the_default_style_sheet(node_modul
     assert f"sha384-{digest}" == BOOTSTRAP_INTEGRITY
     package = (node_modules / "bootstrap" / "package.json").read_text("utf-8")
     assert f'"version": "{re.findall("bootstrap@([0-9.]+)/", BOOTSTRAP)[0]}"' in package
-
-
-def test_a_style_sheet_with_another_hash_is_not_applied(open_window: OpenWindow) -> None:
-    """The page stays usable, and the inline style sheet sets its colours and its font."""
-    window = open_window("answers", sheet=b":root { --bs-blue: red } body { display: none }")
-    window.open("/")
-    window.page.wait_for_load_state("load")
-    assert not window.style_sheet_applies()
-    assert "integrity" in window.problems.pop()
-    expect(window.page.get_by_role("heading")).to_be_visible()
-    assert window.style(".btn-primary", "backgroundColor") == "rgb(11, 106, 97)"
-    assert "system-ui" in window.style("body", "fontFamily")
 
 
 def test_a_style_sheet_of_the_operator_is_applied_without_a_hash(

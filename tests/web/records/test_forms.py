@@ -1,8 +1,5 @@
 """Forms that are refused: the message beside each wrong field, bodies that are no form or too large, and nothing is stored."""
 
-import select
-import socket
-import time
 from urllib.parse import parse_qsl
 
 import pytest
@@ -17,7 +14,6 @@ from form_answers import (
     two_records,
 )
 from harness import URL_ENCODED, Page, Service, Site
-from spreadsheets import Database
 from visitor import page_of
 
 # The fixtures, which pytest finds by these names.
@@ -98,18 +94,6 @@ def reason(page: Page, field: str) -> str:
     """Return the message about a wrong field, which a screen reader reads with the field."""
     (node,) = page.tree.css(f"input[name={field}]")
     return " ".join(page.texts(f"#{node.attributes['aria-describedby']}")[0].split())
-
-
-def test_a_duplicate_keeps_the_typed_texts_if_the_record_cannot_be_compared(
-    site: Site, other: Database
-) -> None:
-    """Another program stored a text that is not UTF-8, so the record cannot be read."""
-    other.run("INSERT INTO mahasiswa VALUES ('9', CAST(x'ff' AS TEXT), 'Solo')")
-    answer = site.add("9", "Ani", "Klaten")
-    site.delete("9")
-    assert answer.status_code == 409
-    page = assert_form(site, answer, "Tambah Data Mahasiswa", ADD, ["nim"])
-    assert page.record_form.values == {"nim": "9", "nama": "Ani", "alamat": "Klaten"}
 
 
 @pytest.mark.parametrize("nim", ["3", "20/3", "é 🎓", "", "a\r\nb"])
@@ -232,30 +216,3 @@ def test_a_client_that_sends_its_whole_body_first_gets_the_refusal(
         service.raw(head(target, f"Content-Length: {size}", host=host) + b"\r\n" + bytes(size), 30)
     )
     assert_error(answer, site, expected[0], expected[1])
-
-
-def test_the_first_of_two_content_types_counts(site: Site, service: Service) -> None:
-    """If a request has two Content-Type headers, the service uses the first one, as proxies do."""
-    answer = parsed(
-        service.raw(head(ADD, "Content-Type: text/plain", "Content-Length: 5") + b"\r\nnim=3")
-    )
-    assert_error(answer, site, 415, NO_FORM)
-
-
-@pytest.mark.torture
-def test_a_body_that_does_not_arrive_is_answered_408_after_ten_seconds(
-    site: Site, service: Service
-) -> None:
-    """One byte a second does not extend the deadline. test_stalled.py has many bodies that do not arrive."""
-    with socket.create_connection(("127.0.0.1", service.port), 20) as client:
-        client.sendall(head(EDIT, "Content-Length: 99") + b"\r\nnama=Ani&alamat=")
-        began = time.monotonic()
-        while not select.select([client], [], [], 1)[0]:
-            assert time.monotonic() - began < 20
-            client.sendall(b"a")
-        assert time.monotonic() - began > 8
-        with client.makefile("rb") as file:
-            answer = parsed(file.read())
-    assert_error(
-        answer, site, 408, "Data tidak diterima lengkap pada waktunya, jadi belum disimpan."
-    )

@@ -151,16 +151,6 @@ def test_the_warning_and_its_buttons_are_those_of_the_own_addition(
     assert site.nims == ["5500000O01", NEAR[0]]
 
 
-def test_the_form_for_the_next_addition_is_about_its_own_record(site: Site) -> None:
-    """It is named as it was added, whatever others do. If the address names no change, it must be stored."""
-    target = save(site, "/mahasiswa/add?lagi=1", **fields(SITI))
-    site.edit(SITI[0], "Ani", "Solo")
-    assert site.page(target).texts("main [role=status]") == ["Siti Aminah (5500000001) tersimpan."]
-    site.delete(SITI[0])
-    assert site.page(target).texts("main [role=status]") == ["Siti Aminah (5500000001) tersimpan."]
-    assert not site.page(re.sub(KEY, "", target)).texts("main [role=status]")
-
-
 def test_the_whole_list_names_the_record_of_its_warning(site: Site) -> None:
     """The redirect of the specification's form names nothing, so the sentence and each button say whose record it is."""
     site.add(*SITI)

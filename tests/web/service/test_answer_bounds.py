@@ -1,22 +1,18 @@
 """What one client can cost others: the codec of an upload, long headers, slow readers, a full disk, no file descriptor."""
 
 import os
-import resource
 import socket
-import time
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, nullcontext, suppress
+from contextlib import ExitStack, nullcontext
 from pathlib import Path
-from threading import Event
 from urllib.parse import quote
 
 import psycopg
 import pytest
-from attack import MEMORY_MAX_MB, assert_says_nothing_was_saved, attacked
+from attack import assert_says_nothing_was_saved, attacked
 from engines import empty_database, run_elsewhere
 from harness import Service
 from postgres import locked
-from processes import memory, open_files, until
+from processes import until
 from sockets import HOST, RESET, Line, connected, get, post, upload
 from stores import Place, other_program
 
@@ -46,31 +42,6 @@ def test_an_upload_cannot_choose_its_codec(service: Service, charset: str) -> No
     assert b"Kolom NIM" in answer or b"Judul kolom" in answer or b"bukan" in answer
 
 
-def test_a_long_paste_is_not_shown_again_with_its_error(service: Service) -> None:
-    """test_cost.py has several of 16 MB at a time."""
-    answer = service.raw(upload(TABLE + b"1" * 1_000_000, target="/mahasiswa/pilih"))
-    assert answer.startswith(b"HTTP/1.1 400 ")
-    assert b"Baris 2: isi salah satu selnya lebih dari" in answer
-    assert len(answer) < 100_000
-
-
-def test_a_worker_without_a_free_file_descriptor_answers_with_pages(tmp_path: Path) -> None:
-    """Nothing that a page needs is read when it is asked for. An export is refused, and a record is saved."""
-    with Service(tmp_path / "a.db") as service, Line(service.port) as line:
-        worker = service.worker
-        assert line.get("/sehat").status == 200
-        resource.prlimit(worker, resource.RLIMIT_NOFILE, (open_files(worker), 4096))
-        for path, status in {
-            "/tidak-ada": 404,
-            "/mahasiswa/edit/1": 404,
-            "/mahasiswa/ekspor.csv": 503,
-        }.items():
-            assert line.get(path).status == status
-        line.stores("1", "Siti", "Solo")
-        assert line.add("1", "Budi", "Solo").status == 409
-        assert "Traceback" not in service.stderr()
-
-
 def test_a_full_folder_for_temporary_files_is_a_page(tmp_path: Path, small_disk: Path) -> None:
     """An export or an upload that does not fit is 503, and the page says that nothing was saved."""
     with (
@@ -86,46 +57,6 @@ def test_a_full_folder_for_temporary_files_is_a_page(tmp_path: Path, small_disk:
         line.stores("baru", "Siti", "Solo")
         assert os.statvfs(small_disk).f_bfree == os.statvfs(small_disk).f_blocks
         assert "Traceback" not in service.stderr()
-
-
-@pytest.mark.torture
-@pytest.mark.parametrize(
-    ("target", "clients", "records"),
-    [
-        # A list of more than PAGE_MAX_BYTES, which is streamed.
-        (
-            "/",
-            15,
-            "SELECT printf('%06d', i), hex(zeroblob(20000)), hex(zeroblob(20000)) FROM n WHERE i < 2000",
-        ),
-        (
-            "/?per=500",
-            14,
-            "SELECT i, hex(zeroblob(5000)), hex(zeroblob(5000)) FROM n WHERE i < 600",
-        ),
-        (
-            "/mahasiswa/riwayat",
-            30,
-            "SELECT i, hex(zeroblob(20000)), hex(zeroblob(20000)) FROM n WHERE i < 100",
-        ),
-    ],
-    ids=["the list", "a page of 500", "the history"],
-)
-def test_slow_readers_take_bounded_memory(
-    tmp_path: Path, target: str, clients: int, records: str
-) -> None:
-    """Clients that take almost nothing of long answers do not delay others."""
-    with Service(tmp_path / "a.db", {"LOG_LEVEL": "error"}) as service:
-        add(tmp_path / "a.db", 60_000, records)
-        with attacked(service, "/mahasiswa/add" if target == "/" else "/"), ExitStack() as stack:
-            readers = [connected(service, stack, get(target)) for _ in range(clients)]
-            end = time.monotonic() + 10
-            while time.monotonic() < end:
-                for reader in readers:
-                    reader.settimeout(0)
-                    with suppress(BlockingIOError, ConnectionError):
-                        reader.recv(2048)
-                Event().wait(0.5)
 
 
 @pytest.mark.torture
@@ -241,50 +172,3 @@ def test_work_ends_when_its_client_leaves(
                 until(lambda: third.execute("SELECT 1 FROM pg_locks WHERE NOT granted").fetchall())
             service.says("127.0.0.1")
         service.says(" 499 ")
-
-
-@pytest.mark.torture
-@pytest.mark.parametrize(
-    ("engine", "count", "nama"),
-    [
-        ("sqlite", 2500, "hex(zeroblob(26000)) || char(128512)"),
-        ("postgres", 5000, "repeat('0', 52000) || chr(128512)"),  # its driver holds a whole answer
-    ],
-)
-def test_long_texts_one_after_another_take_bounded_memory(
-    tmp_path: Path, request: pytest.FixtureRequest, engine: str, count: int, nama: str
-) -> None:
-    """A record of 52 KB takes 208 KB if one of its characters is an emoji. Memory that is free again is used again."""
-    nims = [b"%d\tSiti\tSolo\n" % number for number in range(1, count)]
-    long_names = [
-        b"x%d\t%b\tSolo\n" % (number, "🎓".encode() + b"a" * 6000) for number in range(2400)
-    ]
-    attacks = {
-        "files": (2, get("/mahasiswa/ekspor.csv")),
-        "long pages": (2, get("/?per=10000")),
-        "the same NIMs": (2, upload(TABLE + b"".join(nims))),
-        "similar NIMs": (2, upload(TABLE + b"0" + b"0".join(nims))),
-        "removals": (2, upload(TABLE + b"".join(nims), target="/mahasiswa/pilih")),
-        "removals at the same time": (
-            10,
-            upload(TABLE + b"".join(nims[:150]), target="/mahasiswa/pilih"),
-        ),
-        "long names": (7, upload(TABLE + b"".join(long_names))),
-        "many rows": (7, upload(TABLE + "1\tS🎓\tSolo\n".encode() * 900_000)),
-    }
-
-    with (
-        empty_database(engine, tmp_path, request) as database,
-        Service(database) as service,
-        ThreadPoolExecutor(10) as threads,
-    ):
-        add(database, count, f"SELECT i, {nama}, 'Solo  Baru' FROM n")
-        worker = service.worker
-        for name, (clients, attack) in attacks.items():
-            found = {
-                answer[9:12]
-                for answer in threads.map(service.raw, [attack] * clients, [300] * clients)
-            }
-            assert found <= {b"200", b"400", b"408", b"413", b"503"}, name
-            assert memory(worker, "VmHWM") < MEMORY_MAX_MB, name
-        assert "Traceback" not in service.stderr()

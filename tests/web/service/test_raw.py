@@ -3,8 +3,11 @@
 test_limits.py has the requests at each limit.
 """
 
+import random
+import socket
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -194,3 +197,27 @@ def test_malformed_http_changes_nothing_and_ends_no_worker(service: Service) -> 
     assert service.process.poll() is None
     until(lambda: service.stderr().count("\n") > 40)
     assert_log_is_sound(service.stderr())
+
+
+def test_requests_in_any_pieces_are_answered_in_order(service: Service) -> None:
+    """Wherever the stream is cut, each request gets its own answer. A broken request gets 400 and ends the connection."""
+    dice = random.Random(1)
+    for turn in range(50):
+        marks = [b"n%dx%dn" % (turn, number) for number in range(6)]
+        stream = wire("GET / HTTP/1.1|X : y||")
+        for mark in reversed(marks):
+            search = get("/?cari=", mark).replace(CLOSE, b"")
+            refused = post("/mahasiswa/add", b"nim=" + mark)  # its page shows the NIM
+            stream = dice.choice((search, refused)) + stream
+        cuts = [0, *sorted(dice.sample(range(1, len(stream)), turn % 9)), len(stream)]
+        received = b""
+        with socket.create_connection(("127.0.0.1", service.port), 20) as client:
+            client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            for start, end in pairwise(cuts):
+                client.sendall(stream[start:end])
+            while part := client.recv(65536):
+                received += part
+        *answers, last = statuses(received)
+        assert (len(answers), last) == (len(marks), 400), cuts
+        places = [received.index(mark) for mark in marks]
+        assert places == sorted(places), cuts

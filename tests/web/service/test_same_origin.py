@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 from attack import assert_log_is_sound
-from browser import OpenWindow
-from harness import Page, Service
+from harness import Service
 
 REFUSED = "Permintaan dari situs lain"
 NAME = "kampus.example:8443"
@@ -127,30 +126,3 @@ def test_a_load_balancer_asks_for_sehat_by_any_host_name(guarded: Service) -> No
         ("GET /siswa/mahasiswa/add HTTP/1.0", None, 403),
     ):
         assert status(guarded, request, Host=host) == expected, (request, host)
-
-
-OTHER_SITE = """<!doctype html><title>Hadiah</title><form method="POST" action="{}/mahasiswa/add">
-<input name="nim" value="jahat"><input name="nama" value="Penyusup"><input name="alamat" value="Entah">
-<button type="submit">Ambil hadiah</button></form>"""
-
-
-def test_a_form_of_another_site_is_refused_with_same_origin_only(
-    open_window: OpenWindow, tmp_path: Path
-) -> None:
-    with Service(tmp_path / "a.db", {"SAME_ORIGIN_ONLY": "1"}) as service, service.site() as site:
-        window = open_window(url=service.url)
-        html = OTHER_SITE.format(service.url)
-        window.page.route(
-            "http://jahat.example/",
-            lambda route: route.fulfill(body=html, content_type="text/html"),
-        )
-        window.page.goto("http://jahat.example/")
-        with window.leaving():
-            window.page.get_by_role("button", name="Ambil hadiah").click()
-        assert Page(window.source(), service.url).headings == [REFUSED]
-        assert site.nims == []
-
-        with window.leaving():
-            window.page.get_by_role("link", name="Kembali ke daftar").click()
-        window.add("20/1", "Siti", "Solo")
-        assert site.nims == ["20/1"]
