@@ -177,9 +177,6 @@ PROBLEMS: dict[ProblemName, Problem] = {
 }  # fmt: skip
 
 # ---- the history
-HISTORY = "Riwayat"
-LATEST = "Terakhir"
-OWN_CHANGE = "Perubahan Anda"
 CHANGES = {  # the label of each kind of change, and the button that takes it back
     "add": ("Ditambah", "Batalkan penambahan"),
     "edit": ("Diubah", "Batalkan perubahan"),
@@ -190,17 +187,6 @@ CHANGES = {  # the label of each kind of change, and the button that takes it ba
     "undo": ("Dibatalkan", "Ulangi perubahan"),
     "restore": ("Dipulihkan dari cadangan", "Batalkan pemulihan"),
 }
-RESTORED = "Dikembalikan"  # the label of an undo that restored a deleted record
-# The line about a change is the record and the label. Some kinds have another line. The line about
-# an undo of one record depends on how the undo itself changed the record.
-LATEST_LINES = {"nim": "NIM {who} diganti", "undo": "perubahan {who} dibatalkan"}
-LATEST_NIM_LINE = "NIM {nama} diganti dari {old} menjadi {nim}"
-LATEST_RETURNED = "{who} dikembalikan"
-LATEST_REMOVED = "penambahan {who} dibatalkan"
-UNDO_TOO_LONG = "Lebih dari {limit} data, jadi tidak dapat dikembalikan sekaligus."
-UNDONE_IN_PART = "{rows} data dikembalikan. {left} data lain sudah berubah lagi dan dibiarkan."
-UNDO_BATCH = "{name} ({rows} data)"
-UNDO_REST = "Kembalikan {rows} data yang belum berubah"
 
 # ---- a selection
 SEVERAL_NIMS = "Jika ini beberapa NIM, tulis satu NIM per baris."

@@ -18,7 +18,7 @@ from mahasiswa.server.http_protocol import (
     WRITE_TIMEOUT_SECONDS,
 )
 from mahasiswa.server.worker import CLOSING_SECONDS, GRACEFUL_SHUTDOWN_SECONDS
-from mahasiswa.web.list_html import PAGE_MAX_RECORDS
+from mahasiswa.web.list_cache import PAGE_MAX_RECORDS
 
 pytestmark = pytest.mark.alone
 

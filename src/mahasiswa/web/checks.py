@@ -9,7 +9,7 @@ from starlette.responses import Response
 from mahasiswa.record import Mahasiswa, Write, digest, tidy
 from mahasiswa.store import Hits, Query, Store, Suspicion
 from mahasiswa.store.store_errors import Changed
-from mahasiswa.web.list_html import size_of
+from mahasiswa.web.list_html import packed
 from mahasiswa.web.list_query import ListQuery
 from mahasiswa.web.pages import Pages
 from mahasiswa.web.responses import rendered_in_thread
@@ -27,7 +27,7 @@ async def check(
     found: dict[Suspicion, Hits] = {}
     for suspicion in get_args(Suspicion):
         found[suspicion] = await store.reader(SEARCH).suspects(suspicion, SUSPECTS_MAX)
-        request.count_answer(size_of(found[suspicion].records))
+        request.count_answer(len(packed(found[suspicion].records)))
     show = partial(
         pages.page,
         "check.html",
@@ -49,7 +49,7 @@ def _of_nim(nim: str) -> ListQuery:
 async def tidy_all(request: Request, store: Store, pages: Pages) -> Response:
     """POST /mahasiswa/periksa: remove needless spaces from names and addresses, as one batch."""
     found = await request.while_connected(store.reader(SEARCH).untidy(TIDIED_MAX))
-    request.count_answer(size_of(found))
+    request.count_answer(len(packed(found)))
     writes = await request.limits.slots.run(SEARCH, partial(_tidied, found))
     try:
         await store.write_all("tidy", writes)

@@ -5,6 +5,7 @@ import os
 import tempfile
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
 from contextlib import aclosing
+from functools import partial
 from itertools import islice
 from typing import Any, BinaryIO
 
@@ -14,10 +15,10 @@ from mahasiswa import wording
 from mahasiswa.record import Mahasiswa
 from mahasiswa.sheets import export
 from mahasiswa.sheets.exports import EXPORTS
-from mahasiswa.store import Query, characters
+from mahasiswa.store import characters
 from mahasiswa.store.threads import in_thread
 from mahasiswa.web.child import Late, run_child
-from mahasiswa.web.list_html import BODY_ROWS, format_bodies, packed, printed_row, shown
+from mahasiswa.web.list_html import BODY_ROWS, RowFormat, format_bodies, packed, printed_row, shown
 from mahasiswa.web.list_query import MAX_ROWS_PER_PAGE, ListQuery, Printout
 from mahasiswa.web.pages import Pages
 from mahasiswa.web.request import ProblemPage
@@ -58,25 +59,37 @@ async def print_records(
     request: Request,
     pages: Pages,
     records: AsyncGenerator[Sequence[Mahasiswa]],
-    printout: Printout,
+    page: ListQuery,
+    selection: str = "",
 ) -> Response:
-    """Answer with a page to print these records of a selection. The caller holds a slot of EXPORT."""
-    row = printed_row(printout)
-
-    def write(found: Iterator[Mahasiswa]) -> int:
-        count = 0
-        while chunk := list(islice(found, BODY_ROWS)):
-            file.writelines(format_bodies(row, packed(list(map(shown, chunk))), count + 1, b""))
-            count += len(chunk)
-        return count
-
+    """A page to print these records of a search or of a `selection`, with the layout in the URL's query."""
+    printout = Printout.of(request.query_params)
+    page = page._replace(per=MAX_ROWS_PER_PAGE)
     async with unsent_file() as file:
-        count = await in_thread(records, write)
-        file.flush()  # so a full disk is noticed before the answer
-        page = ListQuery(Query(), per=MAX_ROWS_PER_PAGE, total=count)
-        around = pages.print_frame(page, count, printout, request.parameter)
-        headers = {**pages.headers, **pages.not_stored}
+        row = printed_row(printout)
+        page = await in_thread(records, partial(write_rows, file, page, row, b""))
+        around = pages.print_frame(page, min(page.per, page.total), printout, selection)
+        headers = {**pages.headers, **(pages.not_stored if selection else {})}
         return Stream(request, chunks_of(file, *around), headers, file=file)
+
+
+def write_rows(
+    file: BinaryIO,
+    page: ListQuery,
+    row: RowFormat,
+    end: bytes,
+    records: Iterator[Mahasiswa],
+) -> ListQuery:
+    """Write the rows of a page; return the page with the number of all records."""
+    total = 0
+    while chunk := list(islice(records, BODY_ROWS)):
+        wanted = chunk[max(0, page.offset - total) : max(0, page.offset + page.per - total)]
+        cells = packed(list(map(shown, wanted)))
+        first = max(page.offset, total) + 1
+        file.writelines(format_bodies(row, cells, first, end))
+        total += len(chunk)
+    file.flush()  # so a full disk is noticed before the answer
+    return page.with_total(total)
 
 
 async def _write_workbook(

@@ -12,7 +12,6 @@ from mahasiswa import wording
 from mahasiswa.store import Query, Store
 from mahasiswa.store.history_items import UNDO_ROWS_MAX, Days, ItemKind, item_key
 from mahasiswa.store.store_errors import NothingToUndo, NotInHistory, Refused
-from mahasiswa.web.list_html import latest_change
 from mahasiswa.web.list_query import ListQuery, changed
 from mahasiswa.web.pages import Pages
 from mahasiswa.web.responses import rendered_in_thread
@@ -125,17 +124,11 @@ async def _page(request: Request, store: Store, pages: Pages, query: HistoryQuer
     query = query._replace(page=page.with_total(found.total))
     if query.page.halaman != page.halaman:  # past the end: show the last page
         return await _page(request, store, pages, query)
-    latest = ""
-    if found.last:
-        is_own = page.change is not None
-        when = pages.when(found.last)
-        latest = latest_change(found.last, when, "", is_own=is_own, left=page.left)
     render = partial(
         pages.page,
         "history.html",
         query=query,
         found=found,
-        latest=latest,
         undo_rows_max=UNDO_ROWS_MAX,
     )
     return await rendered_in_thread(request, SEARCH, render)

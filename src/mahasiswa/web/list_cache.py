@@ -2,24 +2,20 @@
 
 from contextlib import suppress
 from datetime import date
-from functools import partial
 
 from starlette.types import Scope
 
 from mahasiswa.shared_task import SharedTask
-from mahasiswa.store import Store, Version
-from mahasiswa.store.history_items import News
-from mahasiswa.web.list_html import (
-    LOOP_MAX_BYTES,
-    LOOP_MAX_ROWS,
-    PAGE_MAX_RECORDS,
-    format_bodies,
-)
-from mahasiswa.web.page_renderer import with_rows
-from mahasiswa.web.pages import Pages
+from mahasiswa.store import Snapshot, Store, Version
+from mahasiswa.web.list_html import LOOP_MAX_BYTES
+from mahasiswa.web.pages import Pages, with_rows
 from mahasiswa.web.request import ProblemPage
 from mahasiswa.web.responses import CachedPage, FixedResponse
 from mahasiswa.work import LIST, Slots
+
+PAGE_MAX_RECORDS = 12_000
+"""Maximum records of a page that is kept. The route streams a longer list. After a change, a stream
+sends its first byte sooner than a page that is rendered as a whole."""
 
 
 class ListCache:
@@ -48,31 +44,33 @@ class ListCache:
         return page.respond(scope) if page else None
 
     async def _render(self) -> CachedPage | None:
-        """Render the page, unless it is current: a short one at once, a long one in a thread."""
         version = await self._store.version()
         if version is None:
             return None
-        if self._is_current(version):
-            return self._page
-        snapshot = await self._store.snapshot(PAGE_MAX_RECORDS)
-        page = None
-        today = self._pages.today()
-        if snapshot.packed is not None:
-            is_short = len(snapshot.packed) <= LOOP_MAX_BYTES and snapshot.total <= LOOP_MAX_ROWS
-            with suppress(ProblemPage):
-                render = partial(
-                    self._rendered_page, snapshot.packed, snapshot.total, snapshot.last
-                )
-                page = render() if is_short else await self._slots.run(LIST, render)
-        # The page is kept under the version of its records, which may be later than the version that was asked for.
-        self._kept_of = snapshot.version, today
-        self._page = page
-        return page
+        if not self._is_current(version):
+            snapshot = await self._store.snapshot(PAGE_MAX_RECORDS)
+            today = self._pages.today()
+            page = await self._rendered(snapshot)
+            # The page is kept under the version of its records, which may be later than the version that was asked for.
+            self._kept_of = snapshot.version, today
+            self._page = page
+        return self._page
 
     def _is_current(self, version: Version | None) -> bool:
         return version is not None and self._kept_of == (version, self._pages.today())
 
-    def _rendered_page(self, packed: bytes, total: int, last: News | None) -> CachedPage:
-        frame = self._pages.list_frame(total, last)
-        body = with_rows(frame, format_bodies(self._pages.row, packed, 1))
-        return CachedPage(body, self._pages.headers)
+    async def _rendered(self, snapshot: Snapshot) -> CachedPage | None:
+        """The page of these records: a short one at once, a long one in a thread. None if it is too long."""
+        packed = snapshot.packed
+        if packed is None:
+            return None
+
+        def render() -> CachedPage:
+            frame = self._pages.list_frame(snapshot.total, snapshot.last)
+            return CachedPage(with_rows(frame, self._pages.row, packed, 1), self._pages.headers)
+
+        with suppress(ProblemPage):
+            if len(packed) <= LOOP_MAX_BYTES:
+                return render()
+            return await self._slots.run(LIST, render)
+        return None

@@ -1,4 +1,4 @@
-"""Formats what each change alters on a page: rows (specification 4.1.4, 4.1.5) and the latest change."""
+"""Formats the rows of a list as HTML (specification 4.1.4, 4.1.5), and cuts and escapes texts."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -8,9 +8,8 @@ from markupsafe import Markup, escape
 
 from mahasiswa import wording
 from mahasiswa.record import SHOWN_MAX_CHARACTERS, Mahasiswa
-from mahasiswa.store.history_items import Item
 from mahasiswa.web.list_query import Printout
-from mahasiswa.work import groups, slices
+from mahasiswa.work import slices
 
 CONFIRM = f"return confirm('{wording.CONFIRM_DELETION}')"  # specification 4.1.5
 # For our own pages, on which the question names the student and stands in `data-tanya`.
@@ -24,12 +23,10 @@ TICK_ALL = "for(const tick of this.form)tick.checked=this.checked"
 HANDLERS = (CONFIRM, CONFIRM_NAMED, TRIM, TICK_ALL)  # all inline code of the pages
 BODY_ROWS = 100  # rows in one body of the table
 # Maximum length of texts that one call escapes, because it holds the interpreter's lock.
-FORMATTED_MAX_BYTES = 1 << 20
-# In the line about the latest change.
-SHOWN_NAMA_MAX_CHARACTERS = 60
-SHOWN_NIM_MAX_CHARACTERS = 40
+ESCAPED_MAX_BYTES = 1 << 20
 
 NUL = b"\0"
+CELLS = len(Mahasiswa._fields)  # of a packed record
 
 RowFormat = Sequence[bytes]
 """The HTML of a row between its values, and at every second place the name of a value."""
@@ -43,31 +40,13 @@ ENTITIES = (
     (b"'", b"&#39;"),
     (b"\r", b"&#13;"),
 )
-# Cells of these lengths get <wbr>; longer ones would hold the event loop.
-LONG_CELL_BYTES = 100
-HUGE_CELL_BYTES = 4096
 
 LOOP_MAX_BYTES = 64 * 1024
 """Maximum bytes of texts that are formatted on the event loop without a pause. Longer ones are formatted in a thread.
 The texts of 1,000 usual records are about as long."""
 
-LOOP_MAX_ROWS = 1000
-
-PAGE_MAX_RECORDS = 12_000
-"""Maximum records of a page that is kept. The route streams a longer list. After a change, a stream
-sends its first byte sooner than a page that is rendered as a whole."""
-
-# A browser without style sheets, such as w3m, breaks a word only at <wbr>, so one long word would make the table wider
-# than any screen. Letters beyond ASCII are left alone, because <wbr> between two of them could change how they look.
-# The pattern has no & and no ; so a word never ends within an entity.
-long_word = re.compile(rb"[!-%'-:<-~]{20}(?=[!-%'-:<-~])")
 place = re.compile(r"\{(\w+)\}")
-UNRESERVED = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.~-"  # RFC 3986, 2.3
-# Each byte as it is written in a path segment. `%` is already encoded before.
-ENCODED = [bytes([byte]) if byte in UNRESERVED + b"%" else b"%%%02X" % byte for byte in range(256)]
-# The texts of the row numbers. A page of 10,000 rows would take a tenth longer if it made them
-# itself.
-NUMBERS = [b"%d" % number for number in range(PAGE_MAX_RECORDS + 1)]
+reserved = re.compile(rb"[^A-Za-z0-9_.~\0-]")  # RFC 3986, 2.3; NUL separates texts
 
 
 def escaped(value: object) -> Markup:
@@ -81,7 +60,7 @@ def row_format(prefix: str, list_query: str = "", *, is_ticked: bool = False) ->
     The links of our own page lead back to it by its URL query. On such a page the nim has an id,
     which describes the controls of the row, and the question before a deletion names the student.
     With `is_ticked` the row has a tick for the form of the page. `{path}` is the nim as a path
-    segment. Texts in an attribute are `{said_…}`.
+    segment.
     """
     query = escape(list_query)
     named = ""
@@ -90,8 +69,7 @@ def row_format(prefix: str, list_query: str = "", *, is_ticked: bool = False) ->
     if query:
         named = ' aria-describedby="m-{path}"'
         nim = '<th scope="row" id="m-{path}">{nim}</th>'
-        asked = wording.CONFIRM_NAMED_DELETION.format(nama="{said_nama}", nim="{said_nim}")
-        ask = f'data-tanya="{asked}" onsubmit="{CONFIRM_NAMED}"'
+        ask = f'data-tanya="{wording.CONFIRM_NAMED_DELETION}" onsubmit="{CONFIRM_NAMED}"'
     tick = f'<input type="checkbox" form="pilih" name="nim[]" value="{{path}}" aria-label="{wording.TICK}"{named}>'
     return _row(
         f"<tr><td>{tick if is_ticked else ''}{{number}}</td>"
@@ -110,21 +88,8 @@ def printed_row(printout: Printout) -> RowFormat:
     )
 
 
-CELLS = len(Mahasiswa._fields)  # of a packed record
-
-
 def _row(html: str) -> RowFormat:
     return [piece.encode() for piece in place.split(html)]
-
-
-def size_of(records: Sequence[Mahasiswa]) -> int:
-    """The number of characters in these records."""
-    return sum(map(len, chain.from_iterable(records)))
-
-
-def is_short(records: Sequence[Mahasiswa]) -> bool:
-    """Whether the event loop may format these records. A character has up to four bytes."""
-    return size_of(records) <= LOOP_MAX_BYTES and len(packed(records)) <= LOOP_MAX_BYTES
 
 
 def packed(records: Sequence[Sequence[str]]) -> bytes:
@@ -139,150 +104,36 @@ def format_bodies(
 
     A browser lays out only the bodies that are on its screen (style.css).
     """
-    for piece in _pieces(packed):
-        columns = _columns(row, piece, first)
-        rows = len(columns[0])
-        first += rows
-        html = list(row) * rows
-        for number, column in enumerate(columns):
-            html[2 * number + 1 :: len(row)] = column
-        for body in slices(html, BODY_ROWS * len(row)):
-            # The tags join the first and the last piece, so the long body is not copied again.
-            body[0] = b"<tbody>\n" + body[0]
-            body[-1] += end
-            yield b"".join(body)
-
-
-def _pieces(packed: bytes) -> Iterator[bytes]:
-    """Packed records in pieces. Each ends with the record that makes it longer than FORMATTED_MAX_BYTES."""
-    if len(packed) <= FORMATTED_MAX_BYTES:
-        yield from [packed] * bool(packed)
+    if not packed:
         return
-
-    records = slices(packed.split(NUL), CELLS)
-    for group in groups(records, _length, FORMATTED_MAX_BYTES):
-        yield NUL.join(chain.from_iterable(group))
-
-
-def _length(record: Sequence[bytes]) -> int:
-    return sum(map(len, record))
-
-
-def _columns(row: RowFormat, packed: bytes, first: int) -> Sequence[Sequence[bytes]]:
-    """The values that a row has, each for all records. The templates escape by the same rules."""
-    for character, entity in ENTITIES:
-        packed = packed.replace(character, entity)
-    cells = packed.split(NUL)
-    said_nims, said_names, addresses = _by_field(cells)
-    nims, names = said_nims, said_names
-    if len(max(cells, key=len)) >= LONG_CELL_BYTES:
-        nims, names, addresses = _by_field(list(map(_breakable, cells)))
-
+    cells = b"".join(map(_escaped, slices(packed, ESCAPED_MAX_BYTES))).split(NUL)
+    nims = cells[::CELLS]
     values: dict[bytes, Sequence[bytes]] = {
-        b"number": _numbers(first, len(said_nims)),
+        b"number": [b"%d" % number for number in range(first, first + len(nims))],
         b"nim": nims,
-        b"nama": names,
-        b"alamat": addresses,
-        b"path": _path_segments(said_nims),
-        b"said_nim": said_nims,
-        b"said_nama": said_names,
+        b"nama": cells[1::CELLS],
+        b"alamat": cells[2::CELLS],
+        b"path": nims,
     }
-    return [values[name] for name in row[1::2]]
+    if not b"".join(nims).isalnum():
+        raw = NUL.join(packed.split(NUL)[::CELLS])
+        values[b"path"] = reserved.sub(lambda found: b"%%%02X" % ord(found[0]), raw).split(NUL)
+
+    html = list(row) * len(nims)
+    for at in range(1, len(row), 2):
+        html[at :: len(row)] = values[row[at]]
+    for body in slices(html, BODY_ROWS * len(row)):
+        # The tags join the first and the last piece, so the long body is not copied again.
+        body[0] = b"<tbody>\n" + body[0]
+        body[-1] += end
+        yield b"".join(body)
 
 
-def _breakable(cell: bytes) -> bytes:
-    """A cell whose long words can be broken, if it is neither short nor huge."""
-    is_long = LONG_CELL_BYTES <= len(cell) < HUGE_CELL_BYTES
-    return long_word.sub(rb"\g<0><wbr>", cell) if is_long else cell
-
-
-def _numbers(first: int, count: int) -> Sequence[bytes]:
-    end = first + count
-    if end <= len(NUMBERS):
-        return NUMBERS[first:end]
-    return [b"%d" % number for number in range(first, end)]
-
-
-def _by_field(cells: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
-    return (cells[at::CELLS] for at in range(CELLS))
-
-
-def _path_segments(nims: Sequence[bytes]) -> Sequence[bytes]:
-    """Every escaped nim as `quote(nim, safe="")` writes the nim."""
-    quoted = NUL.join(nims)
-    if _is_of(UNRESERVED, quoted):
-        return nims
-    for character, entity in reversed(ENTITIES):
-        quoted = quoted.replace(entity, character)
-    quoted = quoted.replace(b"%", b"%25").replace(b"/", b"%2F").replace(b" ", b"%20")
-    segments = quoted.split(NUL)
-    if _is_of(UNRESERVED + b"%", quoted):
-        return segments
-    # One call for each nim, because one call for all of them would hold the interpreter's lock.
-    return [b"".join(map(ENCODED.__getitem__, segment)) for segment in segments]
-
-
-def _is_of(characters: bytes, texts: bytes) -> bool:
-    """Whether texts with NUL between them have no other characters."""
-    return not texts.translate(None, characters + NUL)
-
-
-def verb(item: Item) -> str:
-    """The label of a change, such as "Diubah"."""
-    is_return = item.kind == "undo" and item.after and not item.before
-    return wording.RESTORED if is_return else wording.CHANGES[item.kind][0]
-
-
-def undo_name(item: Item) -> str:
-    """The text of the button that takes a change back. An entry that stands for its batch has a button of its own."""
-    kind = item.kind
-    if item.batch:
-        kind = "add" if not item.before else "edit" if item.after else "delete"
-    name = wording.CHANGES[kind][1]
-    if item.batch or item.kind == "nim" or item.left is None or item.rows == 1:
-        return name
-    text = wording.UNDO_REST if item.left < item.rows else wording.UNDO_BATCH
-    return text.format(name=name, rows=wording.number(item.left))
-
-
-def latest_change(
-    item: Item, when: Markup, history_url: str, *, is_own: bool, left: int = 0
-) -> Markup:
-    """The line for the person's own change, or for the latest one.
-
-    `when` is its moment as an element; without `history_url` the line has no link. `left` is the
-    number of records that an undo has left alone.
-    """
-    link = f' · <a href="{escaped(history_url)}">{wording.HISTORY}</a>' if history_url else ""
-    label = wording.OWN_CHANGE if is_own else wording.LATEST
-    said = _sentence(item)
-    if left and item.kind == "undo":
-        said = wording.UNDONE_IN_PART.format(
-            rows=wording.number(item.rows), left=wording.number(left)
-        )
-    line = f'<p class="latest" role="status">{label}: {said} {when}{link}</p>'
-    return Markup(line)  # noqa: S704 - its texts are escaped
-
-
-def _sentence(item: Item) -> str:
-    """The sentence about a change, as HTML."""
-    done = wording.LATEST_LINES.get(item.kind) or f"{{who}} {verb(item).lower()}"
-    if not item.record:
-        return done.format(who=f"{wording.number(item.rows)} mahasiswa")
-    nim = _isolated(item.record.nim, SHOWN_NIM_MAX_CHARACTERS)
-    nama = _isolated(item.record.nama, SHOWN_NAMA_MAX_CHARACTERS)
-    if item.kind == "nim" and item.before:
-        old = _isolated(item.before.nim, SHOWN_NIM_MAX_CHARACTERS)
-        return wording.LATEST_NIM_LINE.format(nama=nama, old=old, nim=nim)
-    if item.kind == "undo" and not item.before:
-        done = wording.LATEST_RETURNED
-    elif item.kind == "undo" and not item.after:
-        done = wording.LATEST_REMOVED
-    return done.format(who=f"{nama} ({nim})")
-
-
-def _isolated(value: str, maximum: int) -> str:
-    return f"<bdi>{escaped(cut(value, maximum))}</bdi>"
+def _escaped(text: bytes) -> bytes:
+    """Escape by the rules of ENTITIES, as the templates do."""
+    for character, entity in ENTITIES:
+        text = text.replace(character, entity)
+    return text
 
 
 def shown(record: Sequence[str]) -> Sequence[str]:

@@ -1,11 +1,9 @@
 """Handlers of the list: specification 4.1, its searches and pages, the page to print it, and its downloads."""
 
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
 from functools import cache, partial
 from io import BytesIO
-from itertools import islice
-from typing import BinaryIO
 
 from starlette.responses import Response
 
@@ -16,17 +14,14 @@ from mahasiswa.store import Query, Reader, Store
 from mahasiswa.store.store_errors import Unavailable
 from mahasiswa.store.threads import in_thread
 from mahasiswa.web import list_html
-from mahasiswa.web.exports import export_records
+from mahasiswa.web.exports import export_records, print_records, write_rows
 from mahasiswa.web.list_query import (
     HELD_PAGE_MAX_ROWS,
-    MAX_ROWS_PER_PAGE,
     ListQuery,
-    Printout,
     is_list_query,
     query_of,
 )
-from mahasiswa.web.page_renderer import Frame
-from mahasiswa.web.pages import Pages
+from mahasiswa.web.pages import Frame, Pages
 from mahasiswa.web.responses import Stream, chunks_of, close_file, rendered_in_thread, unsent_file
 from mahasiswa.web.service import Request
 from mahasiswa.work import EXPORT, LIST, PAGE, SEARCH, Busy
@@ -54,8 +49,8 @@ async def index(request: Request, store: Store, pages: Pages) -> Response:
 
 async def print_list(request: Request, store: Store, pages: Pages) -> Response:
     """GET /mahasiswa/cetak: the records of a search on one page, with the title and the columns that paper needs."""
-    page = ListQuery(query_of(request.query_params), per=MAX_ROWS_PER_PAGE)
-    return await _long_page(request, page, store, pages, Printout.of(request.query_params))
+    page = ListQuery(query_of(request.query_params))
+    return await print_records(request, pages, store.reader(EXPORT).chunks(page.query), page)
 
 
 async def template(_request: Request, _store: Store, pages: Pages) -> Response:
@@ -76,10 +71,11 @@ async def _page(request: Request, page: ListQuery, store: Store, pages: Pages) -
     at_end = page.with_total(found.total)
     if at_end.halaman != page.halaman:  # past the end: show the last page
         return await _page(request, at_end, store, pages)
-    request.count_answer(list_html.size_of(found.records))
     shown = await _with_spellings(at_end, store)
-    render = partial(pages.list_page, shown, found)
-    if list_html.is_short(found.records):
+    packed = list_html.packed(found.records)
+    request.count_answer(len(packed))
+    render = partial(pages.list_page, packed, len(found.records), found.last, shown)
+    if len(packed) <= list_html.LOOP_MAX_BYTES:
         return render()
     return await rendered_in_thread(request, kind, render)
 
@@ -92,48 +88,19 @@ async def _with_spellings(page: ListQuery, store: Store) -> ListQuery:
     return page
 
 
-async def _long_page(
-    request: Request, page: ListQuery, store: Store, pages: Pages, printout: Printout | None = None
-) -> Response:
-    """A page of up to MAX_ROWS_PER_PAGE rows, to print. Like an export, it is read at one moment, in bounded memory."""
+async def _long_page(request: Request, page: ListQuery, store: Store, pages: Pages) -> Response:
+    """A page of up to MAX_ROWS_PER_PAGE rows. Like an export, it is read at one moment, in bounded memory."""
     row = list_html.row_format(pages.prefix, page.list_query)
-    end = b"</tbody>\n"
-    if printout:
-        row = list_html.printed_row(printout)
-        end = b""
-
     async with unsent_file() as file:
-        write = partial(_write_rows, file, page, row, end)
+        write = partial(write_rows, file, page, row, b"</tbody>\n")
         at_end = await in_thread(store.reader(EXPORT).chunks(page.query), write)
-        file.flush()  # so a full disk is noticed before the answer
         if at_end.halaman != page.halaman:  # past the end: show the last page
             await close_file(file)
-            return await _long_page(request, at_end, store, pages, printout)
-        count = min(page.per, at_end.total - page.offset)
-        if printout:
-            around = pages.print_frame(at_end, count, printout)
-        else:
-            latest = await store.reader(LIST).last(page.change)
-            around = pages.list_frame(count, latest, await _with_spellings(at_end, store))
+            return await _long_page(request, at_end, store, pages)
+        latest = await store.reader(LIST).last(page.change)
+        shown = await _with_spellings(at_end, store)
+        around = pages.list_frame(min(page.per, at_end.total - page.offset), latest, shown)
         return Stream(request, chunks_of(file, *around), pages.headers, file=file)
-
-
-def _write_rows(
-    file: BinaryIO,
-    page: ListQuery,
-    row: list_html.RowFormat,
-    end: bytes,
-    records: Iterator[Mahasiswa],
-) -> ListQuery:
-    """Write the rows of a page; return the page with the number of all records."""
-    total = 0
-    while chunk := list(islice(records, list_html.BODY_ROWS)):
-        wanted = chunk[max(0, page.offset - total) : max(0, page.offset + page.per - total)]
-        shown = list_html.packed(list(map(list_html.shown, wanted)))
-        first = max(page.offset, total) + 1
-        file.writelines(list_html.format_bodies(row, shown, first, end))
-        total += len(chunk)
-    return page.with_total(total)
 
 
 async def _stream(

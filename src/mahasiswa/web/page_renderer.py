@@ -4,10 +4,9 @@ import base64
 import copy
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 from importlib import metadata, resources
-from itertools import chain
 from typing import Self
 from urllib.parse import quote, urlsplit
 
@@ -20,25 +19,8 @@ from mahasiswa.record import INVISIBLE, NIM_MAX_CHARACTERS, ODD_SPACES, SHOWN_MA
 from mahasiswa.settings import Settings
 from mahasiswa.sheets.read import FILE_MAX_BYTES, UPLOAD_MAX_ROWS
 from mahasiswa.store.history_items import Item
-from mahasiswa.web.list_html import (
-    CONFIRM_NAMED,
-    HANDLERS,
-    SHOWN_NAMA_MAX_CHARACTERS,
-    TICK_ALL,
-    TRIM,
-    cut,
-    escaped,
-    row_format,
-    undo_name,
-    verb,
-)
-from mahasiswa.web.list_query import (
-    HOME_QUERY,
-    LETTERHEAD_MAX_LINES,
-    MAX_ROWS_PER_PAGE,
-    OFFERED_ROWS_PER_PAGE,
-    TITLE_MAX_CHARACTERS,
-)
+from mahasiswa.web import list_html, list_query
+from mahasiswa.web.list_html import cut, escaped, row_format
 from mahasiswa.web.request import ProblemPage
 from mahasiswa.web.responses import NUMBER_MARK, FixedResponse
 from mahasiswa.work import PAGE_MAX_BYTES
@@ -47,9 +29,9 @@ DAYS_WITHOUT_YEAR = 330
 """Maximum HISTORY_DAYS for which a moment is unique without its year. A moment is never shown as "today", because the
 list page may be kept for days."""
 
-Frame = tuple[bytes, bytes]  # a page before and after its rows
-
 number_mark = Markup(NUMBER_MARK.decode())  # noqa: S704 - our own mark
+
+SHOWN_NAMA_MAX_CHARACTERS = 60  # in a sentence
 
 odd_spaces = re.compile(f"^ +| +$|(?<= ) +|[{ODD_SPACES}{INVISIBLE}]")
 
@@ -92,6 +74,7 @@ class PageRenderer:
             loader=PackageLoader("mahasiswa.web"),
             autoescape=True,
             undefined=StrictUndefined,
+            auto_reload=False,
             finalize=escaped,
             trim_blocks=True,
             lstrip_blocks=True,
@@ -103,26 +86,25 @@ class PageRenderer:
             "cdn_integrity": settings.cdn_integrity,
             "path": self.path,
             "record_path": self.record_path,
-            "home": self.path("/") + HOME_QUERY,
+            "home": self.path("/") + list_query.HOME_QUERY,
+            "home_query": list_query.HOME_QUERY,
             "wording": wording,
             "number": wording.number,
             "columns": list(wording.LABELS.items()),
-            "confirm_named": CONFIRM_NAMED,
-            "trim": TRIM,
-            "tick_all": TICK_ALL,
+            "confirm_named": list_html.CONFIRM_NAMED,
+            "trim": list_html.TRIM,
+            "tick_all": list_html.TICK_ALL,
             "nim_max_characters": NIM_MAX_CHARACTERS,
-            "lengths": OFFERED_ROWS_PER_PAGE,
-            "max_length": MAX_ROWS_PER_PAGE,
-            "title_max_characters": TITLE_MAX_CHARACTERS,
-            "letterhead_max_lines": LETTERHEAD_MAX_LINES,
+            "lengths": list_query.OFFERED_ROWS_PER_PAGE,
+            "max_length": list_query.MAX_ROWS_PER_PAGE,
+            "title_max_characters": list_query.TITLE_MAX_CHARACTERS,
+            "letterhead_max_lines": list_query.LETTERHEAD_MAX_LINES,
             "max_size": wording.size(FILE_MAX_BYTES),
             "max_rows": UPLOAD_MAX_ROWS,
             "history_days": settings.history_days,
             "version": metadata.version("mahasiswa"),
         }
         environment.filters |= {
-            "verb": verb,
-            "undo_name": undo_name,
             "when": self.when,
             "marked": marked,
             "shown": partial(cut, maximum=SHOWN_MAX_CHARACTERS),
@@ -191,41 +173,20 @@ class PageRenderer:
         headers: Mapping[str, str] | None = None,
         **context: object,
     ) -> Response:
-        body = self.render(template, number_mark=number_mark if status >= 400 else "", **context)
+        mark = number_mark if status >= 400 else ""
+        body = checked(self.render(template, number_mark=mark, **context))
         return Response(body, status, {**self.headers, **(headers or {})}, "text/html")
 
     def render(self, template: str, **context: object) -> bytes:
-        shared = {"list_query": self.list_query, "number_mark": ""}
-        return joined(map(str.encode, self._pieces(template, {**shared, **context})))
-
-    def _pieces(self, name: str, values: dict[str, object]) -> Iterator[str]:
-        """The pieces of a page, as Template.generate makes them, but without a cycle of references."""
-        template = self._templates.get_template(name)
-        context = template.new_context(values)
-        try:
-            yield from template.root_render_func(context)
-        except Exception:  # noqa: BLE001 - it is raised again, with the line of the template
-            self._templates.handle_exception()
-        finally:
-            context.vars.clear()  # each macro of the template refers to the context
+        shared = {"list_query": self.list_query, "number_mark": "", **context}
+        return self._templates.get_template(template).render(shared).encode()
 
 
-def with_rows(frame: Frame, rows: Iterable[bytes]) -> bytes:
-    """A page around its rows; raise ProblemPage."""
-    before, after = frame
-    return joined(chain([before], rows, [after]))
-
-
-def joined(pieces: Iterable[bytes]) -> bytes:
-    """The pieces of a page as one. Raise ProblemPage before more than PAGE_MAX_BYTES are in memory."""
-    page: list[bytes] = []
-    length = 0
-    for piece in pieces:
-        length += len(piece)
-        if length > PAGE_MAX_BYTES:
-            raise ProblemPage("page too long")
-        page.append(piece)
-    return b"".join(page)
+def checked(page: bytes) -> bytes:
+    """The page; raise ProblemPage if it is too long."""
+    if len(page) > PAGE_MAX_BYTES:
+        raise ProblemPage("page too long")
+    return page
 
 
 def _style_sheet(name: str) -> Markup:
@@ -243,7 +204,7 @@ def _content_security_policy(styles: Iterable[str], cdn_url: str) -> str:
         "default-src 'none'",
         f"style-src {' '.join(map(_hash, styles))} {cdn}",
         f"font-src {cdn}",
-        f"script-src 'unsafe-hashes' {' '.join(map(_hash, HANDLERS))}",
+        f"script-src 'unsafe-hashes' {' '.join(map(_hash, list_html.HANDLERS))}",
         "img-src 'self' data:",
         "form-action 'self'",
         "base-uri 'none'",

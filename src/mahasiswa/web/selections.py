@@ -14,11 +14,11 @@ from mahasiswa.record import Mahasiswa
 from mahasiswa.sheets import rules, selection
 from mahasiswa.sheets.read import UPLOAD_MAX_ROWS
 from mahasiswa.sheets.stage import Facts, Line, Stage, Stale
-from mahasiswa.store import Reader, Store
+from mahasiswa.store import Query, Reader, Store
 from mahasiswa.web.exports import export_records, print_records
 from mahasiswa.web.forms import cells_of, read_preview_lists
 from mahasiswa.web.import_page import PAGE_LINES, Group, said
-from mahasiswa.web.list_query import Printout, query_of
+from mahasiswa.web.list_query import ListQuery, query_of
 from mahasiswa.web.pages import Pages
 from mahasiswa.web.responses import rendered_in_thread
 from mahasiswa.web.service import Request
@@ -146,10 +146,9 @@ async def export(request: Request, store: Store, pages: Pages) -> Response:
 async def print_selected(request: Request, store: Store, pages: Pages) -> Response:
     """GET /mahasiswa/pilih/cetak/:id: the records of a selection on a page to print."""
     nims = await _nims(request)
-    printout = Printout.of(request.query_params)
     async with request.limits.slots.slot(EXPORT):
         records = _records(store.reader(IMPORT), nims)
-        return await print_records(request, pages, records, printout)
+        return await print_records(request, pages, records, ListQuery(Query()), request.parameter)
 
 
 async def _opened(request: Request) -> Stage:

@@ -11,8 +11,7 @@ from mahasiswa.store import Store
 from mahasiswa.store.history_items import News
 from mahasiswa.store.store_errors import Changed, EditConflict, Refused, Unavailable, Uncertain
 from mahasiswa.web.list_query import UNKNOWN_DELETION, change_of
-from mahasiswa.web.pages import Pages, Reply
-from mahasiswa.web.request import Form
+from mahasiswa.web.pages import Pages, Reply, Values
 from mahasiswa.web.service import Request
 from mahasiswa.work import RECORD, Busy
 
@@ -25,29 +24,32 @@ async def new(request: Request, store: Store, pages: Pages) -> Response:
     again = request.adds_again
     if not (again or pages.list_query):
         return pages.empty_form("add").respond(request.scope)
-    stored, addition = await _added(request, store) if again else (None, None)
-    return pages.add_form({}, Reply(stored=stored), again=again, addition=addition)
+    stored, news = await _added(request, store) if again else (None, None)
+    return pages.form("add", reply=Reply(stored=stored), again=again, news=news)
 
 
 async def edit(request: Request, store: Store, pages: Pages) -> Response:
     """GET /mahasiswa/edit/:nim (specification 4.3)."""
     record = await store.reader(RECORD).get(request.parameter)
-    return (
-        pages.edit_form(record.nim, digest(record), record._asdict())
-        if record
-        else pages.error("no record")
-    )
+    if record is None:
+        return pages.error("no record")
+    return pages.form("edit", record._asdict(), versi=digest(record))
 
 
 async def create(request: Request, store: Store, pages: Pages) -> Response:
     """POST /mahasiswa/add (specification 4.4). With `lagi=1` the redirect leads to an empty form."""
-    form = request.fields
-    request.added_nim = form.values["nim"]
     again = request.adds_again
-    saved = partial(pages.add_another if again else pages.saved, nim=form.values["nim"] or "")
-    return await _save(
-        request, store, form, store.add, show=partial(pages.add_form, again=again), saved=saved
-    )
+    sent = request.fields.values
+    nim = request.added_nim = sent["nim"]
+    saved = partial(pages.add_another if again else pages.saved, nim=nim or "")
+
+    def show(typed: Values, reply: Reply) -> Response:
+        # A second click on the button repeats an addition.
+        if reply.wrong and reply.stored and reply.stored == tuple(typed.values()):
+            return saved(None) if again else pages.page("stored.html", 409, nim=nim)
+        return pages.form("add", typed=typed, reply=reply, again=again)
+
+    return await _save(request, store, store.add, show, saved)
 
 
 async def update(request: Request, store: Store, pages: Pages) -> Response:
@@ -61,18 +63,22 @@ async def update(request: Request, store: Store, pages: Pages) -> Response:
     form = request.fields
     versi = form.values.pop("versi")
     form.wrong.pop("versi", None)  # a malformed digest matches no record
+    show = partial(pages.form, "edit", {"nim": nim}, versi=versi)
     write = partial(store.update, nim, expected=versi)
-    show = partial(pages.edit_form, nim, versi)
     try:
-        return await _save(
-            request, store, form, write, show=show, saved=partial(pages.saved, nim=nim)
-        )
+        return await _save(request, store, write, show, partial(pages.saved, nim=nim))
     except EditConflict as conflict:
+        typed = conflict.edited._asdict()
+        current = conflict.current
+        if current:
+            reply = Reply(problem="changed")
+            return pages.form("edit", typed, reply=reply, versi=digest(current), conflict=conflict)
         with suppress(Unavailable, Busy):  # then the page says only that the record is gone
-            renamed = None if conflict.current else await store.reader(RECORD).renamed(nim)
-            if renamed:
-                return pages.edit_form(renamed.nim, versi, form.values, Reply(problem="renamed"))
-        return pages.changed(conflict)
+            if renamed := await store.reader(RECORD).renamed(nim):
+                known = {"nim": renamed.nim}
+                reply = Reply(problem="renamed")
+                return pages.form("edit", known, form.values, reply, versi=versi)
+        return pages.form("deleted", typed, reply=Reply(problem="deleted"))
 
 
 async def destroy(request: Request, store: Store, pages: Pages) -> Response:
@@ -84,20 +90,17 @@ async def destroy(request: Request, store: Store, pages: Pages) -> Response:
 async def choose_nim(request: Request, store: Store, pages: Pages) -> Response:
     """GET /mahasiswa/nim/:nim: the form that gives a record another nim."""
     record = await store.reader(RECORD).get(request.parameter)
-    return pages.nim_form(record, {}) if record else pages.error("no record")
+    return pages.form("nim", record._asdict()) if record else pages.error("no record")
 
 
 async def change_nim(request: Request, store: Store, pages: Pages) -> Response:
     """POST /mahasiswa/nim/:nim: give a record another nim. Its texts are those that are stored."""
-    form = request.fields
-    nim = form.values["nim"]
+    nim = request.fields.values["nim"]
     if record := await store.reader(RECORD).get(request.parameter):
         with suppress(Changed):  # someone else has deleted it, or given it another nim
-            show = partial(pages.nim_form, record)
+            show = partial(pages.form, "nim", record._asdict())
             saved = partial(pages.saved, nim=nim or "")
-            return await _save(
-                request, store, form, partial(store.rename, record.nim), show=show, saved=saved
-            )
+            return await _save(request, store, partial(store.rename, record.nim), show, saved)
     # A second click on the button repeats a change that is made.
     renamed = await store.reader(RECORD).renamed(request.parameter)
     is_done = renamed and renamed.nim == nim
@@ -122,32 +125,27 @@ async def _added(request: Request, store: Store) -> tuple[Mahasiswa | None, News
 async def _save(
     request: Request,
     store: Store,
-    form: Form,
     write: Callable[..., Awaitable[str | None]],
-    *,
     show: Callable[..., Response],
     saved: Callable[[str | None], Response],
 ) -> Response:
-    """Attempt the write; return the answer that `saved` makes of it.
+    """Attempt the write of a form; return the answer that `saved` makes of it, or the form again.
 
     The database is the only validator. Its refusal becomes the message of the form.
     """
-    values, wrong = form
+    values, wrong = request.fields
     if wrong:
-        return show(values, Reply(wrong))
+        return show(typed=values, reply=Reply(wrong))
     try:
-        change = await write(**values)
+        return saved(await write(**values))
     except Refused as refused:
-        if refused.reason == "missing":
-            return show(
-                values,
-                Reply({field: "missing" for field, value in values.items() if value is None}),
-            )
         reply = Reply({refused.field: refused.reason})
+        if refused.reason == "missing":
+            missing = [field for field, value in values.items() if value is None]
+            reply = Reply(dict.fromkeys(missing, refused.reason))
         if refused.reason == "duplicate":
             with suppress(Unavailable, Busy):  # then the form does not say whose nim it is
                 reply = reply._replace(stored=await store.reader(RECORD).get(values["nim"] or ""))
-        return show(values, reply)
     except (Unavailable, Uncertain, Busy) as error:
-        return show(values, Reply(problem=request.problem_of(error)))
-    return saved(change)
+        reply = Reply(problem=request.problem_of(error))
+    return show(typed=values, reply=reply)

@@ -30,7 +30,7 @@ from mahasiswa.server.worker import Application
 from mahasiswa.settings import Settings
 from mahasiswa.store import Store
 from mahasiswa.web.app import create_app
-from mahasiswa.web.list_html import PAGE_MAX_RECORDS
+from mahasiswa.web.list_cache import PAGE_MAX_RECORDS
 from mahasiswa.web.pages import Pages
 from mahasiswa.work import Limits
 

@@ -60,8 +60,7 @@ def structure(html: str) -> list[tuple[str, tuple[str, ...]]]:
         for name in ("action", "formaction", *(["href"] if node.tag == "a" else [])):
             # A path or an id leads to the same site. Two slashes at the start would lead to another one.
             assert re.match("/(?!/)|#[a-z]+$", node.attributes.get(name) or "/"), (node.tag, name)
-        if node.tag != "wbr":  # long words of the list get <wbr>
-            elements.append((node.tag or "", tuple(node.attributes)))
+        elements.append((node.tag or "", tuple(node.attributes)))
     return elements
 
 
