@@ -70,9 +70,9 @@ LIMITS = [
     ),
     ("head of a request; its address", "{INPUT_MAX_BYTES}, {HEAD_MAX_HEADERS} headers; {INPUT_MAX_BYTES}", "431; 414"),
     ("part of the Content-Type of an upload that has its boundary", "the first {CONTENT_TYPE_MAX_BYTES}", "400"),
-    ("length of a page, except the list and pages of more than {HELD_PAGE_MAX_ROWS} rows", "{PAGE_MAX_BYTES}", "503"),
+    ("length of a page, except the list and printouts", "{PAGE_MAX_BYTES}", "503"),
     (
-        "room for temporary files: exports, pages of more than {HELD_PAGE_MAX_ROWS} rows",
+        "room for temporary files: exports and printouts",
         "the free space in the folder `TMPDIR`",
         "503, nothing is saved",
     ),
@@ -135,8 +135,8 @@ LIMITS = [
         "the page shows the beginning",
     ),
     (
-        "records of a page and of a printout; of each part of a check",
-        "{MAX_ROWS_PER_PAGE}; {SUSPECTS_MAX}",
+        "records of a page; of a printout; of each part of a check",
+        "{MAX_ROWS_PER_PAGE}; {PRINTED_MAX_ROWS}; {SUSPECTS_MAX}",
         "the page shows the first ones",
     ),
     ("records that *Rapikan* tidies at a time", "{TIDIED_MAX}", "the button says so"),

@@ -193,7 +193,6 @@ def test_all_loads_at_once_fit_into_the_memory_of_the_unit(
             for target in (
                 "/",
                 "/?per=500",
-                "/?per=10000",
                 "/mahasiswa/riwayat",
                 "/mahasiswa/ekspor.csv",
             ) * 8:

@@ -40,7 +40,7 @@ from mahasiswa.web.forms import (
     PREVIEW_FORM_MAX_BYTES,
     PREVIEW_MAX_FIELDS,
 )
-from mahasiswa.web.list_query import HELD_PAGE_MAX_ROWS, MAX_ROWS_PER_PAGE, SEARCH_MAX_CHARACTERS
+from mahasiswa.web.list_query import MAX_ROWS_PER_PAGE, PRINTED_MAX_ROWS, SEARCH_MAX_CHARACTERS
 from mahasiswa.web.request_guard import QUERY_MAX_BYTES, QUERY_MAX_PARAMETERS
 from mahasiswa.web.uploads import FILE_MAX_BYTES, PASTED_MAX_BYTES
 from mahasiswa.work import (
@@ -151,7 +151,7 @@ def suspects(count: int) -> Sequence[tuple[str, str, str]]:
 # The maximum of the things that a page shows, the records, the address, and the element of a thing.
 PAGES: Mapping[str, tuple[int, Callable[[int], Sequence[Sequence[str]]], str, str]] = {
     "MAX_ROWS_PER_PAGE": (MAX_ROWS_PER_PAGE, rows, "/?per=99999", "tbody tr"),
-    "MAX_ROWS_PER_PAGE on paper": (MAX_ROWS_PER_PAGE, rows, "/mahasiswa/cetak", "tbody tr"),
+    "PRINTED_MAX_ROWS": (PRINTED_MAX_ROWS, rows, "/mahasiswa/cetak", "tbody tr"),
     "SUSPECTS_MAX": (SUSPECTS_MAX, suspects, "/mahasiswa/periksa", "tbody tr"),
 }  # fmt: skip
 
@@ -171,13 +171,6 @@ def test_the_rest_of_a_long_search_does_not_count(site: Site, other: Database) -
     other.fill([("1", found, "Solo")])
     for cari, count in ((found, 1), (found + "b", 1), (found[1:] + "b", 0)):
         assert len(site.page(f"/?cari={cari}").nims) == count
-
-
-def test_a_page_up_to_a_limit_has_ticks(site: Site) -> None:
-    """A longer one is written to a file by a thread."""
-    site.add("1", "Ani", "Solo")
-    for per, count in ((HELD_PAGE_MAX_ROWS, 1), (HELD_PAGE_MAX_ROWS + 1, 0)):
-        assert len(site.page(f"/?per={per}").tree.css("td [type=checkbox]")) == count
 
 
 def service_with(folder: Path, constant: str, value: float) -> Service:

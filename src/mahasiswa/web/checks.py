@@ -20,9 +20,7 @@ SUSPECTS_MAX = 50  # records that a check shows for each suspicion
 TIDIED_MAX = 1000  # records that are tidied at once, so that long texts cannot fill the memory
 
 
-async def check(
-    request: Request, store: Store, pages: Pages, *, was_changed: bool = False
-) -> Response:
+async def check(request: Request, store: Store, pages: Pages) -> Response:
     """GET /mahasiswa/periksa: records that may be wrong. Nothing is refused because of it (specification 7.1)."""
     found: dict[Suspicion, Hits] = {}
     for suspicion in get_args(Suspicion):
@@ -31,19 +29,12 @@ async def check(
     show = partial(
         pages.page,
         "check.html",
-        409 if was_changed else 200,
-        pages.not_stored,
+        headers=pages.not_stored,
         found=found,
         tidied_max=TIDIED_MAX,
-        was_changed=was_changed,
-        of_nim=_of_nim,
+        search=lambda nim: ListQuery(Query(nim, di="nim")).list_query,
     )
     return await rendered_in_thread(request, SEARCH, show)
-
-
-def _of_nim(nim: str) -> ListQuery:
-    """The search for a nim, or for its beginning."""
-    return ListQuery(Query(nim, di="nim"))
 
 
 async def tidy_all(request: Request, store: Store, pages: Pages) -> Response:
@@ -54,7 +45,7 @@ async def tidy_all(request: Request, store: Store, pages: Pages) -> Response:
     try:
         await store.write_all("tidy", writes)
     except Changed:
-        return await check(request, store, pages, was_changed=True)
+        return pages.error("locked")
     return pages.redirect_to("/mahasiswa/periksa")
 
 

@@ -15,11 +15,11 @@ from mahasiswa import wording
 from mahasiswa.record import Mahasiswa
 from mahasiswa.sheets import export
 from mahasiswa.sheets.exports import EXPORTS
-from mahasiswa.store import characters
+from mahasiswa.store import Query, characters
 from mahasiswa.store.threads import in_thread
 from mahasiswa.web.child import Late, run_child
 from mahasiswa.web.list_html import BODY_ROWS, RowFormat, format_bodies, packed, printed_row, shown
-from mahasiswa.web.list_query import MAX_ROWS_PER_PAGE, ListQuery, Printout
+from mahasiswa.web.list_query import PRINTED_MAX_ROWS, Printout
 from mahasiswa.web.pages import Pages
 from mahasiswa.web.request import ProblemPage
 from mahasiswa.web.responses import Stream, chunks_of, unsent_file
@@ -59,37 +59,28 @@ async def print_records(
     request: Request,
     pages: Pages,
     records: AsyncGenerator[Sequence[Mahasiswa]],
-    page: ListQuery,
+    query: Query,
     selection: str = "",
 ) -> Response:
     """A page to print these records of a search or of a `selection`, with the layout in the URL's query."""
     printout = Printout.of(request.query_params)
-    page = page._replace(per=MAX_ROWS_PER_PAGE)
     async with unsent_file() as file:
-        row = printed_row(printout)
-        page = await in_thread(records, partial(write_rows, file, page, row, b""))
-        around = pages.print_frame(page, min(page.per, page.total), printout, selection)
+        total = await in_thread(records, partial(_write_rows, file, printed_row(printout)))
+        count = min(total, PRINTED_MAX_ROWS)
+        frame = pages.print_frame(query, total, count, printout, selection)
         headers = {**pages.headers, **(pages.not_stored if selection else {})}
-        return Stream(request, chunks_of(file, *around), headers, file=file)
+        return Stream(request, chunks_of(file, *frame), headers, file=file)
 
 
-def write_rows(
-    file: BinaryIO,
-    page: ListQuery,
-    row: RowFormat,
-    end: bytes,
-    records: Iterator[Mahasiswa],
-) -> ListQuery:
-    """Write the rows of a page; return the page with the number of all records."""
+def _write_rows(file: BinaryIO, row: RowFormat, records: Iterator[Mahasiswa]) -> int:
+    """Write the rows of a printout; return the number of all records."""
     total = 0
     while chunk := list(islice(records, BODY_ROWS)):
-        wanted = chunk[max(0, page.offset - total) : max(0, page.offset + page.per - total)]
-        cells = packed(list(map(shown, wanted)))
-        first = max(page.offset, total) + 1
-        file.writelines(format_bodies(row, cells, first, end))
+        cells = packed(list(map(shown, chunk[: max(0, PRINTED_MAX_ROWS - total)])))
+        file.writelines(format_bodies(row, cells, total + 1, b""))
         total += len(chunk)
     file.flush()  # so a full disk is noticed before the answer
-    return page.with_total(total)
+    return total
 
 
 async def _write_workbook(

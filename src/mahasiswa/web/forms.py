@@ -3,26 +3,28 @@
 import re
 from collections import defaultdict
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from functools import partial
 from sys import getsizeof
 from typing import Any
-from urllib.parse import unquote_to_bytes
+from urllib.parse import parse_qs
 
 from python_multipart.multipart import parse_options_header
 from starlette.requests import ClientDisconnect
 
-from mahasiswa.digits import whole_number
 from mahasiswa.web.request import BareRequest, Form, ProblemPage
 from mahasiswa.wording import ProblemName
-from mahasiswa.work import RECORD, STAGE, Count
+from mahasiswa.work import STAGE, Count
 
 FORM_MAX_BYTES = 64 * 1024
-INLINE_FORM_MAX_BYTES = 8 * 1024  # a longer form is decoded in a thread
 MAX_FIELDS = 20  # of a form for one record
 PREVIEW_FORM_MAX_BYTES = 1 << 20
 # Maximum fields of the form of a preview, or of ticked rows: 500 lines with three texts, or 300
 # columns of 200 sheets beside ten lines with each problem.
 PREVIEW_MAX_FIELDS = 2000
+
+SURROGATES = "surrogateescape"
+
+# Of a cell: its field, and two numbers.
+cell_name = re.compile(r"(\w+)\.([0-9]{1,9})\.([0-9]{1,9})")
 
 CONTENT_TYPE_MAX_BYTES = 1024  # of an upload; a longer header would hold the event loop
 # RFC 2046, section 5.1.1.
@@ -35,29 +37,17 @@ async def read_form(request: BareRequest, fields: Sequence[str]) -> Form:
     Other fields than `fields` are ignored. If `fields` is empty, the whole body is ignored, and
     needs no content type (specification 4.6).
     """
-    form = Form({}, {})
     with request.limits.bodies.hold() as count:
-        body = bytes(await read_body(request, FORM_MAX_BYTES, "too large", count))
-        if not fields:
-            return form
-
-        def parse() -> None:
-            _check_form(request, body)
-            sent = _sent(body, MAX_FIELDS)
-            for field in fields:
-                values = sent[field]
-                try:
-                    form.values[field] = _decode(values[0]).decode() if values else None
-                except UnicodeDecodeError:
-                    form.values[field] = _decode(values[0]).decode(errors="replace")
-                    form.wrong[field] = "not_utf8"
-                if len(values) > 1:
-                    form.wrong[field] = "twice"
-
-        if len(body) > INLINE_FORM_MAX_BYTES:
-            await request.limits.slots.run(RECORD, parse)
-        else:
-            parse()
+        body = await read_body(request, FORM_MAX_BYTES, "too large", count)
+    form = Form(dict.fromkeys(fields), {})
+    sent = _parsed(request, body, MAX_FIELDS) if fields else {}
+    for field in fields:
+        if values := sent.get(field):
+            text = form.values[field] = _replaced(values[0])
+            if text != values[0]:
+                form.wrong[field] = "not_utf8"
+            if len(values) > 1:
+                form.wrong[field] = "twice"
     # The texts stay in memory while the change waits. A text with an emoji takes four bytes for
     # each character.
     request.count_texts(sum(map(getsizeof, form.values.values())))
@@ -71,14 +61,20 @@ async def read_preview_form(request: BareRequest) -> Mapping[str, str]:
 
 
 async def read_preview_lists(request: BareRequest) -> Mapping[str, Sequence[str]]:
-    """All values of each field of the form of a preview or of ticked rows. Raise ProblemPage, Busy."""
+    """All values of each field of the form of a preview or of ticked rows. Raise ProblemPage, Busy.
+
+    Bytes that are not UTF-8 are replaced.
+    """
+
+    def parse() -> Mapping[str, Sequence[str]]:
+        sent = _parsed(request, body, PREVIEW_MAX_FIELDS)
+        return defaultdict(list, {name: list(map(_replaced, sent[name])) for name in sent})
+
     with (
         request.limits.arriving_previews.one(request.connection.address()),
         request.limits.bodies.hold() as count,
     ):
-        body = bytes(await read_body(request, PREVIEW_FORM_MAX_BYTES, "too large", count))
-        _check_form(request, body)
-        parse = partial(parse_confirmation, body)
+        body = await read_body(request, PREVIEW_FORM_MAX_BYTES, "too large", count)
         return await request.limits.slots.run(STAGE, parse)
 
 
@@ -88,46 +84,37 @@ def cells_of(
     """The texts of the fields `nama.2.15`: by their two numbers, then by the name."""
     cells: defaultdict[tuple[int, int], dict[str, Any]] = defaultdict(dict)
     for name, given in form.items():
-        field, *rest = name.split(".")
-        numbers = list(map(whole_number, rest))
-        if field in fields and len(numbers) == 2 and None not in numbers:
-            first, second = numbers
-            cells[first or 0, second or 0][field] = given if isinstance(given, str) else given[0]
+        found = cell_name.fullmatch(name)
+        if found and found[1] in fields:
+            text = given if isinstance(given, str) else given[0]
+            cells[int(found[2]), int(found[3])][found[1]] = text
     return cells
 
 
-def parse_confirmation(body: bytes) -> Mapping[str, Sequence[str]]:
-    """All values of each field of a preview's form, or of ticked rows. Wrong bytes are replaced. Raise ProblemPage."""
-    texts = {
-        field: [_decode(value).decode(errors="replace") for value in values]
-        for field, values in _sent(body, PREVIEW_MAX_FIELDS).items()
-    }
-    return defaultdict(list, texts)
-
-
-def _check_form(request: BareRequest, body: bytes | bytearray) -> None:
-    """Raise ProblemPage if the body is not a form."""
+def _parsed(
+    request: BareRequest, body: bytes | bytearray, max_fields: int
+) -> Mapping[str, Sequence[str]]:
+    """The texts of each field. A byte that is not UTF-8 is a surrogate. Raise ProblemPage if the body is not a form."""
     headers = request.first_headers
     content_type = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
     if body and (
         content_type != b"application/x-www-form-urlencoded" or b"content-encoding" in headers
     ):
         raise ProblemPage("not a form")
+    try:
+        return parse_qs(
+            body.decode(errors=SURROGATES),
+            keep_blank_values=True,
+            errors=SURROGATES,
+            max_num_fields=max_fields,
+        )
+    except ValueError:  # too many fields
+        raise ProblemPage("bad request") from None
 
 
-def _sent(body: bytes, max_fields: int) -> Mapping[str, Sequence[bytes]]:
-    """The values of each field as they were sent."""
-    if body.count(b"&") >= max_fields:
-        raise ProblemPage("bad request")
-    sent: defaultdict[str, list[bytes]] = defaultdict(list)
-    for pair in body.split(b"&"):
-        name, _, value = pair.partition(b"=")
-        sent[_decode(name).decode(errors="replace")].append(value)
-    return sent
-
-
-def _decode(text: bytes) -> bytes:
-    return unquote_to_bytes(text.replace(b"+", b" "))
+def _replaced(text: str) -> str:
+    """The text with U+FFFD for bytes that are not UTF-8."""
+    return text.encode(errors=SURROGATES).decode(errors="replace")
 
 
 async def read_body(

@@ -1,6 +1,7 @@
 """Handlers of the history: its pages with their search and filter, and the undo of one change or of a batch."""
 
-from datetime import date, datetime, time, timedelta, tzinfo
+from contextlib import suppress
+from datetime import date, datetime, time, timedelta
 from functools import partial
 from typing import NamedTuple, Self, cast
 from urllib.parse import quote
@@ -10,7 +11,7 @@ from starlette.responses import Response
 
 from mahasiswa import wording
 from mahasiswa.store import Query, Store
-from mahasiswa.store.history_items import UNDO_ROWS_MAX, Days, ItemKind, item_key
+from mahasiswa.store.history_items import UNDO_ROWS_MAX, ItemKind, item_key
 from mahasiswa.store.store_errors import NothingToUndo, NotInHistory, Refused
 from mahasiswa.web.list_query import ListQuery, changed
 from mahasiswa.web.pages import Pages
@@ -34,47 +35,29 @@ class HistoryQuery(NamedTuple):
     def of(cls, parameters: QueryParams, batch: str | None) -> Self:
         """Read a URL's query. An invalid value is replaced by its default."""
         asked = ListQuery.of(parameters)
+        page = ListQuery(
+            Query(asked.query.cari), asked.halaman, change=asked.change, left=asked.left
+        )
         jenis = cast("ItemKind | None", parameters.get("jenis"))
-        try:
+        jenis = jenis if jenis in wording.CHANGES else None
+        tanggal = None
+        with suppress(ValueError):
             tanggal = date.fromisoformat(parameters.get("tanggal", ""))
-        except ValueError:
-            tanggal = None
         # The day must end within the years of datetime in every time zone.
         if tanggal and not 1970 <= tanggal.year < 9999:
             tanggal = None
-        jenis = jenis if jenis in wording.CHANGES else None
-        query = Query(asked.query.cari)
-        page = ListQuery(query, asked.halaman, change=asked.change, left=asked.left)
         return cls(page, batch, jenis, tanggal)
-
-    def days(self, timezone: tzinfo) -> Days | None:
-        """The day of `tanggal` in a time zone."""
-        if self.tanggal is None:
-            return None
-        midnight = datetime.combine(self.tanggal, time(), timezone)
-        return midnight, midnight + timedelta(days=1)
 
     @property
     def path(self) -> str:
         """The path of the page."""
         return HISTORY_PATH if self.batch is None else f"{BATCH_PATH}{self.batch}"
 
-    @property
-    def address(self) -> str:
-        """The path of the page with its query."""
-        return self.path + self.at(self.page.halaman)
-
     def at(self, halaman: int) -> str:
         """The URL query of another page with the same search and filter. It is never empty."""
         given = (("jenis", self.jenis), ("tanggal", self.tanggal))
         filters = [f"&{name}={value}" for name, value in given if value]
         return self.page.at(halaman) + "".join(filters)
-
-    @property
-    def origin(self) -> str:
-        """The URL query that a button of this page sends, so that its answer leads back to this page."""
-        batch = "" if self.batch is None else f"&kelompok={self.batch}"
-        return self.at(self.page.halaman) + batch
 
 
 async def show(request: Request, store: Store, pages: Pages) -> Response:
@@ -104,18 +87,23 @@ async def undo(request: Request, store: Store, pages: Pages) -> Response:
         return pages.shown(change, left)
     batch = parameters.get("kelompok")
     query = HistoryQuery.of(parameters, None if batch is None else item_key(batch))
-    return pages.redirect_to(query.address + changed(change, left))
+    place = query.path + query.at(query.page.halaman)
+    return pages.redirect_to(place + changed(change, left))
 
 
 async def _page(request: Request, store: Store, pages: Pages, query: HistoryQuery) -> Response:
     page = query.page
+    days = None
+    if query.tanggal:
+        midnight = datetime.combine(query.tanggal, time(), pages.timezone)
+        days = midnight, midnight + timedelta(days=1)
     found = await store.reader(SEARCH).history(
         page.query.cari,
         page.offset,
         page.per,
         batch=query.batch,
         kind=query.jenis,
-        days=query.days(pages.timezone),
+        days=days,
         change=page.change,
     )
     head = found.head

@@ -54,25 +54,24 @@ def escaped(value: object) -> Markup:
     return Markup(str(escape(value)).replace("\r", "&#13;"))  # noqa: S704 - escaped in this very call
 
 
-def row_format(prefix: str, list_query: str = "", *, is_ticked: bool = False) -> RowFormat:
+def row_format(prefix: str, list_query: str = "") -> RowFormat:
     """The row of the list of specification 4.1, or with `list_query` that of our own page.
 
     The links of our own page lead back to it by its URL query. On such a page the nim has an id,
     which describes the controls of the row, and the question before a deletion names the student.
-    With `is_ticked` the row has a tick for the form of the page. `{path}` is the nim as a path
-    segment.
+    The row has a tick for the form of the page. `{path}` is the nim as a path segment.
     """
     query = escape(list_query)
-    named = ""
+    named = tick = ""
     nim = "<td>{nim}</td>"
     ask = f'onsubmit="{CONFIRM}"'
     if query:
         named = ' aria-describedby="m-{path}"'
+        tick = f'<input type="checkbox" form="pilih" name="nim[]" value="{{path}}" aria-label="{wording.TICK}"{named}>'
         nim = '<th scope="row" id="m-{path}">{nim}</th>'
         ask = f'data-tanya="{wording.CONFIRM_NAMED_DELETION}" onsubmit="{CONFIRM_NAMED}"'
-    tick = f'<input type="checkbox" form="pilih" name="nim[]" value="{{path}}" aria-label="{wording.TICK}"{named}>'
     return _row(
-        f"<tr><td>{tick if is_ticked else ''}{{number}}</td>"
+        f"<tr><td>{tick}{{number}}</td>"
         f"{nim}<td>{{nama}}</td><td>{{alamat}}</td>"
         f'<td><a href="{prefix}/mahasiswa/edit/{{path}}{query}"{named}>{wording.EDIT}</a>'
         f'<form method="POST" action="{prefix}/mahasiswa/delete/{{path}}{query}" {ask}>'

@@ -16,15 +16,13 @@ from mahasiswa.store.history_items import item_key
 HOME_QUERY = "?halaman=1"
 DEFAULT_ROWS_PER_PAGE = 50
 MIN_ROWS_PER_PAGE = 10
-MAX_ROWS_PER_PAGE = 10_000
-OFFERED_ROWS_PER_PAGE = (50, 100, 500)  # besides all records, if they are at most MAX_ROWS_PER_PAGE
-# Maximum rows of a page that is rendered in memory. A thread writes a longer page to a file.
-HELD_PAGE_MAX_ROWS = OFFERED_ROWS_PER_PAGE[-1]
+MAX_ROWS_PER_PAGE = 500
+OFFERED_ROWS_PER_PAGE = (50, 100, MAX_ROWS_PER_PAGE)
+PRINTED_MAX_ROWS = 10_000
 SEARCH_MAX_CHARACTERS = 255
 TITLE_MAX_CHARACTERS = 200
 LETTERHEAD_MAX_LINES = 3  # of a printout
 EMPTY_COLUMNS_MAX = 31  # of a printout: one for each day of a month
-PORTRAIT_COLUMNS_MAX = 10  # empty columns that fit beside names and addresses on upright paper
 
 # The redirect of a deletion names this item if it was a second click, so that the history has no
 # entry for it. Then the page of a search without hits offers no spellings.
@@ -53,14 +51,14 @@ class ListQuery(NamedTuple):
     @classmethod
     def of(cls, parameters: QueryParams) -> "ListQuery":
         """Read a URL's query. An invalid value is replaced by its default."""
-        per = min(
-            max(_number(parameters.get("per", ""), DEFAULT_ROWS_PER_PAGE), MIN_ROWS_PER_PAGE),
-            MAX_ROWS_PER_PAGE,
+        per = _number(parameters.get("per", ""), DEFAULT_ROWS_PER_PAGE)
+        return cls(
+            query_of(parameters),
+            max(1, _number(parameters.get("halaman", ""), 1)),
+            min(max(per, MIN_ROWS_PER_PAGE), MAX_ROWS_PER_PAGE),
+            change=change_of(parameters),
+            left=_number(parameters.get("dibiarkan", ""), 0),
         )
-        halaman = max(1, _number(parameters.get("halaman", ""), 1))
-        left = _number(parameters.get("dibiarkan", ""), 0)
-        change = change_of(parameters)
-        return cls(query_of(parameters), halaman, per, change=change, left=left)
 
     def with_total(self, total: int) -> "ListQuery":
         """This query of `total` records, on its last page if it was past the end."""
@@ -87,17 +85,12 @@ class ListQuery(NamedTuple):
         """The number of records before this page."""
         return (self.halaman - 1) * self.per
 
-    @property
-    def has_ticks(self) -> bool:
-        """Whether rows can be ticked. On a page with more rows the form would be too long."""
-        return self.total > 0 and self.per <= HELD_PAGE_MAX_ROWS
-
     def at(self, halaman: int = 1, **changes: str) -> str:
         """The URL query of another page or search, rebuilt from parsed values.
 
         It is never empty, because `/` alone is the whole list.
         """
-        query: Mapping[str, Any] = {**self.query._asdict(), **changes}
+        query = {**self.query._asdict(), **changes}
         return _url_query({**query, "halaman": halaman, "per": self.per}) or HOME_QUERY
 
     @property
@@ -108,17 +101,6 @@ class ListQuery(NamedTuple):
     def with_rows(self, per: int) -> str:
         """The URL query of the page of `per` rows that contains the first row of this page."""
         return self._replace(per=per).at(self.offset // per + 1)
-
-    @property
-    def everything(self) -> str:
-        """The URL query of one page with everything that was found, or "" if that is too much for one page."""
-        return self.with_rows(MAX_ROWS_PER_PAGE) if self.total <= MAX_ROWS_PER_PAGE else ""
-
-    @property
-    def kept_by_search(self) -> Mapping[str, Any]:
-        """The parameters that a new search keeps, as hidden fields of its form."""
-        kept = {"urut": self.query.urut, "arah": self.query.arah, "per": self.per}
-        return _without_defaults(kept)
 
     @property
     def export(self) -> str:
@@ -160,21 +142,6 @@ class Printout(NamedTuple):
         titles = self.kolom.split(",") if self.kolom else []
         return [title.strip() for title in titles[:EMPTY_COLUMNS_MAX]]
 
-    @property
-    def width(self) -> int:
-        """The number of all columns."""
-        return len(("No", "NIM", "Nama")) + self.with_alamat + len(self.titles)
-
-    @property
-    def is_signed(self) -> bool:
-        """Whether there is anything to write in the signature."""
-        return bool(self.kota or self.jabatan or self.nama or self.nip)
-
-    @property
-    def is_wide(self) -> bool:
-        """Whether so many columns need paper in landscape."""
-        return len(self.titles) > PORTRAIT_COLUMNS_MAX
-
 
 def is_list_query(parameters: QueryParams) -> bool:
     """Whether a URL's query holds one of DEFAULTS. Every other query, such as `utm_source=…`, asks for the list."""
@@ -195,19 +162,17 @@ def changed(change: str | None, left: int = 0) -> str:
 
 def query_of(parameters: QueryParams) -> Query:
     """Read `cari`, `di`, `urut` and `arah`. An invalid value is replaced by its default."""
-    cari = _line(parameters.get("cari", ""), SEARCH_MAX_CHARACTERS)
-    query = Query(cari, di=FIELDS.get(parameters.get("di", ""), ""))
-    urut = FIELDS.get(parameters.get("urut", ""), "nim")
-    return query._replace(urut=urut, arah="turun" if parameters.get("arah") == "turun" else "naik")
+    return Query(
+        cari=_line(parameters.get("cari", ""), SEARCH_MAX_CHARACTERS),
+        di=FIELDS.get(parameters.get("di", ""), ""),
+        urut=FIELDS.get(parameters.get("urut", ""), "nim"),
+        arah="turun" if parameters.get("arah") == "turun" else "naik",
+    )
 
 
 def _url_query(parameters: Mapping[str, Any]) -> str:
-    given = _without_defaults(parameters)
+    given = {name: value for name, value in parameters.items() if value != DEFAULTS[name]}
     return "?" + urlencode(given) if given else ""
-
-
-def _without_defaults(parameters: Mapping[str, Any]) -> Mapping[str, Any]:
-    return {name: value for name, value in parameters.items() if value != DEFAULTS[name]}
 
 
 def _line(text: str, maximum: int = TITLE_MAX_CHARACTERS) -> str:

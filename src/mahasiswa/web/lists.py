@@ -12,17 +12,15 @@ from mahasiswa.sheets.exports import EXPORTS
 from mahasiswa.sheets.xlsx_export import write_template
 from mahasiswa.store import Query, Reader, Store
 from mahasiswa.store.store_errors import Unavailable
-from mahasiswa.store.threads import in_thread
 from mahasiswa.web import list_html
-from mahasiswa.web.exports import export_records, print_records, write_rows
+from mahasiswa.web.exports import export_records, print_records
 from mahasiswa.web.list_query import (
-    HELD_PAGE_MAX_ROWS,
     ListQuery,
     is_list_query,
     query_of,
 )
 from mahasiswa.web.pages import Frame, Pages
-from mahasiswa.web.responses import Stream, chunks_of, close_file, rendered_in_thread, unsent_file
+from mahasiswa.web.responses import Stream, rendered_in_thread
 from mahasiswa.web.service import Request
 from mahasiswa.work import EXPORT, LIST, PAGE, SEARCH, Busy
 
@@ -34,8 +32,7 @@ async def index(request: Request, store: Store, pages: Pages) -> Response:
     """GET / (specification 4.1): the kept page, one page of a search, or a list too long to keep as a stream."""
     if is_list_query(request.query_params):
         asked = ListQuery.of(request.query_params)
-        show = _page if asked.per <= HELD_PAGE_MAX_ROWS else _long_page
-        return await request.while_connected(show(request, asked, store, pages))
+        return await request.while_connected(_page(request, asked, store, pages))
     if page := await request.service.cache.respond(request.scope):
         return page
     reader = store.reader(LIST)
@@ -49,8 +46,8 @@ async def index(request: Request, store: Store, pages: Pages) -> Response:
 
 async def print_list(request: Request, store: Store, pages: Pages) -> Response:
     """GET /mahasiswa/cetak: the records of a search on one page, with the title and the columns that paper needs."""
-    page = ListQuery(query_of(request.query_params))
-    return await print_records(request, pages, store.reader(EXPORT).chunks(page.query), page)
+    query = query_of(request.query_params)
+    return await print_records(request, pages, store.reader(EXPORT).chunks(query), query)
 
 
 async def template(_request: Request, _store: Store, pages: Pages) -> Response:
@@ -86,21 +83,6 @@ async def _with_spellings(page: ListQuery, store: Store) -> ListQuery:
         with suppress(Busy, Unavailable):
             return page._replace(spellings=await store.reader(SEARCH).spellings(page.query))
     return page
-
-
-async def _long_page(request: Request, page: ListQuery, store: Store, pages: Pages) -> Response:
-    """A page of up to MAX_ROWS_PER_PAGE rows. Like an export, it is read at one moment, in bounded memory."""
-    row = list_html.row_format(pages.prefix, page.list_query)
-    async with unsent_file() as file:
-        write = partial(write_rows, file, page, row, b"</tbody>\n")
-        at_end = await in_thread(store.reader(EXPORT).chunks(page.query), write)
-        if at_end.halaman != page.halaman:  # past the end: show the last page
-            await close_file(file)
-            return await _long_page(request, at_end, store, pages)
-        latest = await store.reader(LIST).last(page.change)
-        shown = await _with_spellings(at_end, store)
-        around = pages.list_frame(min(page.per, at_end.total - page.offset), latest, shown)
-        return Stream(request, chunks_of(file, *around), pages.headers, file=file)
 
 
 async def _stream(

@@ -7,7 +7,6 @@ from collections import defaultdict
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
-from threading import Lock
 
 from mahasiswa.settings import Settings, SQLiteURL
 from mahasiswa.store.backup_folder import newest_backup
@@ -15,10 +14,8 @@ from mahasiswa.store.backup_folder import newest_backup
 # The name and the meaning of each metric. A counter ends with _total.
 METRICS = {
     "requests_total": "Requests by route and status; an unknown path is the route other.",
-    "request_seconds_total": "Durations of requests by route. A list page from memory counts as 0 s.",
     "errors_total": "Requests that ended with a status of 500 or above.",
     "database_up": "1 if the database answers a read, otherwise 0.",
-    "records": "Number of records in the list.",
     "newest_backup_age_seconds": "Age of the newest back-up in BACKUP_DIR; +Inf if there is none.",
     "disk_free_bytes": "Free space beside the SQLite file.",
 }
@@ -29,14 +26,12 @@ class Metrics:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._files_lock = Lock()
         # By the name of a metric, and by further labels.
         self._counters: defaultdict[tuple[str, str], float] = defaultdict(float)
 
-    def observe(self, route: str, status: int, seconds: float) -> None:
+    def observe(self, route: str, status: int) -> None:
         """Count a request. Every unknown path is the route `other`, so no client can add a time series."""
         self._counters["requests_total", f',route="{route}",status="{status}"'] += 1
-        self._counters["request_seconds_total", f',route="{route}"'] += seconds
         self._counters["errors_total", ""] += status >= 500
 
     def text(self, state: Mapping[str, float]) -> str:
@@ -53,15 +48,6 @@ class Metrics:
 
     def files(self, list_id: str) -> dict[str, float]:
         """The free space beside an SQLite file, and the age of its newest back-up in BACKUP_DIR, which may be slow."""
-        # A folder on a network may hang. Then it holds one thread, and other requests go on.
-        if not self._files_lock.acquire(blocking=False):
-            return {}
-        try:
-            return self._files(list_id)
-        finally:
-            self._files_lock.release()
-
-    def _files(self, list_id: str) -> dict[str, float]:
         url, folder = self._settings.database_url, self._settings.backup_dir
         state: dict[str, float] = {}
         if not isinstance(url, SQLiteURL):

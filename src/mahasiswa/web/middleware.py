@@ -51,7 +51,7 @@ class Middleware:
         """The answer to GET or HEAD of exactly the list, if nothing has to be waited for."""
         page = None if self.guard.problem(scope) else self.service.cache.respond_now(scope)
         if page and self.service.metrics:
-            self.service.metrics.observe("/", page.status_code, 0.0)
+            self.service.metrics.observe("/", page.status_code)
         return page
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -84,7 +84,7 @@ class Middleware:
             raise
         finally:
             seconds = time.perf_counter() - began
-            self._count(request, status, seconds)
+            self._count(request, status)
             self._log(request, status, seconds)
 
     async def _respond(self, request: Request) -> Response:
@@ -144,12 +144,12 @@ class Middleware:
             request.count_answer(len(response.body))
         return response
 
-    def _count(self, request: Request, status: int, seconds: float) -> None:
+    def _count(self, request: Request, status: int) -> None:
         """Count a request in the metrics, if there are any."""
         if self.service.metrics:
             route = next(iter(request.methods.values()), None)
             path = route.path if route else "other"
-            self.service.metrics.observe(path, status, seconds)
+            self.service.metrics.observe(path, status)
 
     def _log(self, request: Request, status: int, seconds: float) -> None:
         """Log a request if it is a POST or was refused, with its address and its number.

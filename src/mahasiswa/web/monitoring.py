@@ -6,7 +6,7 @@ from contextlib import suppress
 from starlette.responses import Response
 
 from mahasiswa import wording
-from mahasiswa.store import Query, Store
+from mahasiswa.store import Store
 from mahasiswa.store.backup_folder import id_of_list
 from mahasiswa.store.store_errors import StoreError
 from mahasiswa.web.pages import Pages
@@ -26,10 +26,8 @@ async def show(request: Request, store: Store, pages: Pages) -> Response:
     metrics = request.service.metrics
     assert metrics  # noqa: S101 - without it there is no such route
     list_id = ""
-    state = {"database_up": 0.0}
     with suppress(StoreError, Busy):
         list_id = id_of_list((await store.signing_key()).hex())
-        hits = await store.reader(RECORD).search(Query(), 0, 0)
-        state = {"database_up": 1.0, "records": hits.total}
-    text = metrics.text(state | await asyncio.to_thread(metrics.files, list_id))
+    state = await asyncio.to_thread(metrics.files, list_id)
+    text = metrics.text({"database_up": bool(list_id), **state})
     return Response(text, headers=pages.headers, media_type="text/plain; version=0.0.4")

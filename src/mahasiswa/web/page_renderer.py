@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping
 from functools import partial
 from importlib import metadata, resources
-from typing import Self
+from typing import Any, Self
 from urllib.parse import quote, urlsplit
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -31,8 +31,6 @@ list page may be kept for days."""
 
 number_mark = Markup(NUMBER_MARK.decode())  # noqa: S704 - our own mark
 
-SHOWN_NAMA_MAX_CHARACTERS = 60  # in a sentence
-
 odd_spaces = re.compile(f"^ +| +$|(?<= ) +|[{ODD_SPACES}{INVISIBLE}]")
 
 
@@ -52,6 +50,7 @@ class PageRenderer:
 
         self._styles = {name: _style_sheet(f"{name}.css") for name in ("style", "pages")}
         self._templates = self._environment(settings)
+        self.changes: Any = self._templates.get_template("changes.html").module
         self.row = row_format(self.prefix)
 
         self.headers = {
@@ -96,7 +95,6 @@ class PageRenderer:
             "tick_all": list_html.TICK_ALL,
             "nim_max_characters": NIM_MAX_CHARACTERS,
             "lengths": list_query.OFFERED_ROWS_PER_PAGE,
-            "max_length": list_query.MAX_ROWS_PER_PAGE,
             "title_max_characters": list_query.TITLE_MAX_CHARACTERS,
             "letterhead_max_lines": list_query.LETTERHEAD_MAX_LINES,
             "max_size": wording.size(FILE_MAX_BYTES),
@@ -108,7 +106,8 @@ class PageRenderer:
             "when": self.when,
             "marked": marked,
             "shown": partial(cut, maximum=SHOWN_MAX_CHARACTERS),
-            "short": partial(cut, maximum=SHOWN_NAMA_MAX_CHARACTERS),
+            "short": partial(cut, maximum=60),  # a name in a sentence
+            "short_nim": partial(cut, maximum=40),
         }
 
         # Load every template now: a process without a free file descriptor must still answer with a page.

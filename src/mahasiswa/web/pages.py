@@ -1,5 +1,6 @@
 """The pages that several handlers render, or that are rendered again after each change, for one set of settings."""
 
+import re
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from functools import cache, cached_property
@@ -13,6 +14,7 @@ from starlette.responses import Response
 from mahasiswa import wording
 from mahasiswa.record import Mahasiswa
 from mahasiswa.sheets.rules import SKIPPED
+from mahasiswa.store import Query
 from mahasiswa.store.history_items import News
 from mahasiswa.web.import_page import CHOICES, ImportPage, part_label, said
 from mahasiswa.web.list_html import format_bodies, row_format
@@ -38,6 +40,8 @@ class Reply(NamedTuple):
 
 NO_REPLY = Reply()
 
+placeholder = re.compile(rb"<!--(\w+)-->")
+
 
 def _placeholder(name: str) -> Markup:
     """A comment that stands for what each rendering inserts. No record can hold one, because `<` is escaped."""
@@ -57,45 +61,52 @@ class Pages(PageRenderer):
         if page:
             return self._list_frame(count, page, news, values)
         before, after = self._frames[min(count, 1)]
-        for name, value in values.items():
-            before = before.replace(_placeholder(name).encode(), value.encode())
-        return before, after
+        return placeholder.sub(lambda found: values[found[1].decode()].encode(), before), after
 
     def today(self) -> date:
         """The date in the time zone of the pages."""
         return datetime.now(self.timezone).date()
 
     def print_frame(
-        self, page: ListQuery, count: int, printout: Printout, selection: str = ""
+        self, query: Query, total: int, count: int, printout: Printout, selection: str
     ) -> Frame:
-        """The page to print around its `count` rows.
+        """The page to print around its `count` rows, of `total` records.
 
         `selection` is the identifier of a selection, or blank.
         """
-        today = wording.date(self.today())
-        context = {"count": count, "page": page, "printout": printout, "today": today}
-        return self._around_rows("print.html", selection=selection, **context)
+        return self._around_rows(
+            "print.html",
+            page=ListQuery(query, total=total),
+            count=count,
+            printout=printout,
+            today=wording.date(self.today()),
+            selection=selection,
+        )
 
     def list_page(self, packed: bytes, count: int, news: News | None, page: ListQuery) -> Response:
         """One page of the list, or of a search, with these packed records."""
-        row = row_format(self.prefix, page.list_query, is_ticked=page.has_ticks)
+        row = row_format(self.prefix, page.list_query)
         frame = self.list_frame(count, news, page)
         body = with_rows(frame, row, packed, page.offset + 1)
         return Response(body, 200, self.headers, "text/html")
 
     def _latest(self, news: News | None, page: ListQuery | None) -> Markup:
-        """The person's own change, or the latest one. It stays in the window if the URL's fragment leads to a row."""
+        """The person's own change, or the latest one.
+
+        The warning of a change is shown with an own change. With the latest change it is shown only
+        on the list of specification 4.1, because the redirect of an addition leads there.
+        """
         if news is None:
             return Markup()
         is_own = page is not None and page.change is not None
-        line = self.render(
-            "news.html",
-            news=news,
-            is_own=is_own,
-            left=page.left if page else 0,
-            list_query=page.list_query if page else "",
-        )
-        return Markup(line.decode())  # noqa: S704 - a rendered template
+        warning = Markup()
+        if (news.near or news.twin) and (is_own or page is None):
+            list_query = page.list_query if page else ""
+            html = self.render("warning.html", news=news, list_query=list_query)
+            warning = Markup(html.decode())  # noqa: S704 - a rendered template
+        # One macro of a template is rendered faster than a template.
+        line: Markup = self.changes.news(news.item, is_own, page.left if page else 0, warning)
+        return line
 
     @cache  # noqa: B019 - it lives as long as the process
     def empty_form(self, name: Literal["add"] | UploadPurpose) -> CachedPage:

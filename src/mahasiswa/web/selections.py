@@ -18,7 +18,7 @@ from mahasiswa.store import Query, Reader, Store
 from mahasiswa.web.exports import export_records, print_records
 from mahasiswa.web.forms import cells_of, read_preview_lists
 from mahasiswa.web.import_page import PAGE_LINES, Group, said
-from mahasiswa.web.list_query import ListQuery, query_of
+from mahasiswa.web.list_query import query_of
 from mahasiswa.web.pages import Pages
 from mahasiswa.web.responses import rendered_in_thread
 from mahasiswa.web.service import Request
@@ -148,7 +148,7 @@ async def print_selected(request: Request, store: Store, pages: Pages) -> Respon
     nims = await _nims(request)
     async with request.limits.slots.slot(EXPORT):
         records = _records(store.reader(IMPORT), nims)
-        return await print_records(request, pages, records, ListQuery(Query()), request.parameter)
+        return await print_records(request, pages, records, Query(), request.parameter)
 
 
 async def _opened(request: Request) -> Stage:

@@ -271,10 +271,9 @@ def print_the_list(reader: Reader) -> None:
         if "Sleman" in student[2]:
             reader.site.add(*student)
     reader.open("/?cari=sleman&per=10")
-    reader.click("Cetak semua")
+    reader.click("Siapkan cetakan")
     assert len(reader.window.cells()) > 10
     reader.take_picture("cetak.png")
-    reader.click("Siapkan cetakan")
     reader.page.get_by_label("Kop (").fill("SMA Negeri 1 Sleman")
     reader.page.get_by_label("Judul").fill("Daftar Hadir Kelas A")
     reader.page.get_by_label("Kolom kosong").fill("8")

