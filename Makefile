@@ -7,7 +7,7 @@
 # make install  as root under systemd: copy the units, and the settings if there are none
 # make image    build the container image into dist/, as root on Debian, with buildah and mmdebstrap
 # make bench    measure the speed of the service and of its peers
-# make mutants  change the source at 100 random places, and list the changes that no test finds; several hours
+# make mutants  change the source at 60 random places, and list the changes that no test finds
 # make conform  run the tests of the specification against the implementation at URL
 # make lock     update the lock files: what the service needs, what its build needs, and everything for developers
 # The environment is in .venv. It is updated if a lock file or the guide changes. GNU make 3.81 (macOS) is enough.
@@ -54,7 +54,7 @@ check: .venv/dev.stamp
 
 # Example: make mutants SEED=7 COUNT=10
 mutants: .venv/dev.stamp
-	@$(BIN)/python tests/mutants.py $(or $(SEED),1) $(or $(COUNT),100)
+	@$(BIN)/python tests/mutants.py $(or $(SEED),1) $(or $(COUNT),60)
 
 # Example: make conform URL=http://localhost:3000
 conform: .venv/dev.stamp

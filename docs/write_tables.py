@@ -200,7 +200,7 @@ TESTS = {
     "sheets/csv_form": "sheets/test_exports",
     "sheets/sheet_errors": "cli/test_cli_transfers",
     "sheets/xlsx_export": "sheets/test_exports",
-    "store/": "store/test_store store/test_differential",
+    "store/": "store/test_store store/test_one_field",
     "store/backup_folder": "cli/test_backups",
     "store/commands": "cli/test_cli_transfers cli/test_forget",
     "store/engine": "store/test_store cli/test_cli_restore",

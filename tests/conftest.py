@@ -60,7 +60,7 @@ def pytest_configure() -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the tests that mount a file system, like those that make namespaces: `make test-long` runs them as root."""
     for item in items:
-        if {"small_disk", "hanging_folder"} & {*getattr(item, "fixturenames", ())}:
+        if "small_disk" in getattr(item, "fixturenames", ()):
             item.add_marker("root")
 
 
@@ -109,26 +109,6 @@ def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     """Return the address of an empty database, once for each engine."""
     with empty_database(request.param, tmp_path, request) as url:
         yield url
-
-
-@pytest.fixture
-def hanging_folder(tmp_path: Path) -> Iterator[Path]:
-    """Mount a file system whose server never answers, as a network drive that is gone, or skip if this process may not."""
-    folder = tmp_path / "hanging"
-    folder.mkdir()
-    libc = ctypes.CDLL(None, use_errno=True)
-    try:
-        server = os.open("/dev/fuse", os.O_RDWR)
-    except OSError as error:
-        cannot("mount a file system", error)
-    options = f"fd={server},rootmode=40000,user_id=0,group_id=0,allow_other"
-    try:
-        if libc.mount(b"none", bytes(folder), b"fuse", 0, options.encode()):
-            cannot("mount a file system", os.strerror(ctypes.get_errno()))
-        yield folder
-    finally:
-        libc.umount2(bytes(folder), 2)  # MNT_DETACH
-        os.close(server)
 
 
 @pytest.fixture

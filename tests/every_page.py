@@ -103,14 +103,6 @@ def open_an_import(window: Window, count: int) -> list[str]:
     return nims
 
 
-def show_incomplete(window: Window, _site: Site) -> None:
-    window.open(ADD)
-    window.page.locator("input[name=alamat]").evaluate("field => field.remove()")
-    window.type(nim=SITI[0], nama=SITI[1])
-    window.save()
-    expect(window.page.locator("[aria-invalid]")).to_have_count(1)
-
-
 def show_preview(window: Window, site: Site) -> None:
     """Show rows of every kind, with all sections open. A file with a row in doubt offers no deletion."""
     for record in [
@@ -170,16 +162,6 @@ def show_batch(window: Window, _site: Site) -> None:
     expect(window.page.get_by_role("button", name="Batalkan impor (8 data)")).to_be_visible()
 
 
-def show_refused_undo(window: Window, site: Site) -> None:
-    site.delete(LONG[0])
-    site.add(*LONG)
-    site.edit(LONG[0], "Siti", LONG[2])
-    window.open(HISTORY)
-    site.edit(LONG[0], "Siti Aminah", LONG[2])
-    press(window, "Batalkan perubahan")
-    expect(window.page.get_by_role("link", name="Riwayat data ini")).to_be_visible()
-
-
 def show_partial_undo(window: Window, site: Site) -> None:
     nims = open_an_import(window, 10)
     for nim in nims[1:5]:
@@ -196,7 +178,6 @@ NEAR_NIMS = [(nim, *SITI[1:]) for nim in (LONG[0], "0" + "9" * 254, "9" * 254)]
 PRINTOUT = f"/mahasiswa/cetak?cari=0&judul={LONG[1][:200]}&kolom=99&kota=Sleman&nama={LONG[1]}"
 FOUND = "cari=a&urut=nama&arah=turun&per=10&halaman=2"
 NO_ADDRESSES = "NIM;Nama;Telepon\n23001;Ani;0812\n23002;Budi;0813\n"
-IMPORT_AGAIN = table((*LONG[:2], "Bantul"), ("3", "Citra", "Klaten"))
 
 PAGES: dict[str, Show] = {
     "list": show("/", 200, SITI, LONG),
@@ -204,18 +185,13 @@ PAGES: dict[str, Show] = {
     "add": show(ADD, 200),
     "edit": show(EDIT_LONG, 200, LONG),
     "nim": show(f"/mahasiswa/nim/{LONG[0]}", 200, LONG),
-    "unreadable": show("/mahasiswa/edit/%zz", 400),
     "no_record": show(f"/mahasiswa/edit/{UNKNOWN}", 404),
-    "no_page": show(f"/{UNKNOWN}", 404),
     "wrong_method": show(f"/mahasiswa/delete/{UNKNOWN}", 405),
     "no_match": show(f"/?cari=tidak+{UNKNOWN}", 200, SITI),
     "import": show("/mahasiswa/impor", 200),
     "guide": show("/mahasiswa/panduan", 200),
     "bulk_delete": show("/mahasiswa/pilih", 200),
     "export_refused": show("/mahasiswa/ekspor.xlsx", 422, ("40000", "x" * 40_000, "Klaten")),
-    "empty_history": show(f"{HISTORY}?cari=tidak+{UNKNOWN}", 200),
-    "no_change": show(f"{HISTORY}/kelompok/999999999", 404),
-    "bulk_delete_of_nothing": lambda window, _: preview_deletion(window, UNKNOWN),
     "duplicate": show(ADD, 200, LONG, typed=TYPED, button="Simpan", sees="[aria-invalid]"),
     "stored": show(ADD, 200, SITI, typed=STORED, button="Simpan", sees="text=Lihat datanya"),
     "next": show(
@@ -236,21 +212,13 @@ PAGES: dict[str, Show] = {
         button="Simpan",
         sees="text=Tambahkan sebagai",
     ),
-    "incomplete": show_incomplete,
     "found": show(f"/?{FOUND}", 200, LONG, count=25, sees="role=link[name=Berikutnya]"),
     "import_refused": show("", 400, file=table(), sees="[role=alert]"),
     "columns": show("", 200, file="Nama;Alamat\nSiti;Sleman\n", sees="text=Baca kolom ini"),
     "preview": show_preview,
-    "preview_of_nothing": show("", 200, SITI, file=table(SITI), sees="text=Kembali ke impor"),
     "preview_without_addresses": show("", 200, file=NO_ADDRESSES, sees="text=alamat kosong dengan"),
-    "preview_again": show(
-        "", 200, LONG, file=IMPORT_AGAIN, meanwhile=changed, button="Perbarui", sees="[role=alert]"
-    ),
     "checks": show("/mahasiswa/periksa", 200, *SUSPECTS, count=40, sees="h2 >> nth=2"),
-    "no_suspects": show("/mahasiswa/periksa", 200, SITI),
     "printout": show(PRINTOUT, 200, LONG, count=3, sees="th.blank >> nth=30"),
-    # 400.
-    "bulk_delete_refused": lambda window, _: preview_deletion(window, "Nama\tAlamat\nSiti\tSleman"),
     "bulk_delete_preview": show_bulk_delete_preview,
     "changed": show(
         EDIT_LONG,
@@ -263,6 +231,5 @@ PAGES: dict[str, Show] = {
     ),
     "history": show_history,
     "batch": show_batch,
-    "refused_undo": show_refused_undo,
     "partial_undo": show_partial_undo,
 }

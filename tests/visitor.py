@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import quote, urlencode, urljoin, urlsplit, urlunsplit
 
 import httpx
 from processes import Closing
@@ -291,29 +291,12 @@ def client(url: str, socket: str = "") -> httpx.Client:
 
 
 def browser_target(page_url: str, href: str) -> str:
-    """Return the target of a link by the URL standard, which resolves dot segments, or another site's whole URL."""
-    page = urlsplit(page_url)
-    origin = f"{page.scheme}://{page.netloc}"
-    href = re.sub(r"[\t\n\r]", "", href.strip("".join(map(chr, range(33))))).partition("#")[0]
-    if re.match(r"[A-Za-z][A-Za-z0-9+.-]*:|//", href):
-        if not href.startswith(origin + "/"):
-            return href
-        href = href.removeprefix(origin)
-    path, mark, query = href.partition("?")
-    path = path.replace("\\", "/") or page.path
-    if not path.startswith("/"):
-        path = page.path.rpartition("/")[0] + "/" + path
-    kept: list[str] = []
-    dots = ""
-    for segment in path.split("/")[1:]:
-        dots = segment.lower().replace("%2e", ".")
-        if dots == "..":
-            kept[-1:] = []
-        elif dots != ".":
-            kept.append(segment)
-    if dots in {".", ".."}:
-        kept.append("")
-    return quote("/" + "/".join(kept) + mark + query, safe="!#$%&'()*+,/:;=?@[\\]^|~")
+    """Return the target of a link as a browser asks for it, or another site's whole URL."""
+    page, link = urlsplit(page_url), urlsplit(urljoin(page_url, href))
+    if link.netloc != page.netloc:
+        return link.geturl()
+    target = urlunsplit(("", "", link.path or "/", link.query, ""))
+    return quote(target, safe="!#$%&'()*+,/:;=?@[\\]^|~")
 
 
 def _cells(row: LexborNode) -> tuple[str, ...]:

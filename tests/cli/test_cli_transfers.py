@@ -161,11 +161,6 @@ MANY_WRONG = [*(f"Baris {n}: " for n in range(2, 102)), "and 150 more rows"]
 LACKING = "Baris 3: Nama atau alamat kosong. Mahasiswa baru harus memiliki keduanya."
 REFUSED: dict[str, tuple[list[str], bytes, list[str]]] = {
     "wrong rows": (["--existing", "update"], csv(HEADER, *WRONG_ROWS), WRONG),
-    "wrong rows, without those that are accepted": (
-        ["--accept-doubts"],
-        csv(HEADER, *WRONG_ROWS),
-        WRONG[:3],
-    ),
     "a new record without a text": (
         [],
         csv(HEADER, ("9001", "Zainab", "Solo"), ("8001", "", "Solo"), ("0001", "", "")),
@@ -176,23 +171,7 @@ REFUSED: dict[str, tuple[list[str], bytes, list[str]]] = {
         csv(HEADER, *numbered(250, "Siti", "Jalan {}", nim="#####")),
         MANY_WRONG,
     ),
-    "no sheet": ([], b"PK\3\4" + bytes(100), ["Berkas ini berisi berkas lain (.zip)."]),
     "no NIM": ([], b"Nama;Alamat\r\nAni;Solo\r\n", ["Kolom NIM tidak ditemukan."]),
-    "a NIM that only counts the rows": (
-        [],
-        csv(HEADER, *numbered(9, nim="{}")),
-        ["Kolom A tampaknya nomor urut"],
-    ),
-    "other titles": (
-        [],
-        csv(HEADER, TWO[0], ("Alamat", "Nama", "NIM"), TWO[1]),
-        ["Baris 3 tampaknya judul tabel lain."],
-    ),
-    "a row that is too long": (
-        [],
-        csv(HEADER, *["4001;" + '"\n";' * 400_000]),
-        ["Berkas ini terlalu besar"],
-    ),
 }
 
 

@@ -75,9 +75,7 @@ def test_a_port_that_this_user_may_not_use_is_refused(
     assert_refused(tmp_path, ["port 80: Permission denied"], no_low_ports, code=2, PORT="80")
 
 
-@pytest.mark.parametrize(
-    ("first", "second"), [(None, None), (None, "127.0.0.1"), ("127.0.0.1", None)]
-)
+@pytest.mark.parametrize(("first", "second"), [(None, "127.0.0.1"), ("127.0.0.1", None)])
 def test_a_port_of_another_instance_is_refused(
     tmp_path: Path, first: str | None, second: str | None
 ) -> None:

@@ -21,14 +21,10 @@ GONE = "was replaced, moved or removed: stop the service, put the file right, st
 @pytest.mark.parametrize(
     ("fate", "workers", "real"),
     [
-        ("replaced", 1, ""),
-        ("replaced", 2, ""),
         ("replaced", 2, "lain/daftar.db"),
         ("moved", 2, ""),
         ("removed", 2, ""),
         ("-wal", 1, ""),
-        ("-wal", 1, "lain/daftar.db"),
-        ("-shm", 2, ""),
     ],
 )
 def test_a_file_that_is_gone_under_load_is_unavailable_until_the_next_start(

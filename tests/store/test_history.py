@@ -13,7 +13,6 @@ from stores import (
     BUDI,
     SITI,
     age_history,
-    attempt,
     fill,
     items,
     merge,
@@ -34,12 +33,11 @@ from mahasiswa.store.history_items import (
     BatchKind,
     Item,
 )
-from mahasiswa.store.store_errors import Changed, EditConflict, NotInHistory, Refused
+from mahasiswa.store.store_errors import EditConflict, NotInHistory, Refused
 from mahasiswa.system.administrator import command_name
 from mahasiswa.work import SEARCH
 
 ANI = Mahasiswa("0003", "Ani", "Klaten")
-INA = Mahasiswa("0004", "Ina", "Solo")
 
 
 async def newest(store: Store) -> Item:
@@ -64,29 +62,6 @@ async def changes(
 ) -> list[tuple[Mahasiswa | None, Mahasiswa | None]]:
     """Return the records before and after each item, in the order of the history."""
     return [(item.before, item.after) for item in await items(store, batch)]
-
-
-# ---- entries and batches
-async def test_an_import_and_a_bulk_delete_are_one_batch_each(
-    store: Store, url: DatabaseURL
-) -> None:
-    """Entries are ordered by nim. Unchanged rows, a dry run and unknown nims, also with a NUL, are none of them."""
-    await store.add(*SITI)
-    await store.add(*ANI)
-    changed = SITI._replace(nama="Siti", alamat="Solo")
-    writes = [Write(ANI, digest(ANI)), Write(BUDI, None), Write(changed, digest(SITI))]
-    await store.write_all("import", writes)
-    engine_of(url).merge([(2, *INA)], update=True, dry_run=True)
-    batch = await last_batch(store, "import", 2)
-    assert await changes(store, batch.key) == [(SITI, changed), (None, BUDI)]
-    merge(url, INA, (SITI.nim, None, "Bantul"))
-    moved = changed._replace(alamat="Bantul")
-    batch = await last_batch(store, "import", 2)
-    assert await changes(store, batch.key) == [(changed, moved), (None, INA)]
-    await store.write_all("delete", removals=[BUDI.nim, "0009", SITI.nim, "00\0", "0003\0"])
-    batch = await last_batch(store, "delete", 2)
-    assert await changes(store, batch.key) == [(moved, None), (BUDI, None)]
-    assert await read_all(store) == [ANI, INA]
 
 
 @pytest.fixture
@@ -120,26 +95,6 @@ async def test_a_change_returns_the_key_of_its_own_item(store: Store, url: Datab
         assert await unchanged is None
     merge(url, SITI)
     assert await items(store) == before
-
-
-async def test_an_import_or_a_changed_nim_that_is_refused_is_no_batch(store: Store) -> None:
-    """Nothing of it is stored, and the next change belongs to no batch. A nim that is written twice is refused."""
-    twice = Write(SITI._replace(nama="Siti"), digest(SITI))
-    for other in (Write(BUDI._replace(nama="a\0"), None), Write(BUDI, "another version"), twice):
-        with pytest.raises((Changed, Refused)):
-            await store.write_all("import", [Write(SITI, None), other])
-        assert await read_all(store) == [], other
-    await store.add(*SITI)
-    await store.add(*BUDI)
-    assert await attempt(store.rename(SITI.nim, BUDI.nim)) == ("nim", "duplicate")
-    with pytest.raises(Changed):
-        await store.rename("0009", "0008")
-    await store.add(*ANI)
-    assert await changes(store) == [(None, ANI), (None, BUDI), (None, SITI)]
-    await store.rename(ANI.nim, "0009")
-    for entry in await items(store, (await newest(store)).key):
-        with pytest.raises(NotInHistory):  # half of it would be a second record, or none
-            await store.undo(entry.key)
 
 
 def test_no_program_can_change_a_nim(url: DatabaseURL) -> None:
@@ -206,29 +161,6 @@ async def test_a_batch_of_too_many_rows_is_not_undone(store: Store, url: Databas
     (entry,) = (await store.reader(SEARCH).history("000001", 0, 10, batch=batch.key)).items
     await store.undo(entry.key)
     assert (await store.reader(SEARCH).search(Query(), 0, 0)).total == UNDO_ROWS_MAX
-
-
-async def test_a_conflict_has_what_the_form_showed_only_if_the_history_has_it(
-    store: Store, url: DatabaseURL
-) -> None:
-    """It is found behind later changes, but not for a form of another record or of texts that never were stored."""
-
-    async def shown_before(*texts: str) -> Mahasiswa | None:
-        with pytest.raises(EditConflict) as conflict:
-            await store.update(SITI.nim, "Saya", "Bantul", digest(Mahasiswa(SITI.nim, *texts)))
-        return conflict.value.before
-
-    await store.add(*SITI)
-    await store.add("0002", *SITI[1:])
-    for nama in ("Ani", "Budi", "Citra"):
-        await store.update(SITI.nim, nama, "Solo")
-    assert await shown_before(*SITI[1:]) == SITI
-    assert await shown_before("Ani", "Solo") == (SITI.nim, "Ani", "Solo")
-    assert await shown_before("Dewi", "Solo") is None
-    await store.update("0002", "Ani", "Solo")
-    engine_of(url).forget(SITI.nim)
-    await store.add(SITI.nim, "Eko", "Solo")
-    assert await shown_before(*SITI[1:]) is None
 
 
 async def test_concurrent_edits_of_different_fields_through_several_stores_are_both_kept(
@@ -299,22 +231,3 @@ async def test_forgetting_removes_the_record_and_all_its_history(
     assert await read_all(store) == []
     assert engine_of(url).forget(BUDI.nim)  # its history is all that there is of it
     assert await items(store) == [forgotten]
-
-
-@pytest.mark.parametrize("forgotten", ["0008", "0009"])
-async def test_a_change_of_nim_cannot_be_undone_after_one_of_its_nims_was_forgotten(
-    store: Store, url: DatabaseURL, forgotten: str
-) -> None:
-    """Half of it would remove a record and restore none. Another person has the old nim by then."""
-    await store.add("0008", *SITI[1:])
-    await store.rename("0008", "0009")
-    change = await newest(store)
-    await store.add("0008", *BUDI[1:])
-    assert engine_of(url).forget(forgotten)
-    left = await read_all(store)
-    assert [nim for nim, *_ in left] == [{"0008": "0009", "0009": "0008"}[forgotten]]
-    with pytest.raises(NotInHistory):
-        await store.undo(change.key)
-    assert await read_all(store) == left
-    (halved,) = [item for item in await items(store) if item.key == change.key]
-    assert halved.left is None

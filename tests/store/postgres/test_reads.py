@@ -10,7 +10,7 @@ from postgres import Server, awaited_locks, execute, locked, until
 
 from mahasiswa.store import Query, Store
 from mahasiswa.store.store_errors import TookTooLong, Uncertain
-from mahasiswa.work import EXPORT, RECORD, SEARCH, STEP_TIMEOUT_SECONDS, Busy
+from mahasiswa.work import EXPORT, RECORD, SEARCH, STEP_TIMEOUT_SECONDS
 
 Read = Callable[[Store], Awaitable[object]]
 
@@ -49,25 +49,6 @@ async def test_a_read_whose_client_has_gone_stops_on_the_server_within_a_second(
                 await reading
             await until(lambda: not awaited_locks(server.url()))
             assert time.monotonic() - began < 3
-
-
-async def test_slow_searches_keep_no_single_record_from_its_connection(
-    server: Server, dsn: str, store: Store
-) -> None:
-    """Searches beyond the queue are refused at once; waiting ones hold no connection of another kind."""
-    with locked(dsn):
-        count = SEARCH.running + SEARCH.waiting
-        searches = [asyncio.ensure_future(READS["search"](store)) for _ in range(count)]
-        await until(lambda: awaited_locks(server.url()) == SEARCH.running)
-        with pytest.raises(Busy, match="searches"):
-            await READS["search"](store)
-        began = time.monotonic()
-        assert await store.version()
-        assert time.monotonic() - began < 3
-        assert awaited_locks(server.url()) == SEARCH.running
-        ended = await asyncio.gather(*searches, return_exceptions=True)
-        assert {type(error) for error in ended} == {TookTooLong, Busy}
-        assert time.monotonic() - began < STEP_TIMEOUT_SECONDS
 
 
 async def test_a_commit_that_waits_for_the_standby_is_not_interrupted(

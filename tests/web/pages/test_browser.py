@@ -40,22 +40,6 @@ def test_pages_are_usable_while_the_cdn_hangs_and_a_deletion_is_sent_after_its_q
     assert window.cells() == [list(SITI)]
 
 
-def test_a_duplicate_nim_can_be_corrected_in_the_form(window: Window, site: Site) -> None:
-    """The browser removes outer spaces. The form keeps the typed texts, explains the duplicate nim at its field, focuses it, and can be sent again."""
-    site.add("20/4 5", "Siti", "Sleman")
-    window.open("/mahasiswa/add")
-    window.type(nim=" 20/4 5", nama=' "Budi" & <b>', alamat="Bantul ")
-    window.save()
-    nim = window.page.get_by_label("NIM")
-    expect(nim).to_be_focused()
-    expect(nim).to_have_accessible_description(
-        "NIM ini sudah terdaftar atas nama Siti. Periksa kembali, atau buka data dengan NIM ini."
-    )
-    window.type(nim="20/4 6")
-    window.save()
-    assert window.cells() == [["20/4 5", "Siti", "Sleman"], ["20/4 6", '"Budi" & <b>', "Bantul"]]
-
-
 @pytest.mark.parametrize("scripts", [True, False], ids=["scripts", "no scripts"])
 def test_a_browser_removes_outer_spaces_of_typed_texts(
     open_window: OpenWindow, site: Site, *, scripts: bool
