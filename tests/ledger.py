@@ -11,7 +11,7 @@ from html import unescape
 
 import httpx
 from processes import until, working
-from visitor import Page, Site
+from visitor import Site
 
 PAUSE_SECONDS = 0.03
 """Pause of each client after a request, so that the list stays small."""
@@ -40,12 +40,11 @@ class Ledger:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        works = [(self._write, 4), (self._read_list, 1), (self._read_record, 1)]
+        works = [*[self._write] * 4, self._read_list]
         clients = [
-            partial(self._repeat, work, instance, f"{work.__name__}-{instance}-{number}")
-            for work, count in works
+            partial(self._repeat, work, instance, f"{instance}-{number}")
+            for number, work in enumerate(works)
             for instance in range(len(self.urls))
-            for number in range(count)
         ]
         with working(clients, self._over) as self._has_ended:
             yield
@@ -112,15 +111,6 @@ class Ledger:
         assert shown.keys() <= self._steps.keys()
         for nim, step in reached.items():
             self._compare(nim, step, shown.get(nim))
-
-    def _read_record(self, site: Site, _instance: int, _name: str, dice: random.Random) -> None:
-        nim, step = dice.choice([*self._reached.copy().items()][-20:])
-        answer = site.get(f"/mahasiswa/edit/{nim}")
-        if answer.status_code != 503:
-            is_there = answer.status_code == 200
-            self._compare(
-                nim, step, Page(answer.text, "").record_form.values["nama"] if is_there else None
-            )
 
     def _compare(self, nim: str, reached: int, shown: str | None) -> None:
         """Check that a page shows the step `reached` before its request, or a later step."""

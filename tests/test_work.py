@@ -2,12 +2,12 @@
 
 import asyncio
 import gc
-from threading import Event, Thread
+from threading import Event
 
 import pytest
 
 from mahasiswa.shared_task import SharedTask
-from mahasiswa.work import LIST, Busy, Slots, Threads
+from mahasiswa.work import LIST, Slots
 
 
 async def turns() -> None:
@@ -76,21 +76,3 @@ async def test_a_slot_is_kept_until_its_thread_has_ended() -> None:
     with pytest.raises(asyncio.CancelledError):
         await working
     assert await following == 1
-
-
-def test_work_without_a_thread_is_busy_and_is_not_done_later(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """The system refuses a thread for the first work, and gives one for the second."""
-
-    def refuse(_: Thread) -> None:
-        raise RuntimeError("can't start new thread")
-
-    done: list[str] = []
-    with Threads(1) as threads:
-        with monkeypatch.context() as refusing:
-            refusing.setattr(Thread, "start", refuse)
-            with pytest.raises(Busy):
-                threads.submit(done.append, "first")
-        threads.submit(done.append, "second")
-    assert done == ["second"]

@@ -103,6 +103,7 @@ def test_a_unix_socket_is_made_again_after_a_kill_and_never_shared(tmp_path: Pat
         site.add("0001", "Siti", "Solo")
         assert_refused(other, refused, HOST=host)
         assert is_free(service.port)
+        assert path.stat().st_mode & 0o777 == 0o660
         service.kill()
         assert path.is_socket()
         service.restart()

@@ -261,7 +261,8 @@ def test_nginx_asks_for_a_password_and_names_the_person_in_the_history(installed
     assert page.startswith("HTTP/2 200")
     assert "strict-transport-security: max-age=31536000" in page
     form = f"--data-urlencode nim={NIM} --data nama=Siti --data alamat=Solo"
-    assert answer(known, form, path="/mahasiswa/add").startswith("HTTP/2 302")
+    forged = "--header 'X-Remote-User: Rektor'"
+    assert answer(known, forged, form, path="/mahasiswa/add").startswith("HTTP/2 302")
     edit = f"/mahasiswa/edit/{NIM.replace('/', '%2F')}"
     assert answer(known, path=edit).startswith("HTTP/2 200")
     assert "oleh <bdi>tu</bdi>" in answer(known, path="/mahasiswa/riwayat")

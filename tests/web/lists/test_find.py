@@ -164,19 +164,10 @@ def test_the_page_links_keep_the_query(site: Site, other: Database) -> None:
     other.fill([*records, ("x", "lain", "lain")])
     page = find(site, cari="Nama", urut="nama", arah="turun", per=50)
     assert position(page) == "120 mahasiswa ditemukan, 1–50 ditampilkan"
-    (phone, above, below) = [node.text().split() for node in page.tree.css("nav.pages")]
-    assert " ".join(above) == "Halaman 1 dari 3 Berikutnya Terakhir Baris per halaman: 50 100 500"
-    assert phone == above == below
-    assert (
-        page.html.index('<nav class="pages"')
-        < page.html.index("<table")
-        < page.html.rindex('<nav class="pages"')
-    )
     pages = [page]
     for expected_position in ("51–100", "101–120"):
         pages.append(follow(site, pages[-1], "Berikutnya"))
         assert position(pages[-1]) == f"120 mahasiswa ditemukan, {expected_position} ditampilkan"
-    assert {"Berikutnya", "Terakhir"}.isdisjoint(link_texts(pages[-1]))
     expected = sorted(records, key=lambda record: (record[1], record[0]), reverse=True)
     assert [row for page in pages for row in page.rows] == [
         (str(n), *record) for n, record in enumerate(expected, 1)

@@ -5,21 +5,15 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
-import httpx
 import pytest
-from harness import Service, Site, free_port, visited
-from processes import run, started, until
+from harness import Service, Site, visited
+from processes import run, until
 
 SAMPLE = re.compile(
     r'mahasiswa_([a-z_]+)\{worker="(\d+)"((?:,[a-z]+="[^"\\\n]*")*)\} ([0-9.e+-]+|inf)'
 )
-PROMETHEUS = """
-global: {{scrape_interval: 1s}}
-scrape_configs: [{{job_name: mahasiswa, static_configs: [{{targets: ["127.0.0.1:{port}"]}}]}}]
-"""
 
 
 @pytest.fixture(scope="module")
@@ -106,55 +100,22 @@ def test_the_state_of_the_database_and_of_its_files_is_shown(tmp_path: Path) -> 
         assert samples(site)["newest_backup_age_seconds"] == math.inf
 
 
-def test_prometheus_reads_the_counters_and_each_alert_fires_if_its_fault_is_there(
-    tmp_path: Path,
-) -> None:
-    """Promtool finds no fault, and a real Prometheus scrapes the service by its address, also with SAME_ORIGIN_ONLY.
+def test_prometheus_reads_the_counters_and_each_alert_has_its_series(tmp_path: Path) -> None:
+    """Promtool finds no fault in the answer. The rules of packaging/prometheus pass their own tests.
 
-    The rules of packaging/prometheus pass their own tests, and the service has every series that they read.
+    A monitor asks by the address of the computer, also with SAME_ORIGIN_ONLY.
     """
-    if not (shutil.which("prometheus") and shutil.which("promtool")):
+    if not shutil.which("promtool"):
         pytest.skip("prometheus is not installed")
     folder = Path(__file__).parents[3] / "packaging" / "prometheus"
     run("promtool", "test", "rules", "mahasiswa.test.yml", cwd=folder)
     named = set(re.findall(r"mahasiswa_\w+", (folder / "mahasiswa.rules.yml").read_text("utf-8")))
-    closed = {
-        "METRICS": "1",
-        "SAME_ORIGIN_ONLY": "1",
-        "BASE_URL": "https://a.id",
-        "BACKUP_DIR": str(tmp_path),
-    }
-    with Service(tmp_path / "a.db", closed) as service, service.client() as monitor:
+    closed = {"SAME_ORIGIN_ONLY": "1", "BASE_URL": "https://a.id", "BACKUP_DIR": str(tmp_path)}
+    with visited(tmp_path / "a.db", {"METRICS": "1", **closed}) as monitor:
         assert monitor.get("/").status_code == 403
-        checked = subprocess.run(
-            ["promtool", "check", "metrics"],
-            input=monitor.get("/metrics").content,
-            capture_output=True,
-            check=False,
-        )
-        assert (checked.returncode, checked.stdout, checked.stderr) == (0, b"", b"")
-        (tmp_path / "prometheus.yml").write_text(PROMETHEUS.format(port=service.port), "ascii")
-        address = f"127.0.0.1:{free_port()}"
-        options = (
-            "--config.file=prometheus.yml",
-            "--storage.tsdb.path=tsdb",
-            f"--web.listen-address={address}",
-        )
-
-        def scraped() -> set[str]:
-            with suppress(httpx.TransportError):
-                answer = httpx.get(
-                    f"http://{address}/api/v1/query", params={"query": '{job="mahasiswa"}'}
-                )
-                series = answer.json()["data"]["result"] if answer.status_code == 200 else []
-                return {one["metric"]["__name__"] for one in series}
-            return set()
-
-        with started(
-            "prometheus",
-            *options,
-            cwd=tmp_path,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        ):
-            until(lambda: named <= scraped(), 60)
+        answer = monitor.get("/metrics")
+    assert named <= set(re.findall(r"mahasiswa_\w+", answer.text))
+    checked = subprocess.run(
+        ["promtool", "check", "metrics"], input=answer.content, capture_output=True, check=False
+    )
+    assert (checked.returncode, checked.stdout, checked.stderr) == (0, b"", b"")

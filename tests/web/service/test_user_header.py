@@ -1,18 +1,14 @@
 """USER_HEADER: who made a change, as a proxy says, in the history and in the log."""
 
-import re
-import shutil
-import stat
 from pathlib import Path
 
 import pytest
-from harness import Service, free_port, is_free
-from processes import started, until
-from visitor import client, texts_in
+from harness import Service
+from processes import until
+from visitor import texts_in
 
 from mahasiswa.web.request_guard import NAME_MAX_CHARACTERS
 
-NGINX_CONF = Path(__file__).parents[3] / "packaging" / "nginx" / "mahasiswa.conf"
 HISTORY = "/mahasiswa/riwayat"
 ANI = {"nama": "Ani", "alamat": "Solo"}
 NAMED = {"USER_HEADER": "X-Remote-User"}
@@ -84,52 +80,3 @@ def test_the_header_is_believed_from_trusted_addresses_only(tmp_path: Path) -> N
     with Service(tmp_path / "a.db") as service, service.client() as person:
         person.post("/mahasiswa/add", data={"nim": "3", **ANI}, headers={"X-Remote-User": "Siti"})
         assert who(service) == [["3"], ["2"], ["1"]]
-
-
-NGINX = """
-daemon off; master_process off; pid {folder}/nginx.pid; error_log {folder}/errors;
-events {{}}
-http {{
-    access_log off;
-    client_body_temp_path {folder}; proxy_temp_path {folder}; fastcgi_temp_path {folder};
-    uwsgi_temp_path {folder}; scgi_temp_path {folder};
-    limit_conn_zone $binary_remote_addr zone=address:1m;
-    upstream mahasiswa {{ server {service}; }}
-    server {{ listen 127.0.0.1:{port}; {location} }}
-}}
-"""
-
-
-@pytest.mark.parametrize("has_socket", [False, True])
-def test_nginx_overwrites_the_name_that_a_client_sends(tmp_path: Path, *, has_socket: bool) -> None:
-    """With the lines of packaging/nginx/mahasiswa.conf, the person who knows the password of `tu` is named `tu`.
-
-    The log has the address of the visitor. Who opens the Unix socket is trusted, and only its owner and group can.
-    """
-    program = shutil.which("nginx", path="/usr/sbin:/usr/local/bin:/opt/homebrew/bin:/usr/bin")
-    if program is None:
-        pytest.skip("nginx is not installed")
-    found = re.search(r"    location / \{.*?\n    \}\n", NGINX_CONF.read_text(), re.DOTALL)
-    assert found
-    (tmp_path / "htpasswd").write_text("tu:{PLAIN}rahasia\n")
-    location = found[0].replace("/etc/nginx/mahasiswa.htpasswd", str(tmp_path / "htpasswd"))
-    port, path = free_port(), tmp_path / "socket"
-    listen = {"HOST": f"unix:{path}", "TRUSTED_PROXIES": "192.0.2.1"} if has_socket else {}
-    with Service(tmp_path / "a.db", NAMED | listen) as service:
-        upstream = f"unix:{path}" if has_socket else f"127.0.0.1:{service.port}"
-        settings = NGINX.format(folder=tmp_path, service=upstream, port=port, location=location)
-        (tmp_path / "nginx.conf").write_text(settings)
-        with started(program, "-c", tmp_path / "nginx.conf", "-e", tmp_path / "errors"):
-            until(lambda: not is_free(port))
-            with client(f"http://127.0.0.1:{port}") as visitor:
-                for nim, names in (("1", {}), ("2", {"X-Remote-User": "Rektor"})):
-                    visitor.post(
-                        "/mahasiswa/add",
-                        data={"nim": nim, **ANI},
-                        headers=names,
-                        auth=("tu", "rahasia"),
-                    )
-        assert who(service) == [["tu", "2"], ["tu", "1"]]
-        until(lambda: re.search('"2" by "tu" 302 .* 127.0.0.1 ', service.stderr()) is not None)
-        if has_socket:
-            assert stat.filemode(path.stat().st_mode) == "srw-rw----"
