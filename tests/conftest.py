@@ -52,7 +52,7 @@ def pytest_configure() -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     # A child does not inherit this handler. It would inherit that SIGHUP is ignored, as nohup lets it be.
     signal.signal(signal.SIGHUP, lambda *_: None)
-    for variable in ("JOURNAL_STREAM", "NOTIFY_SOCKET"):  # of a unit that runs the tests
+    for variable in ("NOTIFY_SOCKET",):  # of a unit that runs the tests
         os.environ.pop(variable, None)
 
 

@@ -13,22 +13,9 @@ STANDARD_ERROR = 2
 QUEUE_MAX_LINES = 1000  # maximum lines that wait for the reader of standard error
 END_SECONDS = 0.5  # maximum time to write the waiting lines when the process ends
 
-PRIORITIES = {
-    logging.ERROR: "<3>",
-    logging.WARNING: "<4>",
-    logging.INFO: "<6>",
-    logging.DEBUG: "<7>",
-}
-
-
-def priority(level: int) -> str:
-    """The prefix of a line from which journald reads its level. Without journald it is empty."""
-    has_journal = os.environ.get("JOURNAL_STREAM") and not os.isatty(STANDARD_ERROR)
-    return PRIORITIES.get(level, "") if has_journal else ""
-
 
 class LineFormatter(logging.Formatter):
-    """`2026-11-20 17:21:46,742+0700 INFO text`, with a priority before each line for journald."""
+    """`2026-11-20 17:21:46,742+0700 INFO text`."""
 
     def __init__(self, timezone: tzinfo) -> None:
         super().__init__("%(asctime)s %(levelname)s %(message)s")
@@ -37,10 +24,6 @@ class LineFormatter(logging.Formatter):
     def formatTime(self, record: logging.LogRecord, datefmt: str | None = None) -> str:  # noqa: N802, ARG002 - logging's names
         moment = datetime.fromtimestamp(record.created, self._timezone)
         return f"{moment:%Y-%m-%d %H:%M:%S},{int(record.msecs):03}{moment:%z}"
-
-    def format(self, record: logging.LogRecord) -> str:
-        prefix = priority(record.levelno)
-        return prefix + super().format(record).replace("\n", f"\n{prefix}")
 
 
 def write_error(text: str) -> None:

@@ -5,10 +5,10 @@ import hashlib
 import unicodedata
 from collections.abc import Sequence
 from string import ascii_lowercase, ascii_uppercase, digits
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 Field = Literal["nim", "nama", "alamat"]
-FIELDS: Sequence[Field] = ("nim", "nama", "alamat")
+FIELDS: Sequence[Field] = get_args(Field)
 
 # Maximum characters of a text on a page of our own, because a few texts of 60 KB would make a page
 # too long for everyone. `/` and the forms show the whole text.
@@ -103,25 +103,17 @@ HYPHENS = "\u02d7\u2043\u2212\U00010ead" + "".join(
 )
 """Signs beyond ASCII that look like a hyphen. NFKC makes one of these, or a hyphen, of each other dash of Unicode."""
 
-# Zero of each script whose digits NFKC does not replace; nine more digits follow each of them.
-_ZEROS = (
-    "\u0660\u06f0\u07c0\u0966\u09e6\u0a66\u0ae6\u0b66\u0be6\u0c66\u0ce6\u0d66\u0de6\u0e50"
-    "\u0ed0\u0f20\u1040\u1090\u17e0\u1810\u1946\u19d0\u1a80\u1a90\u1b50\u1bb0\u1c40\u1c50"
-    "\ua620\ua8d0\ua900\ua9d0\ua9f0\uaa50\uabf0"
-)
-_DIGITS = "".join(chr(ord(zero) + value) for zero in _ZEROS for value in range(10))
-
 # Characters that people confuse in a nim, in lower case. A character of NEAR_FROM is replaced by the character of NEAR_TO
 # at the same place, or removed if NEAR_TO is shorter.
-NEAR_FROM = "lio" + _DIGITS + " .-" + HYPHENS + INVISIBLE
-NEAR_TO = "110" + digits * len(_ZEROS)
+NEAR_FROM = "lio .-" + HYPHENS + INVISIBLE
+NEAR_TO = "110"
 
 
 def near_key(nim: str) -> str:
     """The nim without the differences that people overlook. The engines' SQL does the same.
 
     These are the case of ASCII letters, leading zeros, spaces, dots, hyphens of every kind, invisible characters, the
-    script and the width of digits, l and I for 1, and O for 0. Two nims with the same key are probably the same one: a
+    width of digits, l and I for 1, and O for 0. Two nims with the same key are probably the same one: a
     CSV file that a spreadsheet has saved loses zeros.
     """
     if not nim.isascii():

@@ -20,6 +20,7 @@ SQLITE = "sqlite:///"
 DEFAULT_DATABASE_URL = "sqlite:///mahasiswa.db"
 DATABASE_FORMS = "sqlite:///file.db, sqlite:////absolute/path.db or postgresql://…"
 DEFAULT_HISTORY_DAYS = 30
+DEFAULT_PORT = "3000"
 
 UNIX = "unix:"
 SOCKET_FORM = "unix:/run/mahasiswa/socket"
@@ -118,22 +119,22 @@ def _matching(pattern: str) -> Callable[[str], str]:
     return parse
 
 
-WEB_ADDRESS = r"https?://[A-Za-z0-9.\-\[\]:]+(/[A-Za-z0-9.\-_~/@+%=]*(\?[A-Za-z0-9.\-_~/@+%=&]*)?)?"
+HOST = r"https?://[A-Za-z0-9.\-\[\]:]+"
+STYLE_SHEET = HOST + r"(/[A-Za-z0-9.\-_~/@+%=]*(\?[A-Za-z0-9.\-_~/@+%=&]*)?)?(?<!/)"
+# No segment is empty, or a step in a path.
+SITE = HOST + r"(/(?!\.{1,2}(/|$))[A-Za-z0-9.\-_~@+=]+)*/*"
 
 
-def _web_address(text: str) -> str:
-    """An http(s) address that may be put into a header; raise ValueError."""
-    parts = urlsplit(text)
-    if not re.fullmatch(WEB_ADDRESS, text) or not parts.hostname or parts.port == 0:
-        raise ValueError
-    return text
+def _web_address(pattern: str) -> Callable[[str], str]:
+    """An http(s) address that may be put into a header."""
 
+    def parse(text: str) -> str:
+        parts = urlsplit(text)
+        if not re.fullmatch(pattern, text) or not parts.hostname or parts.port == 0:
+            raise ValueError
+        return text.rstrip("/")
 
-def _base_url(text: str) -> str:
-    path = urlsplit(_web_address(text)).path.rstrip("/")
-    if "%" in path or "?" in text or {"", ".", ".."}.intersection(path.split("/")[1:]):
-        raise ValueError
-    return text.rstrip("/")
+    return parse
 
 
 # The history would hold the passwords that these headers carry.
@@ -183,18 +184,18 @@ class Settings:
         f"IP address to listen on (:: includes IPv4), or a socket such as {SOCKET_FORM}",
         f"an IP address to listen on, such as 127.0.0.1, 0.0.0.0 or ::, or a socket as {SOCKET_FORM}",
     )
-    port: int = _number(1, 65535, "3000", "TCP port to listen on")
+    port: int = _number(1, 65535, DEFAULT_PORT, "TCP port to listen on")
     database_url: DatabaseURL = _setting(
         parse_database_url, DEFAULT_DATABASE_URL, f"where the records are: {DATABASE_FORMS}"
     )
     base_url: str = _setting(
-        _base_url,
-        "http://localhost:3000",
+        _web_address(SITE),
+        f"http://localhost:{DEFAULT_PORT}",
         "address that people open, by default with PORT; every link begins with its path, if it has one",
         "the address people open, such as http://localhost:3000 or https://kampus.example/mahasiswa-ti",
     )
     cdn_url: str = _setting(
-        _web_address,
+        _web_address(STYLE_SHEET),
         BOOTSTRAP,
         "style sheet that the pages load in addition to their own",
         "the http(s) address of a style sheet",
@@ -244,15 +245,12 @@ class Settings:
     def from_environment(cls, environ: Mapping[str, str]) -> Self:
         """Read every setting from `environ`; raise SettingError. An empty value counts as unset."""
         given = {name: value for name, value in environ.items() if value}
-        declared = [variable for variable, _ in cls.declared()]
-        unclean = [name for name in declared if UNCLEAN.search(given.get(name, ""))]
-        if unclean:
-            raise SettingError(f"{' and '.join(unclean)} must be {CLEAN}")
-        if "PORT" in given:
-            given.setdefault("BASE_URL", f"http://localhost:{given['PORT']}")
+        given.setdefault("BASE_URL", f"http://localhost:{given.get('PORT', DEFAULT_PORT)}")
         values = {}
         for variable, field in cls.declared():
             text = given.get(variable, field.metadata["default"])
+            if UNCLEAN.search(text):
+                raise SettingError(f"{variable} must be {CLEAN}")
             try:
                 values[field.name] = field.metadata["parse"](text)
             except (KeyError, OSError, ValueError) as error:  # OSError: a folder, not a zone

@@ -87,16 +87,13 @@ def test_every_wrong_value_is_refused_in_one_line() -> None:
 
 
 def test_a_control_character_or_a_blank_at_an_end_of_a_value_is_refused() -> None:
-    """One line names all of these settings."""
     for form in "{}\r", "\t{}", "{}\x7f", "{}\x85", " {}", "{} ", "{}\u00a0":
-        given = {
-            variable: form.format(field.metadata["default"] or "a")
-            for variable, field in Settings.declared()
-        }
-        with pytest.raises(SettingError) as refused:
-            Settings.from_environment(given)
-        said = str(refused.value)
-        assert said.startswith(f"{' and '.join(DECLARED)} must be without control characters")
+        for variable, field in Settings.declared():
+            given = {variable: form.format(field.metadata["default"] or "a")}
+            with pytest.raises(
+                SettingError, match=f"^{variable} must be without control characters"
+            ):
+                Settings.from_environment(given)
 
 
 def test_a_file_with_crlf_that_a_shell_reads_begins_no_list(operator: Operator) -> None:
@@ -105,7 +102,7 @@ def test_a_file_with_crlf_that_a_shell_reads_begins_no_list(operator: Operator) 
     by_shell = ["sh", "-c", 'set -a; . ./kampus.env; exec "$@"', "sh"]
     for command in (["serve"], ["import", "-"], ["restore", "kampus.env"], ["doctor"]):
         (line,) = operator.failed(*command, code=2, before=by_shell)
-        assert line.startswith("mahasiswa: PORT and DATABASE_URL must be ")
+        assert line.startswith("mahasiswa: PORT must be ")
     assert operator.names() == {"kampus.env"}
 
 

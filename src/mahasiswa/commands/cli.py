@@ -1,6 +1,5 @@
 """The commands of `mahasiswa`. Their settings come from the environment, or from the file of --settings."""
 
-import logging
 import os
 import sys
 from collections.abc import Iterator
@@ -13,7 +12,6 @@ import click
 from mahasiswa.commands import transfers
 from mahasiswa.commands.doctor import diagnose
 from mahasiswa.commands.settings_file import use_settings
-from mahasiswa.logs import priority
 from mahasiswa.server.listener import CannotStart
 from mahasiswa.settings import (
     DatabaseURL,
@@ -22,8 +20,8 @@ from mahasiswa.settings import (
     SQLiteURL,
     parse_database_url,
 )
-from mahasiswa.sheets import stage
 from mahasiswa.sheets.exports import EXPORTS
+from mahasiswa.sheets.stage import folder_of, remove_all
 from mahasiswa.store.engines import engine_of
 from mahasiswa.store.store_errors import (
     StoreError,
@@ -297,7 +295,7 @@ def forget(nim: str) -> None:
     removed = "the record and its history are removed"
     click.echo(f"{nim}: {removed if was_known else 'no record and no history'}")
     try:
-        stage.remove(stage.folder_of(url))
+        remove_all(folder_of(url))
     except FileNotFoundError:
         # With PostgreSQL, systemd gives the service a private folder for temporary files.
         if not isinstance(url, SQLiteURL):
@@ -306,7 +304,7 @@ def forget(nim: str) -> None:
         for line in engine.holders(settings.backup_dir, nim):
             click.echo(line)
     except OSError as error:
-        _say(f"mahasiswa: the back-ups cannot be read: {error}", logging.ERROR)
+        click.echo(f"mahasiswa: the back-ups cannot be read: {error}", err=True)
     click.echo(
         "Dumps, exports, replicas and logs keep what they have. Remove it from them yourself."
     )
@@ -373,9 +371,5 @@ def _settings() -> Settings:
 
 
 def _fail(line: str, code: int = 1) -> NoReturn:
-    _say(line, logging.ERROR)
+    click.echo(line, err=True)
     sys.exit(code)
-
-
-def _say(line: str, level: int) -> None:
-    click.echo(priority(level) + line, err=True)

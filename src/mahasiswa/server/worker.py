@@ -24,7 +24,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.types import Receive, Scope, Send
 from uvicorn.supervisors import Multiprocess
 
-from mahasiswa.logs import configure_logging, log_thread, priority, write_error
+from mahasiswa.logs import configure_logging, log_thread, write_error
 from mahasiswa.server.http_protocol import HttpProtocol
 from mahasiswa.server.listener import FAILED, IN_VAIN, CannotStart, bind
 from mahasiswa.settings import Settings, SQLiteURL
@@ -317,8 +317,7 @@ def _make_ready(settings: Settings) -> None:
         engine.migrate(settings.history_days, backups=settings.backup_dir)
         engine.count()  # fails if the list is damaged
     except StoreError as error:
-        prefix = priority(logging.ERROR)
-        write_error(prefix + f"mahasiswa: {error}".replace("\n", f"\n{prefix}"))
+        write_error(f"mahasiswa: {error}")
         sys.exit(IN_VAIN if isinstance(error, NeedsRepair) else FAILED)
     if settings.takes_foreign_forms and not os.isatty(
         STANDARD_OUTPUT

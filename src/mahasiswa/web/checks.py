@@ -50,9 +50,7 @@ async def tidy_all(request: Request, store: Store, pages: Pages) -> Response:
 
 
 def _tidied(records: Sequence[Mahasiswa]) -> Sequence[Write]:
-    writes = []
-    for old in records:
-        new = old._replace(nama=tidy(old.nama), alamat=tidy(old.alamat))
-        if new != old:
-            writes.append(Write(new, digest(old)))
-    return writes
+    return [
+        Write(old._replace(nama=tidy(old.nama), alamat=tidy(old.alamat)), digest(old))
+        for old in records
+    ]

@@ -50,9 +50,9 @@ SAVED: Mapping[str, Sequence[State]] = {"simpan": ("baru",), "perbarui": ("baru"
 """The lines that each button saves, by their states."""
 
 
-async def choose(request: Request, _store: Store, pages: Pages) -> Response:
+async def choose(_request: Request, _store: Store, pages: Pages) -> Response:
     """GET /mahasiswa/impor: the page to choose a file or to paste cells."""
-    return pages.empty_form("impor").respond(request.scope)
+    return pages.upload_form("impor")
 
 
 async def upload(request: Request, store: Store, pages: Pages) -> Response:
@@ -191,7 +191,8 @@ async def _compare(request: Request, store: Store, stage: Stage) -> bool:
 
     await note_near(request, reader, stage)
 
-    return await run(partial(stage.do, "settle")) or has_changed
+    settle = partial(stage.settle, rules.first_open, rules.is_fault, rules.shares_no_word)
+    return await run(settle) or has_changed
 
 
 def _with_cleaned(record: tuple[str, str | None, str | None]) -> Sequence[str | None]:

@@ -66,16 +66,6 @@ class ListQuery(NamedTuple):
         return page._replace(halaman=min(self.halaman, page.last))
 
     @property
-    def has_no_letter(self) -> bool:
-        """Whether the search has no letter. Digits have no other spelling."""
-        return not any(map(str.isalpha, self.query.cari))
-
-    @property
-    def has_only_signs(self) -> bool:
-        """Whether the search has neither a letter nor a digit. Most such searches find nothing."""
-        return not any(map(str.isalnum, self.query.cari))
-
-    @property
     def last(self) -> int:
         """The number of the last page."""
         return max(1, math.ceil(self.total / self.per))
@@ -109,38 +99,30 @@ class ListQuery(NamedTuple):
 
 
 class Printout(NamedTuple):
-    """The layout of a printed list, as it was typed.
+    """The layout of a printed list: its texts by name, its letterhead, and the titles of its empty columns.
 
-    `kop` is the letterhead. `kota`, `jabatan`, `nama` and `nip` stand in the signature below the list, if they are not
-    blank.
+    `kota`, `jabatan`, `nama` and `nip` stand in the signature below the list, if they are not
+    blank. `kolom` are the titles as they were typed. A number makes so many columns.
     """
 
-    judul: str = ""
-    with_alamat: bool = True
-    kolom: str = ""
-    kop: Sequence[str] = ()
-    kota: str = ""
-    jabatan: str = ""
-    nama: str = ""
-    nip: str = ""
+    texts: Mapping[str, str]
+    kop: Sequence[str]
+    titles: Sequence[str]
+    with_alamat: bool
 
     @classmethod
     def of(cls, parameters: Mapping[str, str]) -> "Printout":
-        """Read a URL's query, or a form. An invalid value is replaced by its default."""
+        """Read a URL's query. An invalid value is replaced by its default."""
         names = ("judul", "kolom", "kota", "jabatan", "nama", "nip")
         texts = {name: _line(parameters.get(name, "")) for name in names}
-        lines = map(_line, parameters.get("kop", "").splitlines())
-        kop = list(filter(None, lines))[:LETTERHEAD_MAX_LINES]
-        return cls(**texts, kop=kop, with_alamat=parameters.get("tanpa") != "alamat")
-
-    @property
-    def titles(self) -> Sequence[str]:
-        """The titles of the empty columns. A number that was typed makes so many columns."""
-        if is_digits(self.kolom):
-            columns = min(_number(self.kolom, 0), EMPTY_COLUMNS_MAX)
-            return list(map(str, range(1, columns + 1)))
-        titles = self.kolom.split(",") if self.kolom else []
-        return [title.strip() for title in titles[:EMPTY_COLUMNS_MAX]]
+        kop = filter(None, map(_line, parameters.get("kop", "").splitlines()))
+        kolom = texts["kolom"]
+        titles = kolom.split(",") if kolom else []
+        if is_digits(kolom):
+            titles = list(map(str, range(1, min(_number(kolom, 0), EMPTY_COLUMNS_MAX) + 1)))
+        titles = [title.strip() for title in titles[:EMPTY_COLUMNS_MAX]]
+        is_with_alamat = parameters.get("tanpa") != "alamat"
+        return cls(texts, list(kop)[:LETTERHEAD_MAX_LINES], titles, is_with_alamat)
 
 
 def is_list_query(parameters: QueryParams) -> bool:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime
-from functools import cache, cached_property
+from functools import cached_property
 from types import MappingProxyType
 from typing import Literal, NamedTuple
 from urllib.parse import quote
@@ -20,7 +20,6 @@ from mahasiswa.web.import_page import CHOICES, ImportPage, part_label, said
 from mahasiswa.web.list_html import format_bodies, row_format
 from mahasiswa.web.list_query import HOME_QUERY, ListQuery, Printout, changed
 from mahasiswa.web.page_renderer import PageRenderer, checked
-from mahasiswa.web.responses import CachedPage
 from mahasiswa.web.routes import UploadPurpose
 
 Frame = tuple[bytes, bytes]  # a page before and after its rows
@@ -59,7 +58,8 @@ class Pages(PageRenderer):
             "today": wording.date(self.today()),
         }
         if page:
-            return self._list_frame(count, page, news, values)
+            shown = {"page": page, "news": news, "list_query": page.list_query}
+            return self._around_rows("list.html", count=count, **shown, **values)
         before, after = self._frames[min(count, 1)]
         return placeholder.sub(lambda found: values[found[1].decode()].encode(), before), after
 
@@ -107,12 +107,6 @@ class Pages(PageRenderer):
         # One macro of a template is rendered faster than a template.
         line: Markup = self.changes.news(news.item, is_own, page.left if page else 0, warning)
         return line
-
-    @cache  # noqa: B019 - it lives as long as the process
-    def empty_form(self, name: Literal["add"] | UploadPurpose) -> CachedPage:
-        """The form of specification 4.2, or of an upload, before anything is typed. No record is in it, so it is kept."""
-        form = self.form("add") if name == "add" else self.upload_form(name)
-        return CachedPage(bytes(form.body), self.headers)
 
     def form(
         self,
@@ -183,13 +177,6 @@ class Pages(PageRenderer):
         context = {"said": said, "choices": CHOICES, "part_label": part_label, "reasons": SKIPPED}
         return self.page("preview.html", status, self.not_stored, preview=page, **context)
 
-    def _list_frame(
-        self, count: int, page: ListQuery | None, news: News | None, values: Mapping[str, str]
-    ) -> Frame:
-        list_query = page.list_query if page else ""
-        context = {"count": count, "page": page, "news": news, "list_query": list_query, **values}
-        return self._around_rows("list.html", **context)
-
     def _around_rows(self, template: str, **context: object) -> Frame:
         rows = _placeholder("rows")
         before, _, after = self.render(template, rows=rows, **context).partition(rows.encode())
@@ -199,7 +186,8 @@ class Pages(PageRenderer):
     def _frames(self) -> Sequence[Frame]:
         """The list of specification 4.1 without and with rows. No record is in these frames, so they are rendered once."""
         values = {name: _placeholder(name) for name in ("total", "latest", "today")}
-        return [self._list_frame(count, None, None, values) for count in (0, 1)]
+        shown = {"page": None, "news": None, "list_query": "", **values}
+        return [self._around_rows("list.html", count=count, **shown) for count in (0, 1)]
 
 
 def with_rows(frame: Frame, row: Sequence[bytes], packed: bytes, first: int) -> bytes:

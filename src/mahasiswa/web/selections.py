@@ -12,7 +12,6 @@ from mahasiswa import wording
 from mahasiswa.digits import whole_number
 from mahasiswa.record import Mahasiswa
 from mahasiswa.sheets import rules, selection
-from mahasiswa.sheets import stage as stages
 from mahasiswa.sheets.read import UPLOAD_MAX_ROWS
 from mahasiswa.sheets.stage import Facts, Line, Stage, Stale
 from mahasiswa.store import Query, Reader, Store
@@ -70,9 +69,9 @@ class SelectionPage(NamedTuple):
         return wording.SEVERAL_NIMS if selection.has_several(line.nim) else ""
 
 
-async def choose(request: Request, _store: Store, pages: Pages) -> Response:
+async def choose(_request: Request, _store: Store, pages: Pages) -> Response:
     """GET /mahasiswa/pilih: the page to paste NIMs or to choose a file."""
-    return pages.empty_form("pilih").respond(request.scope)
+    return pages.upload_form("pilih")
 
 
 async def upload(request: Request, store: Store, pages: Pages) -> Response:
@@ -188,7 +187,7 @@ async def _selected(request: Request, store: Store, pages: Pages, nims: Iterable
             await _match(request, store.reader(IMPORT), stage)
             await in_thread(request, stage.commit)
     except BaseException:
-        stages.remove(folder, stage.path.name)
+        stage.remove()
         raise
     return pages.redirect_to(f"/mahasiswa/pilih/{stage.path.name}")
 
@@ -249,7 +248,7 @@ async def _match(request: Request, reader: Reader, stage: Stage) -> None:
     await run(partial(stage.do, "match", _matched(lines, stored)))
 
     await note_near(request, reader, stage)
-    await run(partial(stage.do, "settle_selection"))
+    await run(partial(stage.settle_selection, rules.first_open, rules.shares_no_word))
 
 
 def _matched(lines: Sequence[Line], stored: Mapping[str, Mahasiswa]) -> list[Sequence[object]]:

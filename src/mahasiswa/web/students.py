@@ -22,8 +22,6 @@ async def new(request: Request, store: Store, pages: Pages) -> Response:
     With `lagi=1` it is the next form after the addition of `nim`.
     """
     again = request.adds_again
-    if not (again or pages.list_query):
-        return pages.empty_form("add").respond(request.scope)
     stored, news = await _added(request, store) if again else (None, None)
     return pages.form("add", reply=Reply(stored=stored), again=again, news=news)
 
