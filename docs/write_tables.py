@@ -198,7 +198,6 @@ TESTS = {
     "server/listener": "cli/test_server",
     "server/worker": "cli/test_processes cli/test_server cli/test_shutdown",
     "sheets/csv_form": "sheets/test_exports",
-    "sheets/sheet_errors": "cli/test_cli_transfers",
     "sheets/xlsx_export": "sheets/test_exports",
     "store/": "store/test_store store/test_one_field",
     "store/backup_folder": "cli/test_backups",

@@ -73,6 +73,7 @@ OLD_EXCEL = "Berkas ini dari Excel yang sangat lama. Buka di Excel atau LibreOff
 PASSWORD = "Berkas ini dilindungi kata sandi. Buka di Excel, hapus kata sandinya, simpan, lalu unggah lagi."  # noqa: S105 - a sentence, not a password
 TOO_HEAVY = "Berkas ini terlalu besar atau terlalu rumit untuk dibaca. Salin kolom NIM, Nama, dan Alamat ke berkas baru, simpan sebagai .xlsx atau .csv, lalu unggah lagi."
 TOO_MANY_ROWS = "Berkas ini berisi lebih dari {limit} baris. Bagi menjadi beberapa berkas, lalu unggah satu per satu."
+TOO_MANY_SHEETS = "Berkas ini berisi lebih dari {limit} lembar (sheet). Hapus lembar yang tidak perlu, atau bagi menjadi beberapa berkas, lalu unggah lagi."
 OPEN_QUOTE = 'Baris {row}: tanda kutip (“"”) dibuka tetapi tidak ditutup. Perbaiki barisnya, lalu unggah lagi.'
 CELL_OVER_LIMIT = 'Baris {row}: isi salah satu selnya lebih dari {limit} karakter, mungkin karena tanda kutip (“"”) tidak ditutup. Perbaiki barisnya, lalu unggah lagi.'
 _ADD_TITLES = "Beri judul NIM, Nama, dan Alamat pada baris pertama"

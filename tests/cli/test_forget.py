@@ -6,7 +6,7 @@ from pathlib import Path
 
 from operators import TWO, Operator
 
-from mahasiswa.sheets.stage import Line, Stage
+from mahasiswa.sheets.stage import Stage
 
 END = "Dumps, exports, replicas and logs keep what they have. Remove it from them yourself."
 
@@ -60,6 +60,6 @@ def test_forget_removes_the_uploads_that_wait_for_a_confirmation(operator: Opera
     operator.fill(TWO)
     folder = operator.folder / "mahasiswa.db-unggahan"
     with Stage.create(folder, "impor", "daftar.csv", "::1") as stage:
-        stage.put_lines([], [Line(0, 2, "0001", "Ani", "Solo")], 1)
+        stage.put_lines([], [(0, 2, "0001", "Ani", "Solo", "", "")], 1)
     operator.done("forget", "0001")
     assert not list(folder.iterdir())

@@ -23,8 +23,7 @@ from mahasiswa.sheets.cells import text_of
 from mahasiswa.sheets.delimited import _unguard
 from mahasiswa.sheets.exports import EXPORTS
 from mahasiswa.sheets.read import tables_of
-from mahasiswa.sheets.sheet_errors import NotCarried
-from mahasiswa.sheets.xlsx_export import SHEET_MAX_RECORDS, write_template, write_xlsx
+from mahasiswa.sheets.xlsx_export import SHEET_MAX_RECORDS, NotCarried, write_xlsx
 
 ROWS = [
     Mahasiswa("007", "=1+1", "1.23E+11" + "x" * 40),
@@ -98,6 +97,7 @@ def test_the_rule_of_csv_inverts_itself_for_any_text(text: str) -> None:
 )
 @example([Mahasiswa("1", "&\xa0", "&copy")])
 @example([Mahasiswa("1", "&amp", "a"), Mahasiswa("2", "\\'", "a")])
+@example([Mahasiswa("1", "", "\n&ap;\n")])
 @example([Mahasiswa("0", " 0", "0"), Mahasiswa("1", "; ", "0")])
 @example([Mahasiswa("0", "; ", " 0")])
 @example([Mahasiswa("5", "\n\nnim\tnama", "a")])
@@ -149,7 +149,7 @@ def test_more_records_than_an_excel_sheet_holds_are_refused(
 def test_each_cell_of_the_template_shows_a_hint() -> None:
     """Excel refuses a workbook with a hint of more than 255 characters."""
     file = io.BytesIO()
-    write_template(file)
+    write_xlsx([], file, hints=wording.TEMPLATE_HINTS)
     sheet = sheet_of(file.getvalue())
     hints = sheet.data_validations.dataValidation
     assert all(hint.showInputMessage and len(hint.prompt) <= 255 for hint in hints)

@@ -146,6 +146,7 @@ REFUSED = {
     wording.NO_ROWS: csv(HEADER),
     wording.OPEN_QUOTE.format(row=2): csv(HEADER, '2300018101|"Siti|Solo', BUDI),
     wording.TOO_MANY_ROWS.format(limit="10.000"): csv(HEADER, *(f"23{n:08}|Ani|Solo" for n in range(10_001))),
+    wording.TOO_MANY_SHEETS.format(limit=200): by_openpyxl(several={str(name): [HEADER.split("|")] for name in range(201)}),
     wording.LINES_NOT_READ: b"Nama: Siti\nNIM: 2300018101\nAlamat: Solo\n",
     wording.NAMES_NOT_PARTED: b"2300018101 SITI Jl. Solo 5, Depok\n2300018102 BUDI Jl. Wates 3, Mlati\n",
 }  # fmt: skip
@@ -416,7 +417,6 @@ HOSTILE = {
     "a line of 20 MB": b"NIM;Nama;Alamat\n" + b"x" * (20 << 20),
     "a web page that spans a million columns": b"<table><tr>" + b"<td colspan=999999999>x" * 1000,
     "a cell of 20 MB": b"<table><tr><td>" + b"x" * (20 << 20),
-    "201 sheets": by_openpyxl(several={str(name): [["x"]] for name in range(201)}),
 }  # fmt: skip
 
 

@@ -20,8 +20,8 @@ from mahasiswa.settings import (
     SQLiteURL,
     parse_database_url,
 )
+from mahasiswa.sheets import stage
 from mahasiswa.sheets.exports import EXPORTS
-from mahasiswa.sheets.stage import folder_of, remove_all
 from mahasiswa.store.engines import engine_of
 from mahasiswa.store.store_errors import (
     StoreError,
@@ -295,7 +295,7 @@ def forget(nim: str) -> None:
     removed = "the record and its history are removed"
     click.echo(f"{nim}: {removed if was_known else 'no record and no history'}")
     try:
-        remove_all(folder_of(url))
+        stage.remove(stage.folder_of(url))
     except FileNotFoundError:
         # With PostgreSQL, systemd gives the service a private folder for temporary files.
         if not isinstance(url, SQLiteURL):

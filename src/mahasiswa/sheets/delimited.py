@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from functools import partial
-from itertools import chain, islice
+from itertools import islice
 from typing import TextIO
 
 from mahasiswa import wording
@@ -24,7 +24,6 @@ from mahasiswa.sheets.pasted import split_lines
 SAMPLE_ROWS, SAMPLE_CHARACTERS = 100, 1 << 16
 ROW_MAX_CHARACTERS = 1 << 20
 
-_END = "\0the end of the file\0"
 _instruction = re.compile(r"sep=(.?)\r?\n", re.IGNORECASE).match
 # A guard of our own export, see `csv_form`.
 _unguard = re.compile(r"""(?:^|(?<=[,;\t\r\n]))'(?=['"]*+[=+\-@\t\r＝＋－＠])""").sub
@@ -69,10 +68,7 @@ def _separator(sample: str, *, nim_only: bool) -> str:
         alike = max(widths.values(), default=0) * (are_cells or separator != ",")
         return is_export, has_titles, alike
 
-    try:
-        (is_export, has_titles, alike), best = max((score(mark), mark) for mark in ",|\t;")
-    except csv.Error:
-        return ";"
+    (is_export, has_titles, alike), best = max((score(mark), mark) for mark in ",|\t;")
     is_table = not nim_only and 10 * alike >= 9 * len(lines)
     return best if is_export or has_titles or is_table else ""
 
@@ -90,28 +86,29 @@ def _reader(lines: Iterator[str] | TextIO, separator: str, sample: str) -> Itera
 
 def _rows(lines: Iterator[str], separator: str, sample: str) -> Iterator[Row]:
     """The rows of CSV. A cell with line breaks belongs to one row, as in Excel."""
-    size = 0  # of the lines of the row that is read
+    number = size = 0  # the characters of the lines of the row that is read
+    has_ended = False
 
-    def collected() -> Iterator[str]:
-        nonlocal size
-        # If a quote never ends, Python's reader returns the rest of the file as one cell. So if no row consists of the
-        # line _END, a quote has no end. The strict mode of the reader would refuse other files that Excel reads.
-        for line in chain(lines, [_END]):
+    def counted() -> Iterator[str]:
+        nonlocal size, has_ended
+        for line in lines:
             size += len(line)
             if size >= ROW_MAX_CHARACTERS:
                 raise TooHeavy
             # The entities of a web page end with a semicolon.
-            yield unescaped(line) if "&" in line and '"' not in line else line
+            is_plain = size > len(line) or '"' in line or "&" not in line
+            yield line if is_plain else unescaped(line)
+        has_ended = True
 
-    number = 0
     try:
-        for number, cells in enumerate(_reader(collected(), separator, sample), 1):
-            if cells == [_END]:
-                return
+        for number, cells in enumerate(_reader(counted(), separator, sample), 1):
+            # Inside quotes the reader asks for a further line. The strict mode of the reader would refuse other files
+            # that Excel reads.
+            if has_ended:
+                raise Refused(wording.OPEN_QUOTE.format(row=number))
             size = 0
             has_guard = "'" in "".join(cells)
             yield number, [_unguard("", cell) for cell in cells] if has_guard else cells
     except csv.Error as error:
         limit = wording.number(CELL_MAX_CHARACTERS)
         raise Refused(wording.CELL_OVER_LIMIT.format(row=number + 1, limit=limit)) from error
-    raise Refused(wording.OPEN_QUOTE.format(row=number))

@@ -10,8 +10,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 
-from mahasiswa.sheets.sheet_errors import NotCarried
-from mahasiswa.sheets.xlsx_export import write_xlsx
+from mahasiswa.sheets.xlsx_export import NotCarried, write_xlsx
 from mahasiswa.system.child import bound
 
 MEMORY_MAX_BYTES = 256 << 20

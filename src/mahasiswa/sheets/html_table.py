@@ -10,6 +10,7 @@ from mahasiswa.sheets.file_kind import encoding_of
 
 # In HTML and in SpreadsheetML 2003.
 _ROWS, _CELLS = ("tr", "row"), ("td", "th", "cell")
+_ENDS = (*_ROWS, *_CELLS)
 
 
 def html_rows(file: BinaryIO) -> list[list[Cell]]:
@@ -19,7 +20,7 @@ def html_rows(file: BinaryIO) -> list[list[Cell]]:
     # The parser keeps `A&B` at the end of a file that was cut, until a space follows. Its close() would give it, too,
     # but reads a tag that never ends in quadratic time.
     parser.feed("\n")
-    return [row for row in parser.rows if row]
+    return [[cell.strip() for cell in row] for row in parser.rows if row]
 
 
 class _Tables(HTMLParser):
@@ -27,43 +28,38 @@ class _Tables(HTMLParser):
 
     def __init__(self) -> None:
         super().__init__()
-        self.rows: list[list[Cell]] = [[]]
-        self._text: str | None = None  # of the open cell
-        self._blank = 0  # cells that the last cell spans besides its own
+        self.rows: list[list[str]] = [[]]
+        self._is_open = False  # whether a text belongs to the last cell
+        self._next = 0  # the column of the next cell
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         name = tag.rpartition(":")[2]
+        self.handle_endtag(name)
         if name in _ROWS:
-            self.handle_endtag(name)
             self.rows.append([])
+            self._next = 0
         elif name in _CELLS:
-            self.handle_endtag(name)
             given = {key.rpartition(":")[2]: whole_number(value or "") or 0 for key, value in attrs}
-            row = self.rows[-1]
             # SpreadsheetML names the column behind blank cells, and counts how many more columns a cell has.
-            blank = max(self._blank, given.get("index", 0) - 1 - len(row))
-            if len(row) + blank >= ROW_MAX_CELLS:
+            column = max(self._next, given.get("index", 0) - 1)
+            if column >= ROW_MAX_CELLS:
                 raise TooHeavy
-            row += [None] * blank
-            self._blank = max(given.get("colspan", 1) - 1, given.get("mergeacross", 0))
-            self._text = ""
+            self.rows[-1] += [""] * (column + 1 - len(self.rows[-1]))
+            self._next = column + max(given.get("colspan", 1), given.get("mergeacross", 0) + 1)
+            self._is_open = True
         elif name in ("br", "p"):
             self._add("\n")
 
     def handle_endtag(self, tag: str) -> None:
-        name = tag.rpartition(":")[2]
-        if name in (*_ROWS, *_CELLS) and self._text is not None:
-            self.rows[-1].append(self._text.strip())
-            self._text = None
-        if name in _ROWS:
-            self._blank = 0
+        if tag.rpartition(":")[2] in _ENDS:
+            self._is_open = False
 
     def handle_data(self, data: str) -> None:
         # A line end of the source is a space. Only <br> breaks a line.
         self._add(" ".join(data.splitlines()))
 
     def _add(self, text: str) -> None:
-        if self._text is not None:
-            self._text += text
-            if len(self._text) > CELL_MAX_CHARACTERS:
+        if self._is_open:
+            self.rows[-1][-1] += text
+            if len(self.rows[-1][-1]) > CELL_MAX_CHARACTERS:
                 raise TooHeavy

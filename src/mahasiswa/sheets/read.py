@@ -17,13 +17,13 @@ from typing import Any, BinaryIO
 from mahasiswa import wording
 from mahasiswa.record import FIELDS
 from mahasiswa.sheets.biff import biff_rows
-from mahasiswa.sheets.cells import Cell, Refused, Row, Sheet, is_blank, text_of
+from mahasiswa.sheets.cells import Refused, Row, Sheet, is_blank, text_of
 from mahasiswa.sheets.columns import TITLES_MAX, Columns, fields_of, find, join, measured, part_of
 from mahasiswa.sheets.delimited import read_text
 from mahasiswa.sheets.file_kind import encoding_of, kind_of
 from mahasiswa.sheets.html_table import html_rows
 from mahasiswa.sheets.rules import OTHER_TITLES, Judge, JudgedLine, cleaned
-from mahasiswa.sheets.stage import EXIT_DISK_FULL, EXIT_STALE, Line, Stage, StagedSheet, Stale
+from mahasiswa.sheets.stage import EXIT_DISK_FULL, EXIT_STALE, Kept, Stage, StagedSheet, Stale
 from mahasiswa.sheets.workbook import read_workbook, undamaged
 from mahasiswa.system.child import bound
 
@@ -79,18 +79,15 @@ def _columns(sheet: Sheet, top: Sequence[Row], *, nim_only: bool) -> Columns:
 
 def fill(stage: Stage, file: BinaryIO, *, nim_only: bool) -> None:
     """Put the sheets of a file into its stage. Raises Refused and TooHeavy."""
-    staged: list[StagedSheet] = []
-    of_sheet: dict[int, tuple[Sequence[Row], frozenset[int]]] = {}
+    kept: list[tuple[StagedSheet, Kept]] = []
     for at, (sheet, columns) in enumerate(tables_of(file, nim_only=nim_only)):
         rows = list(islice(sheet.rows, ROWS_MAX))
-        staged.append(_staged(at, sheet.name, columns, rows[:TOP_ROWS]))
-        of_sheet[at] = rows, frozenset(sheet.hidden)
-    if not staged:
+        staged = _staged(at, sheet.name, columns, rows[:TOP_ROWS])
+        kept.append((staged, [(number, cells, number in sheet.hidden) for number, cells in rows]))
+    if not kept:
         raise Refused(wording.EMPTY)
-    read = _with_titles(staged)
-    stage.put_sheets(
-        (sheet._replace(is_read=sheet in read), *of_sheet[sheet.id]) for sheet in staged
-    )
+    read = _with_titles([staged for staged, _ in kept])
+    stage.put_sheets((staged._replace(is_read=staged in read), rows) for staged, rows in kept)
 
 
 def _staged(at: int, name: str, columns: Columns, top: Sequence[Row]) -> StagedSheet:
@@ -129,7 +126,7 @@ def put_lines(stage: Stage, options: Mapping[str, Any]) -> None:
     choices = (options["choice"] or {"sheets": {}})["sheets"]
     judge = Judge()
     sheets: list[StagedSheet] = []
-    lines: list[Line] = []
+    lines: list[Sequence[object]] = []
     for found in stage.sheets():
         sheet = found
         if choice := choices.get(str(found.id)):
@@ -139,14 +136,14 @@ def put_lines(stage: Stage, options: Mapping[str, Any]) -> None:
             }
             sheet = found._replace(columns=columns, is_read=choice["is_read"], doubt="")
         if sheet.is_read and not sheet.doubt:
-            rows = list(stage.rows(sheet.id))
+            rows = stage.rows(sheet.id)
             of_sheet = (
                 _picked(sheet, rows)
                 if options["purpose"] == "pilih"
                 else _judged(sheet, rows, judge)
             )
             for line in of_sheet:
-                lines.append(Line(sheet.id, *line))
+                lines.append((sheet.id, *line))
                 if line.own == OTHER_TITLES and not choice:
                     sheet = sheet._replace(doubt=wording.OTHER_TITLES.format(row=line.number))
         sheets.append(sheet)
@@ -157,10 +154,6 @@ def put_lines(stage: Stage, options: Mapping[str, Any]) -> None:
     if not (lines or must_choose):
         raise Refused(wording.NO_ROWS)
     stage.put_lines(sheets, [] if must_choose else lines, options["version"])
-
-
-Kept = Sequence[tuple[int, Sequence[Cell], bool]]
-"""The rows of a sheet in the stage: each with its number and its cells, and whether Excel hides it."""
 
 
 def _judged(sheet: StagedSheet, rows: Kept, judge: Judge) -> Iterator[JudgedLine]:
@@ -190,7 +183,7 @@ def main(path: str, options_json: str) -> int:
                     fill(stage, sys.stdin.buffer, nim_only=options["purpose"] == "pilih")
                 put_lines(stage, options)
             except Refused as error:
-                stage.fail(str(error))
+                stage.do("fail", [(str(error),)])
     except Stale:
         return EXIT_STALE
     except OSError:

@@ -2,7 +2,7 @@
 
 import datetime as dt
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from typing import BinaryIO, TypeVar
 
@@ -10,40 +10,42 @@ import python_calamine as calamine
 
 from mahasiswa import wording
 from mahasiswa.sheets.cells import CELL_MAX_CHARACTERS, Bad, Cell, Refused, Row, Sheet, TooHeavy
-from mahasiswa.sheets.xlsx_scan import Marks, scan
+from mahasiswa.sheets.xlsx_scan import Scan
 
 T = TypeVar("T")
 
 SHEETS_MAX = 200
 
-# Texts that stand in each workbook, even if it is damaged.
-_ENCRYPTED = "EncryptedPackage".encode("utf-16-le")
-_PARTS = (b"xl/", b"opendocument.spreadsheet", "Workbook".encode("utf-16-le"))
+# The sentence about a file that is not read, by a part that it has, even if it is damaged.
+_SENTENCES = {
+    "EncryptedPackage".encode("utf-16-le"): wording.PASSWORD,
+    "Workbook".encode("utf-16-le"): wording.DAMAGED,
+    b"xl/": wording.DAMAGED,
+    b"opendocument.spreadsheet": wording.DAMAGED,
+    b"": wording.NOT_A_SPREADSHEET,
+}
 
 
 def undamaged(items: Iterable[T]) -> Iterator[T]:
     """The same items. A fault of a parser becomes Refused. calamine also panics on some damaged files."""
     try:
         yield from items
-    except (Refused, TooHeavy, MemoryError):
+    except (Refused, TooHeavy, MemoryError, KeyboardInterrupt, GeneratorExit):
         raise
     except BaseException as error:
-        if isinstance(error, Exception) or type(error).__name__ == "PanicException":
-            raise Refused(wording.DAMAGED) from error
-        raise
+        raise Refused(wording.DAMAGED) from error
 
 
 def read_workbook(file: BinaryIO) -> Iterator[Sheet]:
     """The visible sheets. Each must be read before the next. Raises Refused, and the errors of the parsers."""
     try:
         workbook = calamine.CalamineWorkbook.from_filelike(file)
+    except calamine.PasswordError as error:
+        raise Refused(wording.PASSWORD) from error
     except calamine.CalamineError as error:
         file.seek(0)
         data = file.read()
-        if isinstance(error, calamine.PasswordError) or _ENCRYPTED in data:
-            raise Refused(wording.PASSWORD) from error
-        is_workbook = any(part in data for part in _PARTS)
-        raise Refused(wording.DAMAGED if is_workbook else wording.NOT_A_SPREADSHEET) from error
+        raise Refused(next(text for part, text in _SENTENCES.items() if part in data)) from error
 
     sheets = [
         sheet.name
@@ -52,21 +54,19 @@ def read_workbook(file: BinaryIO) -> Iterator[Sheet]:
         and sheet.visible == calamine.SheetVisibleEnum.Visible
     ]
     if len(sheets) > SHEETS_MAX:
-        raise TooHeavy
+        raise Refused(wording.TOO_MANY_SHEETS.format(limit=SHEETS_MAX))
+    scan = Scan(file)
     for name in sheets:
-        marks = scan(file, name)
-        rows = undamaged(_rows(workbook.get_sheet_by_name(name), marks))
-        yield Sheet(name, rows, {row + 1 for row in marks.rows}, marks.columns)
+        marks = scan.marks(name)
+        rows = undamaged(_rows(workbook.get_sheet_by_name(name), marks.cells))
+        yield Sheet(name, rows, marks.rows, marks.columns)
 
 
-def _rows(sheet: calamine.CalamineSheet, marks: Marks) -> Iterator[Row]:
+def _rows(sheet: calamine.CalamineSheet, marks: Mapping[tuple[int, int], Cell]) -> Iterator[Row]:
     left = [""] * sheet.start[1] if sheet.start else []
-    for index, values in enumerate(sheet.iter_rows()):
-        cells = list(map(_cell, chain(left, values)))
-        for column, mark in marks.cells.get(index, {}).items():
-            if column < len(cells):
-                cells[column] = mark
-        yield index + 1, cells
+    for row, values in enumerate(sheet.iter_rows()):
+        cells = map(_cell, chain(left, values))
+        yield row + 1, [marks.get((row, column), cell) for column, cell in enumerate(cells)]
 
 
 def _cell(value: float | str | dt.time | dt.date | dt.timedelta) -> Cell:

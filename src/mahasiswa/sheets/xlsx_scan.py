@@ -1,4 +1,4 @@
-"""Scans the XML of an .xlsx sheet for what python-calamine does not tell.
+"""Scans the XML of an .xlsx for what python-calamine does not tell.
 
 These are errors, formulas without a result, formats that show zeros, damaged indexes of shared texts,
 and hidden rows and columns. calamine reads an error as an empty text, a number without its format, and the first text of the file
@@ -7,12 +7,16 @@ for an index such as -1. The XML may be malicious, so only a process with limits
 
 import re
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from io import BytesIO
 from typing import BinaryIO, NamedTuple
+from urllib.parse import urljoin
 from xml.etree import ElementTree as ET
 
 from xlsxwriter.utility import xl_cell_to_rowcol  # type: ignore[import-untyped]
 
+from mahasiswa.digits import is_digits
 from mahasiswa.sheets.cells import ROW_MAX_CELLS, Bad, Cell
 
 _are_zeros = re.compile("0{2,}").fullmatch
@@ -21,94 +25,94 @@ _adds_digits = re.compile(r"""0{2,}(?![.E])|"[^"]*[0-9]|\\[0-9]""").match
 _may_have_marks = re.compile(
     rb"""hidden=|t=["']e|<(?:\w+:)?f[\s/>]|t=["']s["'][^>]*>\s*<(?:\w+:)?v[^>]*>(?![0-9]+<)"""
 ).search
+_STYLES = "xl/styles.xml"
 
 
 class Marks(NamedTuple):
-    """The cells that must be read in another way, by row and column from 0, and the hidden rows and columns."""
+    """What must be read in another way: cells by row and column from 0, and hidden rows from 1, and hidden columns from 0."""
 
-    cells: dict[int, dict[int, Cell]]
+    cells: dict[tuple[int, int], Cell]
     rows: set[int]
     columns: set[int]
 
 
-def scan(file: BinaryIO, sheet: str) -> Marks:
-    """The marks of a sheet; none for another kind of workbook. Raises the errors of a damaged file."""
-    marks = Marks({}, set(), set())
-    if not zipfile.is_zipfile(file):
-        return marks
-    with zipfile.ZipFile(file) as package:
-        if "xl/workbook.xml" not in package.namelist():
+class Scan:
+    """The XML of a workbook, if it is an .xlsx. Raises the errors of a damaged file."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        is_package = zipfile.is_zipfile(file)
+        self._package = zipfile.ZipFile(file) if is_package else zipfile.ZipFile(BytesIO(), "w")
+
+    def marks(self, sheet: str) -> Marks:
+        marks = Marks({}, set(), set())
+        if not self._paths:
             return marks
-        formats = _formats(package)
-        path = _path_of(package, sheet)
-        # `re` is ten times as fast as a parser.
-        if not any(formats) and not _may_have_marks(package.read(path)):
+        path = self._paths[sheet]
+        # `re` is six times as fast as a parser.
+        if not _may_have_marks(self._package.read(path)) and not any(self._formats):
             return marks
-        for part in _parts(package, path, "}c", "}row", "}col"):
-            if part.tag.endswith("}c"):
-                mark = _mark(part, formats, package)
-                if mark is not None:
-                    row, column = xl_cell_to_rowcol(part.attrib["r"])
-                    marks.cells.setdefault(row, {})[column] = mark
+        for part in self._parts(path, "}row", "}col"):
+            if part.get("hidden") in ("1", "true") and part.tag.endswith("}row"):
+                marks.rows.add(int(part.attrib["r"]))
             elif part.get("hidden") in ("1", "true"):
-                first = part.get("min") or part.attrib["r"]
-                last = min(int(part.get("max", first)), int(first) + ROW_MAX_CELLS)
-                hidden = marks.columns if "min" in part.attrib else marks.rows
-                hidden.update(range(int(first) - 1, last))
-    return marks
+                last = min(int(part.attrib["max"]), ROW_MAX_CELLS)
+                marks.columns.update(range(int(part.attrib["min"]) - 1, last))
+            for cell in part:
+                mark = self._mark(cell)
+                if mark is not None:
+                    marks.cells[xl_cell_to_rowcol(cell.attrib["r"])] = mark
+        return marks
 
+    def _mark(self, cell: ET.Element) -> Cell:
+        value = cell.findtext("{*}v", "")
+        match cell.get("t", "n"):
+            case "s" if not is_digits(value):
+                return self._texts.get(value.strip(), Bad("damaged", ""))
+            case "e":
+                return Bad("error", value)
+            case "n" if value:
+                code = self._formats[int(cell.get("s", 0))]
+                if _are_zeros(code) and is_digits(value):
+                    return value.zfill(len(code))
+                return Bad("damaged", value) if code else None
+            case "n" if cell.find("{*}f") is not None:
+                return Bad("formula", "")
+        return None
 
-def _mark(cell: ET.Element, formats: Sequence[str], package: zipfile.ZipFile) -> Cell:
-    kind = cell.get("t", "n")
-    texts = {part.tag[-2:]: part.text or "" for part in cell}  # by }v and }f
-    value = texts.get("}v", "")
-    if kind == "s" and not value.isdecimal():
-        return _text_at(value.strip(), package)
-    if kind == "e":
-        return Bad("error", value)
-    if kind != "n" or not value:
-        return Bad("formula", "") if kind == "n" and "}f" in texts else None
+    @cached_property
+    def _texts(self) -> Mapping[str, str]:
+        """The shared texts by their indexes."""
+        items = self._parts("xl/sharedStrings.xml", "}si")
+        return {str(index): "".join(item.itertext()) for index, item in enumerate(items)}
 
-    code = formats[int(cell.get("s", 0))]
-    if _are_zeros(code) and value.isdecimal():
-        return value.zfill(len(code))
-    return Bad("damaged", value) if code else None
+    @cached_property
+    def _formats(self) -> Sequence[str]:
+        """For each style the code of its format, without that for negative numbers, if it adds digits."""
+        codes = {
+            part.get("numFmtId"): code.split(";")[0]
+            for part in self._parts(_STYLES, "}numFmt")
+            if _adds_digits(code := part.get("formatCode", ""))
+        }
+        styles = [style for part in self._parts(_STYLES, "}cellXfs") for style in part]
+        return [codes.get(style.get("numFmtId"), "") for style in styles] or [""]
 
+    @cached_property
+    def _paths(self) -> Mapping[str, str]:
+        """The path of each sheet: the workbook maps its name to an id, and the relations map that to the path."""
+        relations = self._parts("xl/_rels/workbook.xml.rels", "}Relationship")
+        targets = {part.get("Id"): part.attrib["Target"] for part in relations}
+        return {
+            part.attrib["name"]: urljoin("/xl/", targets[value])[1:]
+            for part in self._parts("xl/workbook.xml", "}sheet")
+            for key, value in part.items()
+            if key.endswith("}id")
+        }
 
-def _text_at(index: str, package: zipfile.ZipFile) -> Cell:
-    """The shared text with this index, which had blanks around it, or a damaged cell."""
-    for at, item in enumerate(_parts(package, "xl/sharedStrings.xml", "}si")):
-        if str(at) == index:
-            return "".join(item.itertext())
-    return Bad("damaged", "")
-
-
-def _formats(package: zipfile.ZipFile) -> Sequence[str]:
-    """The code of the format of each style, without that for negative numbers."""
-    codes: dict[str | None, str] = {}
-    for part in _parts(package, "xl/styles.xml", "}numFmt", "}cellXfs"):
-        code = part.get("formatCode", "").split(";")[0]
-        codes[part.get("numFmtId")] = code if _adds_digits(code) else ""
-        if part.tag.endswith("cellXfs"):
-            return [codes.get(style.get("numFmtId"), "") for style in part]
-    return [""]
-
-
-def _path_of(package: zipfile.ZipFile, sheet: str) -> str:
-    """The path of a sheet: the workbook maps its name to an id, and the relations map that to the path."""
-    sheets = _parts(package, "xl/workbook.xml", "}sheet")
-    ids = [value for of in sheets if of.get("name") == sheet for value in of.attrib.values()]
-    relations = _parts(package, "xl/_rels/workbook.xml.rels", "}Relationship")
-    target = next(of.attrib["Target"] for of in relations if of.get("Id") in ids)
-    return "xl/" + target.removeprefix("/xl/")
-
-
-def _parts(package: zipfile.ZipFile, path: str, *ends: str) -> Iterator[ET.Element]:
-    """The elements whose tags have these ends, each when it has ended. It is cleared after its use."""
-    if path not in package.namelist():
-        return
-    with package.open(path) as file:
-        for _, element in ET.iterparse(file):  # noqa: S314 - see the module
-            if element.tag.endswith(ends):
-                yield element
-                element.clear()
+    def _parts(self, path: str, *ends: str) -> Iterator[ET.Element]:
+        """The elements whose tags have these ends, each when it has ended. It is cleared after its use."""
+        if path in self._package.namelist():
+            with self._package.open(path) as file:
+                for _, element in ET.iterparse(file):  # noqa: S314 - see the module
+                    if element.tag.endswith(ends):
+                        yield element
+                        element.clear()

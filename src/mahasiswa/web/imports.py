@@ -191,8 +191,7 @@ async def _compare(request: Request, store: Store, stage: Stage) -> bool:
 
     await note_near(request, reader, stage)
 
-    settle = partial(stage.settle, rules.first_open, rules.is_fault, rules.shares_no_word)
-    return await run(settle) or has_changed
+    return await run(partial(stage.do, "settle")) or has_changed
 
 
 def _with_cleaned(record: tuple[str, str | None, str | None]) -> Sequence[str | None]:

@@ -7,9 +7,10 @@ from io import BytesIO
 
 from starlette.responses import Response
 
+from mahasiswa import wording
 from mahasiswa.record import Mahasiswa
 from mahasiswa.sheets.exports import EXPORTS
-from mahasiswa.sheets.xlsx_export import write_template
+from mahasiswa.sheets.xlsx_export import write_xlsx
 from mahasiswa.store import Query, Reader, Store
 from mahasiswa.store.store_errors import Unavailable
 from mahasiswa.web import list_html
@@ -110,5 +111,5 @@ async def _stream(
 @cache
 def _template() -> bytes:
     file = BytesIO()
-    write_template(file)
+    write_xlsx([], file, hints=wording.TEMPLATE_HINTS)
     return file.getvalue()

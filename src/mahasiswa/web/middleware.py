@@ -16,7 +16,8 @@ from starlette.types import Receive, Scope, Send
 
 from mahasiswa import wording
 from mahasiswa.record import NIM_MAX_CHARACTERS
-from mahasiswa.sheets.stage import Gone, TooHeavy
+from mahasiswa.sheets.cells import TooHeavy
+from mahasiswa.sheets.stage import Gone
 from mahasiswa.store.history_items import NAMES_CHANGE, OLEH
 from mahasiswa.web.forms import read_form
 from mahasiswa.web.pages import Pages

@@ -12,6 +12,7 @@ from mahasiswa import wording
 from mahasiswa.digits import whole_number
 from mahasiswa.record import Mahasiswa
 from mahasiswa.sheets import rules, selection
+from mahasiswa.sheets import stage as stages
 from mahasiswa.sheets.read import UPLOAD_MAX_ROWS
 from mahasiswa.sheets.stage import Facts, Line, Stage, Stale
 from mahasiswa.store import Query, Reader, Store
@@ -187,7 +188,7 @@ async def _selected(request: Request, store: Store, pages: Pages, nims: Iterable
             await _match(request, store.reader(IMPORT), stage)
             await in_thread(request, stage.commit)
     except BaseException:
-        stage.remove()
+        stages.remove(folder, stage.path.name)
         raise
     return pages.redirect_to(f"/mahasiswa/pilih/{stage.path.name}")
 
@@ -248,7 +249,7 @@ async def _match(request: Request, reader: Reader, stage: Stage) -> None:
     await run(partial(stage.do, "match", _matched(lines, stored)))
 
     await note_near(request, reader, stage)
-    await run(partial(stage.settle_selection, rules.first_open, rules.shares_no_word))
+    await run(partial(stage.do, "settle_selection"))
 
 
 def _matched(lines: Sequence[Line], stored: Mapping[str, Mahasiswa]) -> list[Sequence[object]]:

@@ -19,7 +19,8 @@ from starlette.formparsers import MultiPartException, MultiPartParser
 from mahasiswa import wording
 from mahasiswa.record import Mahasiswa, near_key
 from mahasiswa.sheets import stage as stages
-from mahasiswa.sheets.stage import Purpose, Stage, Stale, TooHeavy
+from mahasiswa.sheets.cells import TooHeavy
+from mahasiswa.sheets.stage import Purpose, Stage, Stale
 from mahasiswa.store import Reader
 from mahasiswa.web.child import Late, run_child
 from mahasiswa.web.forms import body_pieces, boundary_of
@@ -110,7 +111,7 @@ async def staged(
             _refuse(facts.error, upload.pasted)
             await compare(stage, facts.version)
     except BaseException:
-        stage.remove()
+        stages.remove(folder, stage.path.name)
         raise
     return stage.path.name
 

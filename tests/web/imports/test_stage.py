@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from mahasiswa.sheets import stage as stages
+from mahasiswa.sheets.cells import TooHeavy
 from mahasiswa.sheets.stage import (
     MAX_AGE_SECONDS,
     MAX_BYTES,
@@ -16,7 +17,6 @@ from mahasiswa.sheets.stage import (
     Gone,
     Purpose,
     Stage,
-    TooHeavy,
 )
 
 
@@ -116,6 +116,6 @@ def test_an_upload_never_takes_more_than_its_part_of_the_disk(tmp_path: Path) ->
     folder = tmp_path / "unggahan"
     long = "x" * (MAX_BYTES // 10)
     with pytest.raises(TooHeavy), Stage.create(folder, "impor", "a.xlsx", "::1") as stage:
-        stage.put_lines([], (stages.Line(1, number, "1", long, "") for number in range(99)), 1)
+        stage.put_lines([], ((1, number, "1", long, "", "", "") for number in range(99)), 1)
     with Stage.find(folder, stage.path.name, "impor") as stage:
         assert (stage.facts().version, stage.ask("counts")) == (1, [])
