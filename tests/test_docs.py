@@ -11,7 +11,7 @@ import pytest
 
 from mahasiswa.commands.cli import main
 from mahasiswa.web.app import ROUTES
-from mahasiswa.work import DATABASE_CONNECTIONS
+from mahasiswa.work import KINDS, PREVIEW, STAGE
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = [
@@ -154,4 +154,5 @@ def test_the_picture_is_what_its_script_draws(tmp_path: Path) -> None:
 
 def test_the_reference_has_the_number_of_database_connections() -> None:
     text = (ROOT / "docs" / "reference.md").read_text()
-    assert f"at most {DATABASE_CONNECTIONS} connections" in text
+    connections = sum(kind.running for kind in KINDS if kind not in (PREVIEW, STAGE))
+    assert f"at most {connections} connections" in text

@@ -89,9 +89,6 @@ CHANGE = Kind("changes", 1, 1000)
 
 KINDS = (RECORD, EDIT, LIST, PAGE, SEARCH, EXPORT, PREVIEW, STAGE, IMPORT, CHANGE)
 
-DATABASE_CONNECTIONS = sum(kind.running for kind in KINDS if kind not in (PREVIEW, STAGE))
-"""Maximum connections of a worker to PostgreSQL. Each kind has its share, except those that only use an upload."""
-
 
 class Busy(Exception):
     """There is no room for more work of a kind. Nothing was done. The text names the kind and its load."""

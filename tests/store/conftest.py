@@ -10,6 +10,7 @@ from stores import SITI, migrate, opened
 from mahasiswa.settings import DatabaseURL, PostgresURL, parse_database_url
 from mahasiswa.store import Store
 from mahasiswa.store.reader import Steps
+from mahasiswa.store.shared_sql import named
 from mahasiswa.store.store_errors import StoreError
 
 
@@ -25,7 +26,7 @@ def one_change() -> Steps[None]:
     """Make a single change of each kind, and roll it back."""
     yield "add", SITI._asdict()
     yield "update", {"nim": SITI.nim, "nama": "", "alamat": ""}
-    yield "delete", {"nims": [SITI.nim]}
+    yield "delete", named([SITI.nim])
     raise StoreError
 
 

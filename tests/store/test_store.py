@@ -216,7 +216,7 @@ def test_both_engines_have_the_statements_that_the_program_names_and_no_others()
     )
     steps = re.findall(r'\b(?:yield|rows|_column|one|by_nim|step)[ (]+"([a-z_]+)"', source)
     texts = re.findall(r'"([a-z_]+)"', source)
-    for shared in (sqlite_sql.SHARED, postgres_sql.SHARED):
-        statements = {name.partition(" ")[0] for name in shared.statements}
-        assert {*steps} <= statements <= {*texts}
-    assert sqlite_sql.SHARED.statements.keys() == postgres_sql.SHARED.statements.keys()
+    for statements in (sqlite_sql.STATEMENTS, postgres_sql.STATEMENTS):
+        names = {name.partition(" ")[0] for name in statements}
+        assert {*steps} <= names <= {*texts}
+    assert sqlite_sql.STATEMENTS.keys() == postgres_sql.STATEMENTS.keys()

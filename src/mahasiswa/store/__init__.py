@@ -1,6 +1,5 @@
 """The class Store: the changes of records, which each engine makes in transactions of its own. An Engine opens a Store."""
 
-import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
 from functools import wraps
@@ -21,7 +20,7 @@ from mahasiswa.store.reader import (
     item_with,
     one,
 )
-from mahasiswa.store.shared_sql import SIGNING_KEY
+from mahasiswa.store.shared_sql import SIGNING_KEY, as_json, named
 from mahasiswa.store.store_errors import (
     Changed,
     EditConflict,
@@ -93,10 +92,7 @@ class Store(ABC):
         if not NAMES_CHANGE.get():
             await self.run(steps, kind)
             return None
-        return await self.run(lambda: self._named(steps()), kind)
-
-    def _named(self, steps: Steps[object]) -> Steps[str | None]:
-        key, _ = yield from _with_item(steps)
+        key, _ = await self.run(lambda: _with_item(steps()), kind)
         return key
 
     async def signing_key(self) -> bytes:
@@ -124,22 +120,20 @@ class Store(ABC):
         If someone else has changed one of these since, to another text, raise EditConflict (see `record.combine`); also
         if the record does not exist.
         """
-        texts = nama, alamat
-        # Without `expected` the stored texts are not needed, so they need not be UTF-8.
-        statement = "find_locked" if expected else "find_raw"
-        current = yield from one(statement, nim)
         if expected and nama is not None and alamat is not None:
+            current = yield from one("find_locked", nim)
             edited = Mahasiswa(nim, nama, alamat)
             edited, is_conflict = combine(current, edited, expected) if current else (edited, True)
             if is_conflict:
-                rows = yield "recent_before", {"nims": [nim]}
+                rows = yield "recent_before", named([nim])
                 recent = map(Mahasiswa._make, rows)
                 shown = next((old for old in recent if digest(old) == expected), None)
                 raise EditConflict(current, edited, shown)
-            texts = edited.nama, edited.alamat
-        if current:
-            refuse_nul(nim, *texts)
-            yield "update", {"nim": nim, "nama": texts[0], "alamat": texts[1]}
+            nama, alamat = edited.nama, edited.alamat
+        elif not (yield "find_raw", named([nim])):
+            return
+        refuse_nul(nim, nama, alamat)
+        yield "update", {"nim": nim, "nama": nama, "alamat": alamat}
 
     @change
     def rename(self, old: str, nim: str | None) -> Steps[None]:
@@ -147,7 +141,7 @@ class Store(ABC):
         refuse_nul(nim)
         if nim == old:
             return
-        nims = {"nims": [old]}
+        nims = named([old])
         yield "begin_batch", {"kind": "nim"}
         if not (yield "add_renamed", {"nim": nim, **nims}):
             raise Changed(old)
@@ -157,7 +151,7 @@ class Store(ABC):
     @change
     def delete(self, nim: str) -> Steps[None]:
         """Remove the record with that nim, if it exists (specification 4.6)."""
-        yield "delete", {"nims": [nim]}
+        yield "delete", named([nim])
 
     async def write_all(
         self, batch: BatchKind, writes: Sequence[Write] = (), removals: Collection[str] = ()
@@ -173,43 +167,18 @@ class Store(ABC):
     def _write_all(
         self, batch: BatchKind, writes: Sequence[Write], removals: Collection[str]
     ) -> Steps[None]:
-        added: list[Mahasiswa] = []
-        changed: list[Mahasiswa] = []
+        added, changed = yield from _compared(writes)
+        if not (added or changed or removals):
+            return
 
-        expected = dict(writes)
-        if len({record.nim for record in expected}) < len(expected):
-            raise Changed("a nim is to have two records")
-        # Ordered, so that two transactions which lock the same records cannot deadlock.
-        for records in parts(sorted(expected), characters):
-            nims = [record.nim for record in records]
-            stored = yield from by_nim("find_locked", nims)
-            for record in records:
-                current = stored.get(record.nim)
-                if current == record:  # as after a double click
-                    continue
-                if expected[record] != (digest(current) if current else None):
-                    raise Changed(record.nim)
-                refuse_nul(*record)
-                (changed if current else added).append(record)
-        if added or changed or removals:
-            yield from self._change_all(batch, added, changed, sorted(removals))
-
-    def _change_all(
-        self,
-        batch: BatchKind,
-        added: Sequence[Mahasiswa],
-        changed: Sequence[Mahasiswa],
-        removed: Sequence[str],
-    ) -> Steps[None]:
         yield "begin_batch", {"kind": batch}
-        for nims in slices(removed, PART_RECORDS):
-            yield "delete", {"nims": nims}
-        for records in parts(added, characters):
+        for nims in slices(sorted(removals), PART_RECORDS):
+            yield "delete", named(nims)
+        for records in parts(added):
             rows = yield "add_all", {"records": as_json(records)}
-            if len(rows) < len(records):  # another transaction added some meanwhile
-                added_nims = {nim for (nim,) in rows}
-                raise Changed(next(r.nim for r in records if r.nim not in added_nims))
-        for records in parts(changed, characters):
+            if len(rows) < len(records):
+                raise Changed("another transaction has added some meanwhile")
+        for records in parts(changed):
             yield "update_all", {"records": as_json(records)}
         yield "end_batch", {}
 
@@ -221,11 +190,7 @@ class Store(ABC):
         already, as after a double click, nothing is done and there is no key. Raise NothingToUndo,
         NotInHistory, or Refused if a record breaks a rule of the table.
         """
-        item, has_been_restored = await self._readers[RECORD].run(lambda: _undoable(key))
-        if has_been_restored:
-            return None, 0
-        kind = EDIT if item.rows == 1 else IMPORT
-        return await self.run(lambda: _undo(item), kind)
+        return await self.run(lambda: _undo(key), IMPORT)
 
     async def purge(self) -> None:
         """Remove the expired entries, PURGE_ENTRIES in each transaction. Without any, the version does not change."""
@@ -233,6 +198,28 @@ class Store(ABC):
         while (await reader.rows("has_expired", {}))[0][0]:
             if not await self.run(_purge):  # another process is removing them
                 return
+
+
+def _compared(writes: Sequence[Write]) -> Steps[tuple[Sequence[Mahasiswa], Sequence[Mahasiswa]]]:
+    """The records to add and those to change. Raise Changed if a stored record does not match its digest."""
+    added: list[Mahasiswa] = []
+    changed: list[Mahasiswa] = []
+
+    expected = dict(writes)
+    if len({record.nim for record in expected}) < len(expected):
+        raise Changed("a nim is to have two records")
+    # Ordered, so that two transactions which lock the same records cannot deadlock.
+    for records in parts(sorted(expected)):
+        stored = yield from by_nim("find_locked", [record.nim for record in records])
+        for record in records:
+            current = stored.get(record.nim)
+            if current == record:  # as after a double click
+                continue
+            if expected[record] != (current and digest(current)):
+                raise Changed(record.nim)
+            refuse_nul(*record)
+            (changed if current else added).append(record)
+    return added, changed
 
 
 def _with_item(steps: Steps[object]) -> Steps[tuple[str | None, int]]:
@@ -244,15 +231,12 @@ def _with_item(steps: Steps[object]) -> Steps[tuple[str | None, int]]:
     return key, rows
 
 
-def _undoable(key: str) -> Steps[tuple[Item, bool]]:
-    """The item with this key, and whether an undo has restored its records already; raise NotInHistory."""
+def _undo(key: str) -> Steps[tuple[str | None, int]]:
     item = yield from item_with(key)
     if item is None or item.left is None or item.rows > UNDO_ROWS_MAX:
         raise NotInHistory(key)
-    return item, (yield from is_restored(item))
-
-
-def _undo(item: Item) -> Steps[tuple[str | None, int]]:
+    if (yield from is_restored(item)):
+        return None, 0
     made, restored = yield from _with_item(_restore(item))
     if restored < item.least:
         raise NothingToUndo(item.record and item.record.nim)
@@ -261,7 +245,7 @@ def _undo(item: Item) -> Steps[tuple[str | None, int]]:
 
 def _restore(item: Item) -> Steps[None]:
     """Restore the records of an item. The statements leave a record alone that has changed since."""
-    yield "begin_batch", {"kind": "nim" if item.kind == "nim" else "undo"}
+    yield "begin_batch", {"kind": item.undo_kind}
     for statement in ("delete_added", "restore_changed", "restore_deleted"):
         yield statement, {"item": item.id}
     yield "end_batch", {}
@@ -271,10 +255,10 @@ def _purge() -> Steps[int]:
     return len((yield "purge", {}))
 
 
-def parts(items: Sequence[T], length: Callable[[T], int]) -> Iterator[Sequence[T]]:
+def parts(records: Sequence[Mahasiswa]) -> Iterator[Sequence[Mahasiswa]]:
     """Parts of at most PART_RECORDS records. A part ends with the record that makes it longer than PART_CHARACTERS."""
-    for few in slices(items, PART_RECORDS):
-        yield from groups(few, length, PART_CHARACTERS)
+    for few in slices(records, PART_RECORDS):
+        yield from groups(few, characters, PART_CHARACTERS)
 
 
 def characters(texts: Iterable[str | None]) -> int:
@@ -287,8 +271,3 @@ def refuse_nul(*texts: str | None) -> None:
     for field, text in zip(Mahasiswa._fields, texts, strict=False):
         if text and "\0" in text:
             raise Refused(field, "nul")
-
-
-def as_json(records: Iterable[Sequence[str | None]]) -> str:
-    """Records as one parameter: an array of arrays. On PostgreSQL, three arrays of texts would take seven times as long."""
-    return json.dumps(list(records), ensure_ascii=False)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from mahasiswa.store.history_items import ENTRIES_MAX, BatchKind
 from mahasiswa.store.reader import Steps
 from mahasiswa.store.results import Merged
-from mahasiswa.store.shared_sql import Parameters
+from mahasiswa.store.shared_sql import Parameters, named
 
 # The rows of an imported file are in the temporary table `incoming`.
 INCOMPLETE = """
@@ -41,12 +41,12 @@ def forget(nim: str) -> Steps[bool]:
 
     A silent batch in the history notes who has removed it, without its texts.
     """
-    nims = {"nims": [nim]}
-    ((was_known,),) = yield "is_known", nims
-    records = yield "find_raw", nims
-    yield from recorded("delete", ("delete",), nims, len(records))
-    yield "leave_batches", nims
-    yield "delete_entries", nims
+    one = {"nim": nim, **named([nim])}
+    ((was_known,),) = yield "is_known", one
+    records = yield "find_raw", one
+    yield from recorded("delete", ("delete",), one, len(records))
+    yield "leave_batches", one
+    yield "delete_entries", one
     return bool(was_known)
 
 

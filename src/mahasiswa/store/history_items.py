@@ -79,6 +79,11 @@ class Item(NamedTuple):
         return self.after or self.before
 
     @property
+    def undo_kind(self) -> BatchKind:
+        """The kind of the batch that restores its records."""
+        return "nim" if self.kind == "nim" else "undo"
+
+    @property
     def least(self) -> int:
         """The number of records that an undo must restore. A change of nim is undone whole or not at all."""
         return self.rows if self.kind == "nim" else 1

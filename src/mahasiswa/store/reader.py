@@ -1,7 +1,6 @@
 """The reads of a store. Both engines do most of them in the same steps, with their own SQL."""
 
 import asyncio
-import json
 from abc import ABC, abstractmethod
 from collections.abc import (
     AsyncGenerator,
@@ -15,9 +14,9 @@ from collections.abc import (
 from functools import wraps
 from itertools import chain
 from sys import getsizeof
-from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
+from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar, cast
 
-from mahasiswa.record import Mahasiswa, near_key
+from mahasiswa.record import Mahasiswa
 from mahasiswa.store import folding
 from mahasiswa.store.history_items import (
     UNDO_ROWS_MAX,
@@ -30,7 +29,15 @@ from mahasiswa.store.history_items import (
     item_of,
 )
 from mahasiswa.store.queries import Query, Suspicion
-from mahasiswa.store.shared_sql import Parameters, moment_text
+from mahasiswa.store.shared_sql import (
+    Parameters,
+    as_json,
+    moment_text,
+    named,
+    ordered,
+    without_nul,
+    words,
+)
 from mahasiswa.store.spelling import SEARCHES_OFFERED, corrections, slips
 from mahasiswa.store.store_errors import Unavailable
 from mahasiswa.work import PAGE_MAX_BYTES, slices
@@ -83,7 +90,7 @@ T = TypeVar("T")
 
 Rows = Sequence[Sequence[Any]]
 Steps = Generator[tuple[str, Parameters], Rows, T]
-"""Work on the database. Each step is the name of a statement with its parameters (`SharedSQL.step`), and gets its rows."""
+"""Work on the database. Each step is the name of a statement, or other SQL, with its parameters. It gets its rows."""
 
 Begin = Callable[[], Steps[T]]
 """Begins the steps, and begins them again if a transaction must be repeated."""
@@ -130,8 +137,7 @@ class Reader(ABC):
         return (yield from by_nim("find", nims))
 
     async def get(self, nim: str) -> Mahasiswa | None:
-        rows = await self.rows("find", {"nims": [nim]})
-        return next(map(Mahasiswa._make, rows), None)
+        return (await self.find([nim])).get(nim)
 
     async def after(self, nim: str | None, limit: int) -> Sequence[Mahasiswa]:
         """At most `limit` records after `nim`, in the order of a snapshot.
@@ -139,12 +145,11 @@ class Reader(ABC):
         After AFTER_MAX_BYTES of texts no further record is read.
         """
         parameters = {"after": nim, "limit": limit, "bytes": AFTER_MAX_BYTES}
-        rows = await self.rows("within_bytes", parameters)
-        return list(map(Mahasiswa._make, rows))
+        return await self._records("within_bytes", parameters)
 
     async def near(self, keys: Sequence[str], limit: int) -> Sequence[str]:
         """At most `limit` nims that have one of these `near_key`s."""
-        return await self._column("near", {"nims": keys, "limit": limit})
+        return await self._column("near", {**named(keys), "limit": limit})
 
     @in_transaction
     def search(
@@ -156,12 +161,10 @@ class Reader(ABC):
         Texts are ordered without regard to the case of ASCII letters; equal texts are ordered by nim.
         With `change`, the key of an item, `last` is that item (see `shown_item`).
         """
-        page = "search" if query.cari else "page"
-        rows = yield page, {"query": query, "limit": limit, "offset": offset}
+        page, search = ordered("search" if query.cari else "page", query)
+        rows = yield page, {**search, "limit": limit, "offset": offset}
         last = yield from shown_item(change)
-        return Hits(
-            rows[0][0], [Mahasiswa._make(row[1:]) for row in rows if row[1] is not None], last
-        )
+        return _hits(rows, last)
 
     async def spellings(self, query: Query) -> Counted:
         """At most SEARCHES_OFFERED searches that resemble one without a hit, with the number of records that each finds.
@@ -175,23 +178,19 @@ class Reader(ABC):
             likely = []
         else:
             spellings = await self._column("vocabulary", CORRECTING_TEXTS)
-            words = folding.words(query.cari)
-            likely = list(await asyncio.to_thread(corrections, words, spellings))
-        if not likely:
-            return []
-        rows = await self.rows("count_found", {"searches": likely, "di": query.di})
+            typed_words = folding.words(query.cari)
+            likely = list(await asyncio.to_thread(corrections, typed_words, spellings))
+        rows = await self.rows("count_found", words(query.di, *likely)) if likely else []
         return [(likely[number], count) for number, count in rows]
 
     async def suspects(self, suspicion: Suspicion, limit: int) -> Hits:
         """At most `limit` records that may be wrong, similar ones together, and the number of all of them."""
         rows = await self.rows("suspicious", {"suspicion": suspicion, "limit": limit})
-        total = rows[0][0] if rows else 0
-        return Hits(total, [Mahasiswa._make(row[1:]) for row in rows])
+        return _hits(rows)
 
     async def untidy(self, limit: int) -> Sequence[Mahasiswa]:
         """At most `limit` records whose name or address `tidy` changes."""
-        rows = await self.rows("untidy", {"limit": limit})
-        return list(map(Mahasiswa._make, rows))
+        return await self._records("untidy", {"limit": limit})
 
     @in_transaction
     def history(
@@ -212,16 +211,12 @@ class Reader(ABC):
         entries, by nim. With `change`, `last` is that item.
         """
         first, end = map(moment_text, days) if days else (None, None)
-        number = None if batch is None else id_of(batch)
-        filters = {"batch": number, "kind": kind, "first": first, "end": end}
-        search = {**filters, "query": Query(cari)}
+        filters = {"batch": batch and id_of(batch), "kind": kind, "first": first, "end": end}
+        search = {**filters, **words("", cari), "cari": without_nul(cari)}
         found = yield "find_items", {**search, "offset": offset, "limit": limit}
-        total = found[0][0] if found else 0
-        if offset and not found:  # past the end
-            first_found = yield "find_items", {**search, "offset": 0, "limit": 1}
-            total = first_found[0][0] if first_found else 0
-        ids = [number for _, number in found]
-        read = yield from items(ids, UNDO_ROWS_MAX, cari.replace("\0", ""))
+        total = found[0][0]
+        ids = [number for _, number in found if number is not None]
+        read = yield from items(ids, UNDO_ROWS_MAX, cari)
         head = None if batch is None else (yield from item_with(batch))
         last = yield from shown_item(change)
         return HistoryPage(total, read, head, last and last.item)
@@ -233,7 +228,7 @@ class Reader(ABC):
     @in_transaction
     def renamed(self, nim: str) -> Steps[Mahasiswa | None]:
         """The record that had this nim until its nim was replaced, perhaps several times; None if it had none."""
-        while rows := (yield "new_nim", {"nims": [nim]}):
+        while rows := (yield "new_nim", named([nim])):
             ((nim,),) = rows
             if record := (yield from one("find", nim)):
                 return record
@@ -248,10 +243,24 @@ class Reader(ABC):
         """The only column of the rows of a read."""
         return [value for (value,) in await self.rows(statement, parameters)]
 
+    async def _records(self, statement: str, parameters: Parameters) -> Sequence[Mahasiswa]:
+        rows = await self.rows(statement, parameters)
+        return list(map(Mahasiswa._make, rows))
+
     @in_transaction
     def rows(self, statement: str, parameters: Parameters) -> Steps[Rows]:
         """The rows of a read that needs one statement only."""
         return (yield statement, parameters)
+
+
+def done(steps: Steps[T], do: Callable[[str, Parameters], Rows]) -> T:
+    """Do the steps one after the other; return their result."""
+    rows: Any = None
+    try:
+        while True:
+            rows = do(*steps.send(rows))
+    except StopIteration as end:
+        return cast("T", end.value)
 
 
 def shown_item(change: str | None) -> Steps[News | None]:
@@ -277,7 +286,7 @@ def items(ids: Sequence[int], counted: int, nim: str = "") -> Steps[Sequence[Ite
 
     The records of a batch of more than `counted` rows are not compared with the list.
     """
-    rows = yield "items", {"ids": json.dumps(ids), "counted": counted, "nim": nim}
+    rows = yield "items", {"ids": as_json(ids), "counted": counted, "nim": without_nul(nim)}
     read = {id_of(row[0]): item_of(row) for row in rows}
     return [read[number] for number in ids if number in read]
 
@@ -292,8 +301,7 @@ def is_restored(item: Item) -> Steps[bool]:
     """Whether an undo has restored the records of an item already."""
     if item.left is None or item.left >= item.least:
         return False
-    kind = "nim" if item.kind == "nim" else "undo"
-    ((count,),) = yield "count_restored", {"item": item.id, "kind": kind}
+    ((count,),) = yield "count_restored", {"item": item.id, "kind": item.undo_kind}
     return bool(count >= item.least)
 
 
@@ -302,15 +310,18 @@ def _with_warning(item: Item) -> Steps[News]:
     record = item.after
     if item.kind != "add" or not (record and item.left):
         return News(item)
-    # The engines' lower() changes ASCII letters only, and so does that of bytes.
-    nama, alamat = (text.encode().lower().decode() for text in record[1:])
-    other = {"nim": record.nim, "key": near_key(record.nim), "nama": nama, "alamat": alamat}
-    rows = yield "alike", other
+    rows = yield "alike", {"nim": record.nim}
     if not rows:
         return News(item)
     is_near, *texts = rows[0]
     found = Mahasiswa(*texts)
     return News(item, near=found) if is_near else News(item, twin=found)
+
+
+def _hits(rows: Rows, last: News | None = None) -> Hits:
+    """The records of a page. Each row has the number of all of them, and a record or NULLs."""
+    total = rows[0][0] if rows else 0
+    return Hits(total, [Mahasiswa(*row[1:]) for row in rows if row[1] is not None], last)
 
 
 def one(statement: str, nim: str) -> Steps[Mahasiswa | None]:
@@ -324,7 +335,7 @@ def by_nim(statement: str, nims: Sequence[str]) -> Steps[Mapping[str, Mahasiswa]
     records: dict[str, Mahasiswa] = {}
     size = 0
     for asked in slices(nims, FIND_NIMS):
-        rows = yield statement, {"nims": asked}
+        rows = yield statement, named(asked)
         size = size_with(size, rows)
         records |= {row[0]: Mahasiswa._make(row) for row in rows}
     return records

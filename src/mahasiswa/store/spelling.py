@@ -53,12 +53,10 @@ def slips(nim: str) -> Sequence[str]:
     """
     if len(nim) > SLIPS_MAX_CHARACTERS:
         return ()
-    forms: list[str] = []
+    forms: set[str] = set()
     for at in range(len(nim) + 1):
-        before = nim[:at]
-        after = nim[at:]
+        before, after = nim[:at], nim[at:]
         rest = after[1:]
-        forms += [before + after[1:2] + after[:1] + after[2:], before + rest]
-        forms += [before + digit + after for digit in digits]
-        forms += [before + digit + rest for digit in digits]
-    return [form for form in dict.fromkeys(forms) if form != nim]
+        forms |= {before + rest, before + rest[:1] + after[:1] + rest[1:]}
+        forms |= {before + digit + end for digit in digits for end in (after, rest)}
+    return sorted(forms - {nim})

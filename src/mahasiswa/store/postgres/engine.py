@@ -16,8 +16,8 @@ from mahasiswa.store.postgres.pool import (
     SyncConnection,
     commit_checked,
     connect,
+    connected,
     do_steps,
-    first_line,
     translate,
 )
 from mahasiswa.store.postgres.store import PostgresStore
@@ -43,9 +43,10 @@ class PostgresEngine(Engine):
         postgres_schema.migrate(self._conninfo, history_days)
 
     async def open_store(self, slots: Slots) -> PostgresStore:
-        """See Engine. The database need not be reachable."""
-        store = PostgresStore(self._conninfo, slots)
-        await store.pool.connections.open()
+        """See Engine. The database need not be reachable. The pools have the limits of `slots`."""
+        store = PostgresStore(self._conninfo)
+        for pool in store.pools.values():
+            await pool.connections.open()
         return store
 
     def examine(self, folder: Path | None, backup_hours: int) -> Sequence[Finding]:
@@ -72,11 +73,11 @@ class PostgresEngine(Engine):
 
     def rewrite(self) -> None:
         try:
-            with connect(self._conninfo) as db:
+            with connected(self._conninfo) as db:
                 db.execute(sql.SHORT_LOCK_TIMEOUT)  # others wait behind it
                 db.execute(sql.REWRITE)
-        except psycopg.Error as error:
-            left = f"the files of the tables may still hold the texts ({first_line(error)})"
+        except Unusable as error:
+            left = f"the files of the tables may still hold the texts ({error})"
             raise Unusable(f"{left}; run: {sql.REWRITE}") from error
 
     def backup(self, to: Path) -> None:
@@ -94,11 +95,8 @@ class PostgresEngine(Engine):
         raise Unusable(f"this is PostgreSQL: stop the service, then run {command}. {remedy}")
 
     def count(self) -> int:
-        try:
-            with connect(self._conninfo) as db:
-                ((count,),) = db.execute(COUNT).fetchall()
-        except psycopg.Error as error:
-            raise Unusable(f"PostgreSQL cannot be used: {first_line(error)}") from error
+        with connected(self._conninfo) as db:
+            ((count,),) = db.execute(COUNT).fetchall()
         return int(count)
 
 
@@ -110,12 +108,12 @@ def _transaction(conninfo: str) -> Iterator[SyncConnection]:
     """
     try:
         with connect(conninfo) as db, interrupt.at_once(db.cancel):
-            db.execute(sql.BEGIN_COMMAND)
-            db.execute(sql.NAME, {"oleh": command_name()})
+            cursor = psycopg.ClientCursor(db)
+            cursor.execute(sql.BEGIN_CHANGE, {**sql.COMMAND, "oleh": command_name()})
             yield db
             interrupt.check()
             with commit_checked(db):
-                db.execute(sql.COMMIT)
+                db.commit()
     except psycopg.Error as error:
         interrupt.check()  # the error may only say that the statement was cancelled
         raise translate(error) from error

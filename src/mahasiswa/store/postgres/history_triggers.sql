@@ -56,14 +56,18 @@ BEGIN
   USING ERRCODE = 'feature_not_supported';
 END $$;
 
+DROP TRIGGER IF EXISTS mahasiswa_history_insert ON mahasiswa;
 CREATE TRIGGER mahasiswa_history_insert AFTER INSERT ON mahasiswa
   REFERENCING NEW TABLE AS new_rows
   FOR EACH STATEMENT EXECUTE FUNCTION mahasiswa_history_write();
+DROP TRIGGER IF EXISTS mahasiswa_history_update ON mahasiswa;
 CREATE TRIGGER mahasiswa_history_update AFTER UPDATE ON mahasiswa
   REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows
   FOR EACH STATEMENT EXECUTE FUNCTION mahasiswa_history_write();
+DROP TRIGGER IF EXISTS mahasiswa_history_delete ON mahasiswa;
 CREATE TRIGGER mahasiswa_history_delete AFTER DELETE ON mahasiswa
   REFERENCING OLD TABLE AS old_rows
   FOR EACH STATEMENT EXECUTE FUNCTION mahasiswa_history_write();
+DROP TRIGGER IF EXISTS mahasiswa_history_truncate ON mahasiswa;
 CREATE TRIGGER mahasiswa_history_truncate BEFORE TRUNCATE ON mahasiswa
   FOR EACH STATEMENT EXECUTE FUNCTION mahasiswa_history_refuse();

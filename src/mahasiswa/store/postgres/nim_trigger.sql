@@ -5,5 +5,6 @@ BEGIN
   USING ERRCODE = 'feature_not_supported';
 END $$;
 
+DROP TRIGGER IF EXISTS mahasiswa_nim ON mahasiswa;
 CREATE TRIGGER mahasiswa_nim BEFORE UPDATE OF nim ON mahasiswa
   FOR EACH ROW WHEN (NEW.nim <> OLD.nim) EXECUTE FUNCTION mahasiswa_nim_refuse();

@@ -1,21 +1,20 @@
-"""The connection pool for PostgreSQL: slots, deadlines, retries, and the translation of database errors."""
+"""The connection pools for PostgreSQL: deadlines, retries, and the translation of database errors."""
 
 import asyncio
-import logging
 import socket
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
 from random import random
-from typing import Any, Self, TypeVar, cast
+from typing import Any, TypeVar
 
 import psycopg
 from psycopg import errors
 from psycopg.conninfo import conninfo_to_dict
-from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout
+from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout, TooManyRequests
 
 from mahasiswa.store.postgres import postgres_sql as sql
-from mahasiswa.store.reader import READ_ROWS, Rows, Steps, size_with
+from mahasiswa.store.reader import READ_ROWS, Rows, Steps, done, size_with
 from mahasiswa.store.shared_sql import Parameters
 from mahasiswa.store.store_errors import (
     REASONS,
@@ -25,9 +24,10 @@ from mahasiswa.store.store_errors import (
     TookTooLong,
     Unavailable,
     Uncertain,
+    Unusable,
 )
 from mahasiswa.system import interrupt
-from mahasiswa.work import DATABASE_CONNECTIONS, Kind, Slots
+from mahasiswa.work import Busy, Kind
 
 # Time after a deadline for the server to report that it has interrupted the statement.
 SERVER_DELAY_SECONDS = 0.1
@@ -47,11 +47,6 @@ SyncConnection = psycopg.Connection[tuple[Any, ...]]
 T = TypeVar("T")
 Work = Callable[[AsyncConnection], Awaitable[T]]
 
-log = logging.getLogger(__name__)
-# psycopg warns at every attempt to connect, several times a second while the database is down. Pool logs when the
-# database is lost, and when it is back.
-logging.getLogger("psycopg.pool").setLevel(logging.ERROR)
-
 
 def connection_parameters(conninfo: str) -> Mapping[str, Any]:
     """Return psycopg's connection parameters for an address that `settings` has accepted."""
@@ -61,14 +56,19 @@ def connection_parameters(conninfo: str) -> Mapping[str, Any]:
 
 
 def connect(conninfo: str) -> SyncConnection:
-    """Open a connection for a command.
+    """Open a connection for a command."""
+    return psycopg.connect(**connection_parameters(conninfo))
 
-    Its transactions can write even if the role defaults to read only.
-    """
-    db = psycopg.connect(**connection_parameters(conninfo))
-    db.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
-    db.read_only = False
-    return db
+
+@contextmanager
+def connected(conninfo: str) -> Iterator[SyncConnection]:
+    """Open a connection for one block; raise Unusable."""
+    try:
+        with connect(conninfo) as db:
+            yield db
+    except psycopg.Error as error:
+        remedy = "check DATABASE_URL and the server"
+        raise Unusable(f"PostgreSQL cannot be used: {first_line(error)}; {remedy}") from error
 
 
 def first_line(error: psycopg.Error) -> str:
@@ -76,61 +76,43 @@ def first_line(error: psycopg.Error) -> str:
     return str(error).partition("\n")[0]
 
 
-class _PooledConnection(AsyncConnection):
-    """A connection of the pool. The class keeps the reason of the last failure to connect, which the pool only logs."""
-
-    failure = "all connections are in use"
-
-    @classmethod
-    async def connect(cls, conninfo: str = "", **kwargs: Any) -> Self:  # noqa: ANN401 - psycopg's own parameters
-        try:
-            return await super().connect(conninfo, **kwargs)
-        except psycopg.Error as error:
-            cls.failure = first_line(error)
-            raise
-
-
 class Pool:
-    """The connections of the service.
+    """The connections of the service for one kind of work, with a deadline for each transaction.
 
-    Work of each kind has its share of them, and each statement has a deadline, in seconds of
-    time.monotonic(). `run` raises Busy, TookTooLong and Unavailable. If it commits, it also raises
-    Uncertain, and Refused if a constraint refuses a record.
+    Both methods raise Busy and Unavailable.
     """
 
-    def __init__(self, conninfo: str, slots: Slots) -> None:
-        self._slots = slots
+    def __init__(self, conninfo: str, kind: Kind) -> None:
         self.connections = AsyncConnectionPool(
             kwargs=dict(connection_parameters(conninfo)),
-            connection_class=_PooledConnection,
+            connection_class=AsyncConnection,
+            name=kind.name,
             min_size=0,
-            max_size=DATABASE_CONNECTIONS,
+            max_size=kind.running,
+            max_waiting=kind.waiting,
+            reconnect_timeout=sql.REQUEST_TIMEOUT_SECONDS,
             open=False,
-            reconnect_timeout=0,
-            reconnect_failed=self._reconnect,
         )
-        self._is_reachable = True
 
-    async def run(self, kind: Kind, work: Work[T], *, commits: bool = True) -> T:
-        """Call `work`, which begins a transaction, then commit unless it only reads. Try again if nothing was done."""
-        deadline = new_deadline()
+    async def run(self, work: Work[T], *, commits: bool = False) -> T:
+        """Call `work`, which begins a transaction, and end it. Try again if nothing was done; raise TookTooLong.
+
+        With `commits`, also raise Uncertain, and Refused if a constraint refuses a record.
+        """
+        deadline = time.monotonic() + sql.REQUEST_TIMEOUT_SECONDS
         attempts = 0
         while True:
             attempts += 1
             try:
-                async with self.connection(kind, deadline) as db:
-                    with time_limit(db, deadline):
+                async with self.connection(deadline - time.monotonic()) as db:
+                    with time_limit(db, deadline - time.monotonic()):
                         result = await work(db)
-                    if commits:
-                        with time_limit(db, deadline), commit_checked(db):
+                        with commit_checked(db) if commits else nullcontext():
                             await db.commit()
                     return result
             except psycopg.Error as error:
-                if isinstance(error, (errors.SerializationFailure, errors.DeadlockDetected)):
-                    may_pass = attempts < MAX_ATTEMPTS
-                else:
-                    may_pass = is_lost(error)
-                if not may_pass:
+                collided = isinstance(error, (errors.SerializationFailure, errors.DeadlockDetected))
+                if not (is_lost(error) or (collided and attempts < MAX_ATTEMPTS)):
                     raise translate(error) from error
                 if time.monotonic() > deadline:  # time_limit has broken the connection
                     raise TookTooLong(first_line(error)) from error
@@ -138,85 +120,52 @@ class Pool:
             await asyncio.sleep(random() * 0.1)  # noqa: S311
 
     @asynccontextmanager
-    async def connection(self, kind: Kind, deadline: float) -> AsyncIterator[AsyncConnection]:
-        """Give a connection, which may have broken since its last use. At the end, roll back, or close it if broken."""
-        async with self._slots.slot(kind, _seconds_left(deadline)):
-            try:
-                db = await self.connections.getconn(_seconds_left(deadline))
-            except (PoolTimeout, PoolClosed) as error:
-                self._note(is_reachable=False)
-                reason = f"no connection to the database: {_PooledConnection.failure}"
-                raise Unavailable(reason) from error
-            self._note(is_reachable=True)
-            try:
-                yield db
-            except psycopg.Error as error:
-                if is_lost(error):
-                    await db.close()
-                raise
-            finally:
+    async def connection(self, timeout_seconds: float) -> AsyncIterator[AsyncConnection]:
+        """Give a connection, which may have broken since its last use. After an error, roll back, or close it if broken."""
+        try:
+            # A late statement may still be quick.
+            async with self.connections.connection(max(timeout_seconds, 0.2)) as db:
                 try:
-                    with time_limit(db, new_deadline()), suppress(psycopg.Error):
-                        await db.rollback()  # does nothing if no transaction is open
-                finally:
-                    await self.connections.putconn(db)  # closes a connection that is not idle
-
-    def _note(self, *, is_reachable: bool) -> None:
-        """Log that the database is lost, or is back."""
-        if is_reachable != self._is_reachable:
-            fault = f"cannot be reached: {_PooledConnection.failure}"
-            log.warning("the database %s", "is reachable again" if is_reachable else fault)
-        self._is_reachable = is_reachable
-
-    async def _reconnect(self, pool: AsyncConnectionPool["_PooledConnection"]) -> None:
-        """Keep trying while a request waits. The pool's own retries would double their pause each time."""
-        await asyncio.sleep(0.1)
-        if pool.get_stats()["requests_waiting"]:
-            await pool.check()
-
-
-def new_deadline() -> float:
-    """The deadline of a request that begins now, in seconds of time.monotonic()."""
-    return time.monotonic() + sql.REQUEST_TIMEOUT_SECONDS
+                    yield db
+                except BaseException as error:
+                    with time_limit(db, sql.REQUEST_TIMEOUT_SECONDS), suppress(psycopg.Error):
+                        await (db.close() if is_lost(error) else db.rollback())
+                    raise
+        except TooManyRequests as error:
+            raise Busy(str(error)) from error
+        except (PoolTimeout, PoolClosed) as error:
+            raise Unavailable(f"no connection for {self.connections.name}: {error}") from error
 
 
 async def execute(
     db: AsyncConnection, statements: str, parameters: Parameters | None = None
 ) -> Rows:
-    """Run several statements in one round trip. Raise Unavailable.
-
-    The result is the rows of the last statement that has rows.
-    """
+    """Run several statements in one round trip; return the rows of the last one. Raise Unavailable if they are too long."""
     # The server accepts parameters for a single statement only, so the client puts them into the
     # text.
     cursor = psycopg.AsyncClientCursor(db)
     await cursor.execute(statements, parameters)
+    while cursor.nextset():
+        pass
     rows: list[Any] = []
-    while True:
-        if cursor.description:
-            rows = []
-            size = 0
-            while step := await cursor.fetchmany(READ_ROWS):
-                size = size_with(size, step)
-                rows += step
-                if len(step) == READ_ROWS:
-                    await asyncio.sleep(0)  # other requests get the event loop
-        if not cursor.nextset():
-            return rows
+    size = 0
+    while cursor.description and (step := await cursor.fetchmany(READ_ROWS)):
+        size = size_with(size, step)
+        rows += step
+        await asyncio.sleep(0)  # other requests get the event loop
+    return rows
 
 
 def do_steps(db: SyncConnection, steps: Steps[T]) -> T:
     """Do the steps on the connection of a command."""
-    rows: Any = None
-    try:
-        while True:
-            statement, parameters = sql.SHARED.step(*steps.send(rows))
-            interrupt.check()
-            cursor = psycopg.ClientCursor(db)
-            cursor.execute(statement, parameters)
-            rows = cursor.fetchall() if cursor.description else []
-    except StopIteration as end:
-        return cast("T", end.value)
+
+    def do(name: str, parameters: Parameters) -> Rows:
+        interrupt.check()
+        cursor = psycopg.ClientCursor(db)
+        cursor.execute(sql.STATEMENTS.get(name, name), parameters)
+        return cursor.fetchall() if cursor.description else []
+
+    return done(steps, do)
 
 
 @contextmanager
@@ -244,11 +193,11 @@ def commit_checked(db: AsyncConnection | SyncConnection) -> Iterator[None]:
         raise Uncertain(warnings[0])
 
 
-def is_lost(error: psycopg.Error) -> bool:
+def is_lost(error: BaseException) -> bool:
     """Return whether the connection is useless: it broke, or leads to a standby, which cannot write."""
     if isinstance(error, errors.FeatureNotSupported):
         return True
-    if error.diag.severity_nonlocalized:
+    if isinstance(error, psycopg.Error) and error.diag.severity_nonlocalized:
         return error.diag.severity_nonlocalized in ("FATAL", "PANIC")
     return isinstance(error, psycopg.OperationalError)
 
@@ -272,16 +221,11 @@ def translate(error: psycopg.Error) -> StoreError:
     return Unavailable(first_line(error))
 
 
-def _seconds_left(deadline: float) -> float:
-    """Return the seconds until the deadline, but at least 0.2: a late statement may still be quick."""
-    return max(deadline - time.monotonic(), 0.2)
-
-
 @contextmanager
-def time_limit(db: AsyncConnection, deadline: float) -> Iterator[None]:
-    """Break the connection if the block still runs soon after the deadline, as with a dead server."""
+def time_limit(db: AsyncConnection, seconds: float) -> Iterator[None]:
+    """Break the connection if the block still runs soon after its time, as with a dead server."""
     timer = asyncio.get_running_loop().call_later(
-        _seconds_left(deadline) + SERVER_DELAY_SECONDS, _break, db
+        max(seconds, 0) + SERVER_DELAY_SECONDS, _break, db
     )
     try:
         yield

@@ -21,18 +21,15 @@ from psycopg.errors import LockNotAvailable
 from mahasiswa.settings import DEFAULT_HISTORY_DAYS
 from mahasiswa.store import shared_sql
 from mahasiswa.store.postgres import postgres_sql as sql
-from mahasiswa.store.postgres.pool import (
-    SyncConnection,
-    connect,
-    first_line,
-    is_lost,
-)
+from mahasiswa.store.postgres.pool import SyncConnection, connected, is_lost
 from mahasiswa.store.results import Finding, good, wrong
 from mahasiswa.store.store_errors import NeedsRepair, Unusable
 from mahasiswa.system.administrator import typed
 
 # Maximum time to wait for a server that does not answer, because it may be starting too.
 START_TIMEOUT_SECONDS = 10.0
+# Requests queue behind an upgrade, so it must give up before they do.
+BEGIN = sql.BEGIN_CHANGE + "SET LOCAL lock_timeout = '2s'"
 FOLDER = Path(__file__).parent
 # UPGRADES[n] makes version n + 1 of version n.
 UPGRADES = ((FOLDER / "version_1.sql").read_text(),)
@@ -64,54 +61,39 @@ def migrate(conninfo: str, history_days: int | None = None) -> None:
     deadline = time.monotonic() + START_TIMEOUT_SECONDS
     while True:  # until the server has had time to start
         try:
-            with connect(conninfo) as db:
-                _check_encoding(db)
-                _make_ready(db, history_days)
-                return
-        except LockNotAvailable:
-            raise Unusable(
-                "the table mahasiswa is in use; stop the programs that use it, then try again"
-            ) from None
-        except psycopg.Error as error:
-            if not is_lost(error) or time.monotonic() > deadline:
-                raise Unusable(f"PostgreSQL cannot be used: {first_line(error)}") from None
+            with connected(conninfo) as db:
+                return _make_ready(db, history_days)
+        except Unusable as error:
+            cause = error.__cause__
+            if isinstance(cause, LockNotAvailable):
+                reason = "stop the programs that use it, then try again"
+                raise Unusable(f"the table mahasiswa is in use; {reason}") from None
+            if not (cause and is_lost(cause)) or time.monotonic() > deadline:
+                raise
             time.sleep(0.2)
-
-
-def _check_encoding(db: SyncConnection) -> None:
-    if (encoding := db.info.parameter_status("server_encoding")) != "UTF8":
-        raise NeedsRepair(f"the database has the encoding {encoding}; it must be UTF8")
 
 
 def _make_ready(db: SyncConnection, wanted_days: int | None) -> None:
     table = _find_table(db)
-    if table.version == len(UPGRADES) and (
+    is_current = table.version == len(UPGRADES)
+    if is_current and (
         table.is_standby or (table.is_complete and wanted_days in (None, table.days))
     ):
         return
-    with db.transaction():
-        db.execute(sql.SYNCHRONOUS_COMMIT)
-        db.execute(sql.LOCK_SCHEMA)
-        db.execute(sql.ALTER_LOCK_TIMEOUT)
-        # Look again: another process may have changed it before the lock.
-        _upgrade(db, _find_table(db), wanted_days)
+    psycopg.ClientCursor(db).execute(BEGIN, sql.COMMAND)
+    db.execute(sql.LOCK_SCHEMA)
+    # Look again: another process may have changed it before the lock.
+    _upgrade(db, _find_table(db), wanted_days)
+    db.commit()
 
 
 def _find_table(db: SyncConnection) -> StoredTable:
     """Return the table; raise NeedsRepair if it is not of a release, or belongs to another role."""
+    if (encoding := db.info.parameter_status("server_encoding")) != "UTF8":
+        raise NeedsRepair(f"the database has the encoding {encoding}; it must be UTF8")
     ((exists, comment, is_released, schema, parts, is_standby),) = db.execute(sql.FIND_TABLE)
     if not exists:
         return StoredTable(0, None, schema, is_complete=False, is_standby=is_standby)
-    version = _version(comment, is_released=is_released)
-    if statements := [statement for (statement,) in db.execute(sql.TAKE_OVER)]:
-        remedy = f"the owner of the tables must run: {'; '.join(statements)}"
-        raise NeedsRepair(f"the role {db.info.user} does not own the table mahasiswa; {remedy}")
-    ((days,),) = db.execute(shared_sql.DAYS)
-    is_complete = set(parts) == {DIGEST, *TRIGGER_NAMES}
-    return StoredTable(version, days, schema, is_complete, is_standby)
-
-
-def _version(comment: str, *, is_released: bool) -> int:
     stored = re.fullmatch(r"schema (\d{1,9}) of mahasiswa", comment)
     if not (stored and is_released):
         remedy = (
@@ -126,7 +108,12 @@ def _version(comment: str, *, is_released: bool) -> int:
         raise NeedsRepair(
             f"a newer release made the table mahasiswa: {fault}; install the newer release"
         )
-    return version
+    if statements := [statement for (statement,) in db.execute(sql.TAKE_OVER)]:
+        remedy = f"the owner of the tables must run: {'; '.join(statements)}"
+        raise NeedsRepair(f"the role {db.info.user} does not own the table mahasiswa; {remedy}")
+    ((days,),) = db.execute(shared_sql.DAYS)
+    is_complete = set(parts) == {DIGEST, *TRIGGER_NAMES}
+    return StoredTable(version, days, schema, is_complete, is_standby)
 
 
 def _upgrade(db: SyncConnection, table: StoredTable, wanted_days: int | None) -> None:
@@ -140,8 +127,6 @@ def _upgrade(db: SyncConnection, table: StoredTable, wanted_days: int | None) ->
     if not table.is_complete:
         if table.version:
             log.warning("triggers were missing or of another release, and are created again")
-        for name in TRIGGER_NAMES:
-            db.execute(sql.DROP_TRIGGER.format(name))
         db.execute(TRIGGERS)
         db.execute(sql.SET_DIGEST.format(digest=DIGEST))
 
@@ -157,31 +142,19 @@ def _upgrade(db: SyncConnection, table: StoredTable, wanted_days: int | None) ->
 def examine(conninfo: str) -> Finding:
     """Check that the tables are of this version and belong to this role."""
     try:
-        with connect(conninfo) as db:
-            return _schema(db)
+        with connected(conninfo) as db:
+            table = _find_table(db)
+            present = {name for (name,) in db.execute(sql.CONSTRAINTS)}
+            count = db.execute(shared_sql.COUNT).fetchall()[0][0] if table.version else 0
     except Unusable as error:
         return wrong(f"{error}.")
-    except psycopg.Error as error:
-        remedy = "Check DATABASE_URL and the server"
-        return wrong(f"PostgreSQL cannot be used: {first_line(error)}. {remedy}.")
-
-
-def _schema(db: SyncConnection) -> Finding:
-    _check_encoding(db)
-    table = _find_table(db)
-    if not table.version:
-        return wrong(
-            "The table mahasiswa does not exist. Start the service, or correct DATABASE_URL."
-        )
-    if table.version < len(UPGRADES):
-        return wrong("The tables are of an older version. To upgrade them, restart the service.")
-    if table.is_standby:
-        return wrong(
-            "The server is a standby, which takes no changes. Promote it, or correct DATABASE_URL."
-        )
-    present = {name for (name,) in db.execute(sql.CONSTRAINTS)}
-    if missing := {"nim_duplicate", "nim_too_long", "nim_unaddressable"} - present:
-        names = ", ".join(sorted(missing))
-        return wrong(f"The table mahasiswa lacks the constraints {names}. Create them again.")
-    (count,) = db.execute(shared_sql.COUNT).fetchall()[0]
-    return good(f"The table mahasiswa holds {count} records.")
+    missing = {"nim_duplicate", "nim_too_long", "nim_unaddressable"} - present
+    faults = {
+        "The table mahasiswa does not exist. Start the service, or correct DATABASE_URL.": not table.version,
+        "The tables are of an older version. To upgrade them, restart the service.": table.version
+        < len(UPGRADES),
+        "The server is a standby, which takes no changes. Promote it, or correct DATABASE_URL.": table.is_standby,
+        f"The table mahasiswa lacks the constraints {', '.join(sorted(missing))}. Create them again.": missing,
+    }
+    fault = next((text for text, is_so in faults.items() if is_so), None)
+    return wrong(fault) if fault else good(f"The table mahasiswa holds {count} records.")

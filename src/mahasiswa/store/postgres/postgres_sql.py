@@ -1,10 +1,9 @@
 """The SQL of PostgreSQL: the statements of the folder sql, and others, in which `{...}` is filled in with other SQL."""
 
 import re
-from collections.abc import Sequence
 from pathlib import Path
 
-from mahasiswa.store.shared_sql import SharedSQL, read_statements
+from mahasiswa.store.shared_sql import read_statements
 from mahasiswa.work import STEP_TIMEOUT_SECONDS
 
 # --- Schema ---
@@ -49,40 +48,45 @@ SET_SCHEMA = "SET LOCAL search_path = {schema}, pg_temp"
 SET_VERSION = "COMMENT ON TABLE mahasiswa IS 'schema {version} of mahasiswa'"
 CONSTRAINTS = "SELECT conname FROM pg_constraint WHERE conrelid = to_regclass('mahasiswa')"
 
-# Requests queue behind this one, so it must give up before they do.
-ALTER_LOCK_TIMEOUT = "SET LOCAL lock_timeout = '2s'; SET LOCAL statement_timeout = 0"
-DROP_TRIGGER = "DROP TRIGGER IF EXISTS {} ON mahasiswa"
 # The digest of the functions and triggers.
 SET_DIGEST = "COMMENT ON FUNCTION mahasiswa_nim_refuse IS '{digest}'"
 SET_HISTORY_DAYS = "UPDATE mahasiswa_history_state SET days = {days}"
 
 # --- Transactions ---
 
-# The server, the role or the database may set a weaker value. With `off`, a crash loses acknowledged records. With
-# `local` and `remote_write`, the loss of the primary does, because its standby has not written them to its disk.
-# `remote_apply` is stronger and stays.
-SYNCHRONOUS_COMMIT = """
-SELECT set_config('synchronous_commit', 'on', true)
-WHERE current_setting('synchronous_commit') IN ('off', 'local', 'remote_write')"""
+REQUEST_TIMEOUT_SECONDS = STEP_TIMEOUT_SECONDS - 0.5
+"""Maximum time for a request to get a connection and its answer, so that its page is sent in time."""
+LOCK_TIMEOUT_SECONDS = 4
+
 # A transaction sets what it depends on, because the role or the database may have other defaults. The
 # settings end with it, so they also work through a connection pooler. The lock timeout is shorter than
 # a request's, so the request can still say that nothing was done. If our host disappears, the idle
-# timeout releases its locks. commit_checked needs the warnings.
-REQUEST_TIMEOUT_SECONDS = STEP_TIMEOUT_SECONDS - 0.5
-"""Maximum time for a request to get a slot, a connection and its answer, so that its page is sent in time."""
-
-STATEMENT_TIMEOUT = f"SET LOCAL statement_timeout = '{REQUEST_TIMEOUT_SECONDS}s';"
-LOCK_TIMEOUT_SECONDS = 4
-BEGIN = f"""
-BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; {STATEMENT_TIMEOUT}
-SET LOCAL lock_timeout = '{LOCK_TIMEOUT_SECONDS}s'; SET LOCAL client_min_messages = 'warning';
-SET LOCAL idle_in_transaction_session_timeout = '20s'; {SYNCHRONOUS_COMMIT};"""
-BEGIN_COMMAND = f"{BEGIN} SET LOCAL statement_timeout = 0;"  # none
-BEGIN_READING = f"""
-BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {STATEMENT_TIMEOUT}
-SET LOCAL idle_in_transaction_session_timeout = '60s';"""
-NO_IDLE_TIMEOUT = "SET LOCAL idle_in_transaction_session_timeout = 0;"
-COMMIT = "COMMIT"
+# timeout releases its locks. commit_checked needs the warnings. With synchronous_commit `off`, a crash
+# loses acknowledged records. With `local` and `remote_write`, the loss of the primary does, because its
+# standby has not written them to its disk. `remote_apply` is stronger and stays.
+SETTINGS = """
+SELECT set_config('statement_timeout', %(statement_timeout)s, true),
+  set_config('idle_in_transaction_session_timeout', %(idle_timeout)s, true),
+  set_config('lock_timeout', '{lock_timeout}', true),
+  set_config('client_min_messages', 'warning', true),
+  set_config('synchronous_commit', CASE
+    WHEN current_setting('synchronous_commit') IN ('off', 'local', 'remote_write') THEN 'on'
+    ELSE current_setting('synchronous_commit')
+  END, true),
+  set_config('mahasiswa.oleh', %(oleh)s, true);"""  # the name of the person, or NULL
+BEGIN_CHANGE = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE;" + SETTINGS.format(
+    lock_timeout=f"{LOCK_TIMEOUT_SECONDS}s"
+)
+BEGIN_READING = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;" + SETTINGS.format(
+    lock_timeout=0  # none
+)
+# The parameters of SETTINGS.
+REQUEST = {
+    "statement_timeout": f"{REQUEST_TIMEOUT_SECONDS}s",
+    "idle_timeout": "20s",
+    "oleh": None,
+}
+COMMAND = {**REQUEST, "statement_timeout": "0"}  # none
 
 # Two equal answers prove that nothing was committed in between. Each transaction that writes has an
 # id of 64 bits, which is never used again. Until its commit, a snapshot lists the id as running, or
@@ -126,10 +130,7 @@ COPY_INCOMING = "COPY incoming (number, nim, nama, alamat) FROM STDIN"
 # either, because a transaction that locks one before it writes would cause a deadlock.
 LOCK_TABLE = "LOCK TABLE mahasiswa IN EXCLUSIVE MODE"
 
-# --- History ---
-
-# The name of the person who makes the changes of this transaction, or NULL.
-NAME = "SELECT set_config('mahasiswa.oleh', %(oleh)s, true)"
+# --- Removed texts ---
 
 SHORT_LOCK_TIMEOUT = "SET lock_timeout = '4s'"
 # VACUUM alone marks the space of removed rows as free, and leaves their texts in it.
@@ -138,19 +139,7 @@ REWRITE = "VACUUM (FULL) mahasiswa, mahasiswa_history"
 # --- The statements of the .sql files ---
 
 # psycopg writes a parameter as %(name)s, and %% for %.
-_STATEMENTS = {
+STATEMENTS = {
     name: re.sub(r"(?<!:):([a-z_]+)", r"%(\1)s", text.replace("%", "%%"))
     for name, text in read_statements(Path(__file__).with_name("sql")).items()
 }
-
-
-def _array(texts: Sequence[str]) -> str:
-    """Texts without NUL as the text of an array, because psycopg would quote each one of a list in Python."""
-    if not texts:
-        return "{}"
-    joined = "\0".join(texts).replace("\\", r"\\").replace('"', r"\"")
-    quoted = joined.replace("\0", '","')
-    return f'{{"{quoted}"}}'
-
-
-SHARED = SharedSQL(_STATEMENTS, as_array=_array)

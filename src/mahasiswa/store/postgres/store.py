@@ -17,7 +17,6 @@ from mahasiswa.store.postgres.pool import (
     AsyncConnection,
     Pool,
     execute,
-    new_deadline,
     time_limit,
     translate,
 )
@@ -26,13 +25,12 @@ from mahasiswa.store.reader import (
     SNAPSHOT_MAX_BYTES,
     Begin,
     Reader,
-    Rows,
     Snapshot,
     Steps,
     last_item,
 )
-from mahasiswa.store.shared_sql import Parameters
-from mahasiswa.work import EDIT, KINDS, LIST, Kind, Slots
+from mahasiswa.store.shared_sql import ordered
+from mahasiswa.work import EDIT, KINDS, LIST, Kind
 
 T = TypeVar("T")
 
@@ -40,10 +38,10 @@ T = TypeVar("T")
 class PostgresStore(Store):
     """The Store on a database that `migrate` has made ready. Nothing depends on a session, so a pooler may be used."""
 
-    def __init__(self, conninfo: str, slots: Slots) -> None:
-        self.pool = Pool(conninfo, slots)
-        self._readers = {kind: PostgresReader(self.pool, kind) for kind in KINDS}
-        self._versions = SharedTask(lambda: self.pool.run(LIST, _version, commits=False))
+    def __init__(self, conninfo: str) -> None:
+        self.pools = {kind: Pool(conninfo, kind) for kind in KINDS}
+        self._readers = {kind: PostgresReader(pool) for kind, pool in self.pools.items()}
+        self._versions = SharedTask(lambda: self.pools[LIST].run(_version))
         self._running: set[asyncio.Task[Any]] = set()
 
     async def version(self) -> str | None:
@@ -57,23 +55,20 @@ class PostgresStore(Store):
         version = await self.version()
 
         async def read(db: AsyncConnection) -> Snapshot:
-            last = await _do_steps(db, last_item(), sql.BEGIN_READING)
+            last = await _do_steps(db, sql.BEGIN_READING, last_item())
             limits = {"records": at_most, "bytes": SNAPSHOT_MAX_BYTES}
             # The binary form needs no decoding, which would hold the event loop.
             cursor = await db.execute(sql.PACKED, limits, binary=True)
             total, packed = await cursor.fetchone() or (0, None)
             return Snapshot(version, total, packed, last)
 
-        return await self.pool.run(LIST, read, commits=False)
+        return await self.pools[LIST].run(read)
 
     async def run(self, steps: Begin[T], kind: Kind = EDIT) -> T:
-        name = {"oleh": OLEH.get()}
-
         def work(db: AsyncConnection) -> Awaitable[T]:
-            first = f"{sql.BEGIN}{sql.NAME}; "
-            return _do_steps(db, steps(), first, name)
+            return _do_steps(db, sql.BEGIN_CHANGE, steps())
 
-        task = asyncio.create_task(self.pool.run(kind, work))
+        task = asyncio.create_task(self.pools[kind].run(work, commits=True))
         self._running.add(task)
         task.add_done_callback(self._running.discard)
         task.add_done_callback(retrieve_exception)
@@ -86,54 +81,40 @@ class PostgresStore(Store):
         while self._running:
             await asyncio.wait(self._running)
         await self._versions.close()
-        await self.pool.connections.close()
+        for pool in self.pools.values():
+            await pool.connections.close()
 
 
 async def _version(db: AsyncConnection) -> str | None:
-    """Return the version, or None if this server cannot tell it. It takes no lock, so it needs no statement timeout."""
+    """Return the version, or None if the role may not read it. It takes no lock, so it needs no statement timeout."""
     try:
         ((version,),) = await execute(db, sql.VERSION)
-        return cast("str | None", version)
-    except (errors.UndefinedFunction, errors.FeatureNotSupported, errors.InsufficientPrivilege):
+    except errors.InsufficientPrivilege:
         return None
+    return cast("str | None", version)
 
 
 @dataclass
 class PostgresReader(Reader):
-    """Reads of one kind of work, with its own share of the connections."""
+    """Reads of one kind of work, with connections of its own."""
 
     _pool: Pool
-    _kind: Kind
 
     async def run(self, steps: Begin[T]) -> T:
-        def work(db: AsyncConnection) -> Awaitable[T]:
-            return _do_steps(db, steps(), sql.BEGIN_READING)
-
-        return await self._pool.run(self._kind, work, commits=False)
-
-    async def rows(self, name: str, parameters: Parameters) -> Rows:
-        read, parameters = sql.SHARED.step(name, parameters)
-
-        def work(db: AsyncConnection) -> Awaitable[Rows]:
-            # The COMMIT goes in the same round trip. A read in steps needs another round trip for it.
-            alone = f"{sql.BEGIN_READING}{read}; {sql.COMMIT}"
-            return execute(db, alone, parameters)
-
-        return await self._pool.run(self._kind, work, commits=False)
+        return await self._pool.run(lambda db: _do_steps(db, sql.BEGIN_READING, steps()))
 
     async def chunks(
         self, query: Query, *, may_pause: bool = False
     ) -> AsyncGenerator[Sequence[Mahasiswa]]:
-        found, parameters = sql.SHARED.step("all_found" if query.cari else "all", {"query": query})
-        statement = sql.DECLARE_CHUNKS.format(found=found)
+        name, search = ordered("all_found" if query.cari else "all", query)
+        statement = sql.DECLARE_CHUNKS.format(found=sql.STATEMENTS[name])
+        settings = {**sql.REQUEST, "idle_timeout": "0"} if may_pause else sql.REQUEST
         try:
-            deadline = new_deadline()
-            async with self._pool.connection(self._kind, deadline) as db:
-                with time_limit(db, deadline):
-                    pause = sql.NO_IDLE_TIMEOUT if may_pause else ""
-                    await execute(db, f"{sql.BEGIN_READING}{pause}{statement}", parameters)
+            async with self._pool.connection(sql.REQUEST_TIMEOUT_SECONDS) as db:
+                with time_limit(db, sql.REQUEST_TIMEOUT_SECONDS):
+                    await execute(db, sql.BEGIN_READING + statement, {**settings, **search})
                 while True:
-                    with time_limit(db, new_deadline()):
+                    with time_limit(db, sql.REQUEST_TIMEOUT_SECONDS):
                         rows = await execute(db, sql.FETCH_CHUNK)
                     if not rows:
                         return
@@ -142,15 +123,15 @@ class PostgresReader(Reader):
             raise translate(error) from error
 
 
-async def _do_steps(
-    db: AsyncConnection, steps: Steps[T], first: str, name: Parameters | None = None
-) -> T:
-    """Do the steps on a connection. `first` are statements with the parameter `name`, in the first round trip."""
+async def _do_steps(db: AsyncConnection, begin: str, steps: Steps[T]) -> T:
+    """Do the steps on a connection. `begin` goes with the first of them in one round trip."""
+    settings = {**sql.REQUEST, "oleh": OLEH.get()}
     rows: Any = None
     try:
         while True:
-            statement, parameters = sql.SHARED.step(*steps.send(rows))
-            rows = await execute(db, first + statement, {**(name or {}), **parameters})
-            first = ""
+            name, parameters = steps.send(rows)
+            statement = begin + sql.STATEMENTS.get(name, name)
+            rows = await execute(db, statement, {**settings, **parameters})
+            begin = ""
     except StopIteration as end:
         return cast("T", end.value)

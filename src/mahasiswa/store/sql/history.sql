@@ -12,3 +12,15 @@ SELECT DISTINCT other.nim FROM mahasiswa_history AS one
 JOIN mahasiswa_history AS head ON head.id = one.batch AND head.kind = 'nim'
 JOIN mahasiswa_history AS other ON other.batch = head.id AND other.nim <> one.nim
 WHERE one.nim = :nim ORDER BY 1
+
+-- name: is_known
+SELECT EXISTS (SELECT 1 FROM mahasiswa WHERE nim = :nim)
+  OR EXISTS (SELECT 1 FROM mahasiswa_history WHERE nim = :nim)
+
+-- name: leave_batches
+-- A batch that loses an entry has one row less, so that the rest can be undone.
+UPDATE mahasiswa_history SET rows = rows - 1
+WHERE kind IS NOT NULL AND id IN (SELECT batch FROM mahasiswa_history WHERE nim = :nim)
+
+-- name: delete_entries
+DELETE FROM mahasiswa_history WHERE nim = :nim OR rows = 0

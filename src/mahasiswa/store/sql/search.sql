@@ -1,12 +1,11 @@
--- The list and its searches, for both engines. A statement names the parts that it begins with
--- (`-- with:`); each engine has them in its own search.sql. The reader of the store puts the columns
--- of another order in the place of `:ORDER`.
+-- The list and its searches, for both engines. Each engine has the parts in its own search.sql.
+-- `:ORDER` makes six statements of one, each with the columns of another order.
 
 -- name: all
 SELECT nim, nama, alamat FROM mahasiswa ORDER BY :ORDER
 
 -- name: all_found
--- with: words, found
+WITH :WORDS, :FOUND
 SELECT nim, nama, alamat FROM found ORDER BY :ORDER
 
 -- name: page
@@ -24,9 +23,9 @@ FROM (SELECT count(*) AS total FROM mahasiswa) AS counted LEFT JOIN (
 ORDER BY :ORDER
 
 -- name: search
--- with: words, found
 -- The same of the records that are found. Keys are sorted first, because whole records take twice
 -- as long.
+WITH :WORDS, :FOUND
 SELECT total, nim,
   CASE WHEN length(nama) > :SHOWN_MAX_CHARACTERS
     THEN substr(nama, 1, :SHOWN_MAX_CHARACTERS - 1) || '…' ELSE nama END,
@@ -39,6 +38,6 @@ FROM (SELECT count(*) AS total FROM found) AS counted LEFT JOIN (
 ORDER BY :ORDER
 
 -- name: count_found
--- with: words, found
 -- The numbers of the records that several searches find.
+WITH :WORDS, :FOUND
 SELECT search, count(*) FROM found GROUP BY search ORDER BY search

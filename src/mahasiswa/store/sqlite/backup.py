@@ -109,7 +109,7 @@ def holders(path: Path, folder: Path | None, nim: str) -> Iterator[str]:
     for file, end in ends.items():
         try:
             with closing(open_to_read(file)) as db:
-                if db.execute(*sql.SHARED.step("is_known", {"nims": [nim]})).get:
+                if db.execute(sql.STATEMENTS["is_known"], {"nim": nim}).get:
                     yield f"{file} still holds the texts. {end}."
         except apsw.Error as error:
             yield f"{file} cannot be read ({reason(error)}), so it may hold the texts. {end}."

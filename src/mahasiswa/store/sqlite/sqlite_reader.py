@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import apsw
 
@@ -18,10 +18,13 @@ from mahasiswa.store.reader import (
     SNAPSHOT_MAX_BYTES,
     Begin,
     Reader,
+    Rows,
     Steps,
+    done,
     last_item,
     size_with,
 )
+from mahasiswa.store.shared_sql import Parameters, ordered
 from mahasiswa.store.sqlite import sqlite_sql as sql
 from mahasiswa.store.sqlite.connection import connect, savepoint
 from mahasiswa.store.store_errors import TookTooLong, Unavailable
@@ -63,7 +66,8 @@ class SQLiteReader(Reader):
         self, query: Query, *, may_pause: bool = False
     ) -> AsyncGenerator[Sequence[Mahasiswa]]:
         del may_pause  # SQLite ends no transaction
-        found = sql.SHARED.step("all_found" if query.cari else "all", {"query": query})
+        name, search = ordered("all_found" if query.cari else "all", query)
+        found = sql.STATEMENTS[name], search
         async with self._connection() as db:
             cursor = db.cursor()
 
@@ -144,15 +148,14 @@ def _fold(text: bytes) -> str:
 
 def take(db: apsw.Connection, steps: Steps[T]) -> T:
     """Do the steps on a connection. Bytes that are not UTF-8 are replaced in texts."""
-    rows: Any = None
-    try:
-        while True:
-            step = sql.SHARED.step(*steps.send(rows))
-            # A traceback would keep an open cursor, and with it this connection's view of the database.
-            with closing(db.execute(*step)) as cursor:
-                rows = [list(map(_decoded, row)) for row in fetch(cursor)]
-    except StopIteration as end:
-        return cast("T", end.value)
+
+    def do(name: str, parameters: Parameters) -> Rows:
+        statement = sql.STATEMENTS.get(name, name)
+        # A traceback would keep an open cursor, and with it this connection's view of the database.
+        with closing(db.execute(statement, parameters)) as cursor:
+            return [list(map(_decoded, row)) for row in fetch(cursor)]
+
+    return done(steps, do)
 
 
 def _decoded(cell: object) -> object:

@@ -1,10 +1,9 @@
 """The SQL of SQLite: the statements of the folder sql, and others. PRAGMAs, VACUUM and transactions stand where they are used."""
 
-import json
 import re
 from pathlib import Path
 
-from mahasiswa.store.shared_sql import SharedSQL, read_statements
+from mahasiswa.store.shared_sql import read_statements
 
 # --- Schema
 
@@ -35,15 +34,13 @@ SET_DAYS = "UPDATE mahasiswa_history_state SET days = ?1 WHERE days <> ?1 RETURN
 
 # --- The statements of the .sql files
 
-_STATEMENTS = read_statements(Path(__file__).with_name("sql"))
-SET_OLEH = _STATEMENTS.pop("set_oleh")
+STATEMENTS = read_statements(Path(__file__).with_name("sql"))
+SET_OLEH = STATEMENTS.pop("set_oleh")
 # The triggers of the history, which a silent batch drops and creates again.
 HISTORY_TRIGGERS = [name for name in TRIGGERS if name.startswith("mahasiswa_history_")]
-_STATEMENTS["end_silent"] = "; ".join(
-    [*map(TRIGGERS.__getitem__, HISTORY_TRIGGERS), _STATEMENTS["end_silent"]]
+STATEMENTS["end_silent"] = "; ".join(
+    [*map(TRIGGERS.__getitem__, HISTORY_TRIGGERS), STATEMENTS["end_silent"]]
 )
-
-SHARED = SharedSQL(_STATEMENTS, as_array=json.dumps)
 
 # --- Reading
 

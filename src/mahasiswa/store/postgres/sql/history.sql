@@ -1,20 +1,25 @@
 -- The history. An item is an entry without a batch, or the head of a batch.
 
 -- name: find_items
--- with: words, found_entries
--- The ids of one page of items, or of the entries of a batch, and the number of all of them.
-SELECT count(*) OVER (), id FROM mahasiswa_history
-WHERE (batch = :batch OR (:batch IS NULL AND batch IS NULL))
-  AND (:kind IS NULL OR :kind = coalesce(kind, CASE
-    WHEN nama_before IS NULL THEN 'add' WHEN nama_after IS NULL THEN 'delete' ELSE 'edit'
-  END))
-  AND (:first IS NULL OR (
-    moment >= :first::timestamp AT TIME ZONE 'UTC' AND moment < :end::timestamp AT TIME ZONE 'UTC'
-  ))
-  AND (NOT :is_search OR id = ANY (ARRAY(
-    SELECT CASE WHEN :batch IS NULL THEN coalesce(batch, id) ELSE id END FROM found_entries
-  )))
-ORDER BY CASE WHEN :batch IS NOT NULL THEN nim END, id DESC LIMIT :limit OFFSET :offset
+-- The ids of one page of items, or of the entries of a batch, each with the number of all of them.
+-- If the page is empty, one row has the number and no id.
+WITH :WORDS, :FOUND_ENTRIES, chosen AS MATERIALIZED (
+  SELECT id, CASE WHEN :batch IS NOT NULL THEN nim END AS nim FROM mahasiswa_history
+  WHERE (batch = :batch OR (:batch IS NULL AND batch IS NULL))
+    AND (:kind IS NULL OR :kind = coalesce(kind, CASE
+      WHEN nama_before IS NULL THEN 'add' WHEN nama_after IS NULL THEN 'delete' ELSE 'edit'
+    END))
+    AND (:first IS NULL OR (
+      moment >= :first::timestamp AT TIME ZONE 'UTC' AND moment < :end::timestamp AT TIME ZONE 'UTC'
+    ))
+    AND (:cari = '' OR id = ANY (ARRAY(
+      SELECT CASE WHEN :batch IS NULL THEN coalesce(batch, id) ELSE id END FROM found_entries
+    )))
+)
+SELECT total, id FROM (SELECT count(*) AS total FROM chosen) AS counted LEFT JOIN (
+  SELECT id, nim FROM chosen ORDER BY nim, id DESC LIMIT :limit OFFSET :offset
+) AS page ON true
+ORDER BY nim, id DESC
 
 -- name: items
 -- See history_items.item_of. The records that are as an item left them are not counted if it has
@@ -71,7 +76,7 @@ ORDER BY id DESC LIMIT 1
 SELECT nim, nama_before, alamat_before
 FROM mahasiswa_history
 WHERE nama_before IS NOT NULL AND id IN (
-  SELECT id FROM mahasiswa_history WHERE nim = ANY(:nims) ORDER BY id DESC LIMIT 20
+  SELECT id FROM mahasiswa_history WHERE nim = ANY(ARRAY(SELECT json_array_elements_text(:nims))) ORDER BY id DESC LIMIT 20
 )
 ORDER BY id DESC
 
@@ -82,20 +87,8 @@ JOIN mahasiswa_history AS head ON head.id = removed.batch AND head.kind = 'nim'
 JOIN mahasiswa_history AS added ON added.batch = head.id AND added.nama_after IS NOT NULL
 WHERE removed.nama_after IS NULL AND removed.id = (
   SELECT id FROM mahasiswa_history AS recent
-  WHERE nim = ANY(:nims) ORDER BY id DESC LIMIT 1
+  WHERE nim = ANY(ARRAY(SELECT json_array_elements_text(:nims))) ORDER BY id DESC LIMIT 1
 )
-
--- name: leave_batches
--- A batch that loses an entry has one row less, so that the rest can be undone.
-UPDATE mahasiswa_history SET rows = rows - 1
-WHERE kind IS NOT NULL AND id IN (SELECT batch FROM mahasiswa_history WHERE nim = ANY(:nims))
-
--- name: delete_entries
-DELETE FROM mahasiswa_history WHERE nim = ANY(:nims) OR rows = 0
-
--- name: is_known
-SELECT EXISTS (SELECT 1 FROM mahasiswa WHERE nim = ANY(:nims))
-  OR EXISTS (SELECT 1 FROM mahasiswa_history WHERE nim = ANY(:nims))
 
 -- name: begin_batch
 -- The triggers read this until the end of the transaction: its changes are one batch of this kind.

@@ -1,22 +1,22 @@
--- Records: finding and changing several of them. `:nims` is an array.
+-- Records: finding and changing several of them. `:nims` is an array of JSON.
 
 -- name: find
-SELECT nim, nama, alamat FROM mahasiswa WHERE nim = ANY(:nims)
+SELECT nim, nama, alamat FROM mahasiswa WHERE nim = ANY(ARRAY(SELECT json_array_elements_text(:nims)))
 
 -- name: find_locked
 -- In order, so that two transactions which lock the same records cannot deadlock.
-SELECT nim, nama, alamat FROM mahasiswa WHERE nim = ANY(:nims) ORDER BY nim FOR UPDATE
+SELECT nim, nama, alamat FROM mahasiswa WHERE nim = ANY(ARRAY(SELECT json_array_elements_text(:nims))) ORDER BY nim FOR UPDATE
 
 -- name: find_raw
 SELECT nim, nama, alamat
-FROM mahasiswa WHERE nim = ANY(:nims)
+FROM mahasiswa WHERE nim = ANY(ARRAY(SELECT json_array_elements_text(:nims)))
 
 -- name: delete
-DELETE FROM mahasiswa WHERE nim = ANY(:nims)
+DELETE FROM mahasiswa WHERE nim = ANY(ARRAY(SELECT json_array_elements_text(:nims)))
 
 -- name: add_renamed
 INSERT INTO mahasiswa (nim, nama, alamat)
-SELECT :nim, nama, alamat FROM mahasiswa WHERE nim = ANY(:nims) FOR UPDATE
+SELECT :nim, nama, alamat FROM mahasiswa WHERE nim = ANY(ARRAY(SELECT json_array_elements_text(:nims))) FOR UPDATE
 RETURNING 1
 
 -- name: add_all

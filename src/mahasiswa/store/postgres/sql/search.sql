@@ -3,14 +3,14 @@
 -- engine from folding a text again for each word. `strpos` takes linear time for any word, which LIKE
 -- does not.
 
--- name: words
+-- name: WORDS
 -- Each word of a search: folded, the letters of its sound in their order, and its sound.
 words (search, word, pattern, sound) AS MATERIALIZED (
   SELECT (value ->> 0)::integer, value ->> 1, value ->> 2, value ->> 3
   FROM jsonb_array_elements(:words::jsonb) AS value
 )
 
--- name: found
+-- name: FOUND
 found AS MATERIALIZED (
   SELECT searches.search, nim, nama, alamat FROM (
     SELECT nim, nama, alamat, folded_text,
@@ -52,7 +52,7 @@ found AS MATERIALIZED (
   )
 )
 
--- name: found_entries
+-- name: FOUND_ENTRIES
 -- Entries, and the heads of batches by the name of a person: all, or those of one batch.
 found_entries AS MATERIALIZED (
   SELECT searches.search, id, batch, nim FROM (

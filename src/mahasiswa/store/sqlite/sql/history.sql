@@ -2,18 +2,23 @@
 -- program may have stored in another encoding are read as bytes.
 
 -- name: find_items
--- with: words, found_entries
--- The ids of one page of items, or of the entries of a batch, and the number of all of them.
-SELECT count(*) OVER (), id FROM mahasiswa_history
-WHERE batch IS :batch
-  AND (:kind IS NULL OR :kind = coalesce(kind, CASE
-    WHEN nama_before IS NULL THEN 'add' WHEN nama_after IS NULL THEN 'delete' ELSE 'edit'
-  END))
-  AND (:first IS NULL OR (moment >= :first AND moment < :end))
-  AND (NOT :is_search OR id IN (
-    SELECT CASE WHEN :batch IS NULL THEN coalesce(batch, id) ELSE id END FROM found_entries
-  ))
-ORDER BY CASE WHEN :batch IS NOT NULL THEN nim END, id DESC LIMIT :limit OFFSET :offset
+-- The ids of one page of items, or of the entries of a batch, each with the number of all of them.
+-- If the page is empty, one row has the number and no id.
+WITH :WORDS, :FOUND_ENTRIES, chosen AS MATERIALIZED (
+  SELECT id, CASE WHEN :batch IS NOT NULL THEN nim END AS nim FROM mahasiswa_history
+  WHERE batch IS :batch
+    AND (:kind IS NULL OR :kind = coalesce(kind, CASE
+      WHEN nama_before IS NULL THEN 'add' WHEN nama_after IS NULL THEN 'delete' ELSE 'edit'
+    END))
+    AND (:first IS NULL OR (moment >= :first AND moment < :end))
+    AND (:cari = '' OR id IN (
+      SELECT CASE WHEN :batch IS NULL THEN coalesce(batch, id) ELSE id END FROM found_entries
+    ))
+)
+SELECT total, id FROM (SELECT count(*) AS total FROM chosen) AS counted LEFT JOIN (
+  SELECT id, nim FROM chosen ORDER BY nim, id DESC LIMIT :limit OFFSET :offset
+) AS page ON true
+ORDER BY nim, id DESC
 
 -- name: items
 -- See history_items.item_of. The records that are as an item left them are not counted if it has
@@ -85,18 +90,6 @@ WHERE removed.nama_after IS NULL AND removed.id = (
   SELECT id FROM (SELECT id, nim FROM mahasiswa_history ORDER BY id DESC LIMIT 1000) AS recent
   WHERE nim IN (SELECT value FROM json_each(:nims)) ORDER BY id DESC LIMIT 1
 )
-
--- name: leave_batches
--- A batch that loses an entry has one row less, so that the rest can be undone.
-UPDATE mahasiswa_history SET rows = rows - 1
-WHERE kind IS NOT NULL AND id IN (SELECT batch FROM mahasiswa_history WHERE nim IN (SELECT value FROM json_each(:nims)))
-
--- name: delete_entries
-DELETE FROM mahasiswa_history WHERE nim IN (SELECT value FROM json_each(:nims)) OR rows = 0
-
--- name: is_known
-SELECT EXISTS (SELECT 1 FROM mahasiswa WHERE nim IN (SELECT value FROM json_each(:nims)))
-  OR EXISTS (SELECT 1 FROM mahasiswa_history WHERE nim IN (SELECT value FROM json_each(:nims)))
 
 -- name: begin_batch
 -- The triggers read the batch from the table of the state. end_batch removes a batch without changes.

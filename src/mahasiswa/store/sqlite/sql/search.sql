@@ -3,14 +3,14 @@
 -- folding a text again for each word. `instr` takes linear time for any word, which LIKE does not;
 -- so does this GLOB, whose stars have one letter between them.
 
--- name: words
+-- name: WORDS
 -- Each word of a search: folded, the letters of its sound in their order, and its sound.
 words (search, word, pattern, sound) AS MATERIALIZED (
   SELECT value ->> 0, value ->> 1, '*' || replace(value ->> 2, '.*', '*') || '*', value ->> 3
   FROM json_each(:words)
 )
 
--- name: found
+-- name: FOUND
 found AS MATERIALIZED (
   SELECT searches.search, nim, nama, alamat FROM (
     SELECT nim, nama, alamat, folded_text,
@@ -46,7 +46,7 @@ found AS MATERIALIZED (
   )
 )
 
--- name: found_entries
+-- name: FOUND_ENTRIES
 -- Entries, and the heads of batches by the name of a person: all, or those of one batch.
 found_entries AS MATERIALIZED (
   SELECT searches.search, id, batch, nim FROM (

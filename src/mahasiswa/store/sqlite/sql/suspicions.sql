@@ -1,6 +1,6 @@
 -- The parts of the looks for records that may be wrong, and the look for nearly equal nims.
 
--- name: near_keys
+-- name: NEAR_KEYS
 -- The near_key of each nim (`record.near_key`). Most nims have digits only.
 near_keys (nim, nama, alamat, key) AS (
   SELECT nim, nama, alamat, CASE
@@ -12,7 +12,7 @@ near_keys (nim, nama, alamat, key) AS (
   END FROM mahasiswa
 )
 
--- name: twin_keys
+-- name: TWIN_KEYS
 -- Name and address, folded as by a search, and without spaces.
 twin_keys (nim, key) AS MATERIALIZED (
   SELECT nim, replace(CASE WHEN octet_length(t) = length(t)
@@ -28,7 +28,7 @@ twin_keys (nim, key) AS MATERIALIZED (
   ) AS unfolded
 )
 
--- name: spaced
+-- name: SPACED
 -- Records with needless spaces in the name or the address, or only in the nim. A blank text has
 -- nothing to tidy.
 spaced (nim, part) AS MATERIALIZED (
@@ -47,5 +47,5 @@ spaced (nim, part) AS MATERIALIZED (
 )
 
 -- name: near
--- with: near_keys
+WITH :NEAR_KEYS
 SELECT nim FROM near_keys WHERE key IN (SELECT value FROM json_each(:nims)) LIMIT :limit
