@@ -1,6 +1,7 @@
 """The table of routes, and the function that wires the application together."""
 
 import tempfile
+from collections import Counter
 
 from mahasiswa.record import Mahasiswa
 from mahasiswa.settings import Settings
@@ -8,7 +9,6 @@ from mahasiswa.sheets.stage import folder_of
 from mahasiswa.store import Store
 from mahasiswa.web import checks, guide, history, imports, lists, monitoring, selections, students
 from mahasiswa.web.list_cache import ListCache
-from mahasiswa.web.metrics import Metrics
 from mahasiswa.web.middleware import Middleware
 from mahasiswa.web.pages import Pages
 from mahasiswa.web.request_guard import RequestGuard
@@ -102,7 +102,7 @@ ROUTES: tuple[Route, ...] = (
     Route("GET", "/mahasiswa/panduan", guide.show),
     Route("GET", "/mahasiswa/panduan/:nama", guide.picture),
     Route("GET", HEALTH_PATH, monitoring.health),
-    Route("GET", METRICS_PATH, monitoring.show, abandons=True, needs="metrics"),
+    Route("GET", METRICS_PATH, monitoring.show, abandons=True),
 )
 
 
@@ -112,10 +112,8 @@ def create_app(settings: Settings, store: Store, limits: Limits) -> Middleware:
     tempfile.gettempdir()
     pages = Pages(settings)
     cache = ListCache(store, pages, limits.slots)
-    metrics = Metrics(settings) if settings.metrics else None
-    router = Router(
-        route for route in ROUTES if route.needs is None or getattr(settings, route.needs)
-    )
+    router = Router(route for route in ROUTES if settings.metrics or route.path != METRICS_PATH)
     guard = RequestGuard(settings)
-    service = Service(store, folder_of(settings.database_url), cache, pages, limits, metrics)
+    uploads = folder_of(settings.database_url)
+    service = Service(settings, store, uploads, cache, pages, limits, Counter())
     return Middleware(router, guard, service)

@@ -66,24 +66,18 @@ async def export(request: Request, store: Store, pages: Pages) -> Response:
 async def _page(request: Request, page: ListQuery, store: Store, pages: Pages) -> Response:
     kind = SEARCH if page.query.cari else PAGE
     found = await store.reader(kind).search(page.query, page.offset, page.per, page.change)
-    at_end = page.with_total(found.total)
-    if at_end.halaman != page.halaman:  # past the end: show the last page
-        return await _page(request, at_end, store, pages)
-    shown = await _with_spellings(at_end, store)
+    shown = page.with_total(found.total)
+    if shown.halaman != page.halaman:  # past the end: show the last page
+        return await _page(request, shown, store, pages)
+    if page.query.cari and not found.total and not page.change:
+        with suppress(Busy, Unavailable):  # then the page offers no similar searches
+            shown = shown._replace(spellings=await store.reader(SEARCH).spellings(page.query))
     packed = list_html.packed(found.records)
     request.count_answer(len(packed))
     render = partial(pages.list_page, packed, len(found.records), found.last, shown)
     if len(packed) <= list_html.LOOP_MAX_BYTES:
         return render()
     return await rendered_in_thread(request, kind, render)
-
-
-async def _with_spellings(page: ListQuery, store: Store) -> ListQuery:
-    """A search without a hit, with similar searches to offer. If they cannot be read, it is shown without them."""
-    if page.query.cari and not page.total and not page.change:
-        with suppress(Busy, Unavailable):
-            return page._replace(spellings=await store.reader(SEARCH).spellings(page.query))
-    return page
 
 
 async def _stream(

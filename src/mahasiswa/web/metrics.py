@@ -1,9 +1,9 @@
-"""Counts the requests of this worker, and shows them and the state of the service in Prometheus' text format (METRICS=1)."""
+"""The metrics of this worker and of the service in Prometheus' text format (METRICS=1)."""
 
 import math
 import os
 import shutil
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -20,38 +20,34 @@ METRICS = {
     "disk_free_bytes": "Free space beside the SQLite file.",
 }
 
+Requests = Counter[tuple[str, int]]
+"""The number of requests by route and status. Every unknown path is the route `other`, so no client can add a time series."""
 
-class Metrics:
-    """The counters of one worker. Each worker counts for itself, so its process id is a label."""
 
-    def __init__(self, settings: Settings) -> None:
-        self._settings = settings
-        # By the name of a metric, and by further labels.
-        self._counters: defaultdict[tuple[str, str], float] = defaultdict(float)
+def text(requests: Requests, state: Mapping[str, float]) -> str:
+    """All metrics as Prometheus reads them. `state` has those of the service by name.
 
-    def observe(self, route: str, status: int) -> None:
-        """Count a request. Every unknown path is the route `other`, so no client can add a time series."""
-        self._counters["requests_total", f',route="{route}",status="{status}"'] += 1
-        self._counters["errors_total", ""] += status >= 500
+    Each worker counts for itself, so its process id is a label.
+    """
+    errors = sum(count for (_, status), count in requests.items() if status >= 500)
+    samples = {(name, ""): value for name, value in {"errors_total": errors, **state}.items()}
+    for (route, status), count in requests.items():
+        samples["requests_total", f',route="{route}",status="{status}"'] = count
+    text = ""
+    for name, meaning in METRICS.items():
+        kind = "counter" if name.endswith("_total") else "gauge"
+        text += f"# HELP mahasiswa_{name} {meaning}\n# TYPE mahasiswa_{name} {kind}\n"
+        for (metric, labels), value in samples.items():
+            if metric == name:
+                text += f'mahasiswa_{name}{{worker="{os.getpid()}"{labels}}} {value:.15g}\n'
+    return text
 
-    def text(self, state: Mapping[str, float]) -> str:
-        """All metrics as Prometheus reads them. `state` has those of the service by name."""
-        samples = self._counters | {(name, ""): value for name, value in state.items()}
-        text = ""
-        for name, meaning in METRICS.items():
-            kind = "counter" if name.endswith("_total") else "gauge"
-            text += f"# HELP mahasiswa_{name} {meaning}\n# TYPE mahasiswa_{name} {kind}\n"
-            for (metric, labels), value in samples.items():
-                if metric == name:
-                    text += f'mahasiswa_{name}{{worker="{os.getpid()}"{labels}}} {value:.15g}\n'
-        return text
 
-    def files(self, list_id: str) -> dict[str, float]:
-        """The free space beside an SQLite file, and the age of its newest back-up in BACKUP_DIR, which may be slow."""
-        url, folder = self._settings.database_url, self._settings.backup_dir
-        state: dict[str, float] = {}
-        if not isinstance(url, SQLiteURL):
-            return state
+def state_of_files(settings: Settings, list_id: str) -> dict[str, float]:
+    """The free space beside an SQLite file, and the age of its newest back-up in BACKUP_DIR, which may be slow."""
+    url, folder = settings.database_url, settings.backup_dir
+    state: dict[str, float] = {}
+    if isinstance(url, SQLiteURL):
         with suppress(OSError):  # the file or a folder is gone
             state["disk_free_bytes"] = shutil.disk_usage(url.address.resolve().parent).free
             if folder and list_id:
@@ -59,4 +55,4 @@ class Metrics:
                 if newest := newest_backup(folder, list_id):
                     age = datetime.now(UTC) - newest
                     state["newest_backup_age_seconds"] = age.total_seconds()
-        return state
+    return state

@@ -51,8 +51,8 @@ class Middleware:
     def list_page_now(self, scope: Scope) -> FixedResponse | None:
         """The answer to GET or HEAD of exactly the list, if nothing has to be waited for."""
         page = None if self.guard.problem(scope) else self.service.cache.respond_now(scope)
-        if page and self.service.metrics:
-            self.service.metrics.observe("/", page.status_code)
+        if page:
+            self.service.requests["/", page.status_code] += 1
         return page
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -85,7 +85,8 @@ class Middleware:
             raise
         finally:
             seconds = time.perf_counter() - began
-            self._count(request, status)
+            route = next(iter(request.methods.values()), None)
+            self.service.requests[route.path if route else "other", status] += 1
             self._log(request, status, seconds)
 
     async def _respond(self, request: Request) -> Response:
@@ -144,13 +145,6 @@ class Middleware:
         if not isinstance(response, FixedResponse | StreamingResponse):
             request.count_answer(len(response.body))
         return response
-
-    def _count(self, request: Request, status: int) -> None:
-        """Count a request in the metrics, if there are any."""
-        if self.service.metrics:
-            route = next(iter(request.methods.values()), None)
-            path = route.path if route else "other"
-            self.service.metrics.observe(path, status)
 
     def _log(self, request: Request, status: int, seconds: float) -> None:
         """Log a request if it is a POST or was refused, with its address and its number.

@@ -9,6 +9,7 @@ from mahasiswa import wording
 from mahasiswa.store import Store
 from mahasiswa.store.backup_folder import id_of_list
 from mahasiswa.store.store_errors import StoreError
+from mahasiswa.web import metrics
 from mahasiswa.web.pages import Pages
 from mahasiswa.web.service import Request
 from mahasiswa.work import RECORD, Busy
@@ -23,11 +24,10 @@ async def health(_request: Request, store: Store, pages: Pages) -> Response:
 
 async def show(request: Request, store: Store, pages: Pages) -> Response:
     """GET /metrics."""
-    metrics = request.service.metrics
-    assert metrics  # noqa: S101 - without it there is no such route
     list_id = ""
     with suppress(StoreError, Busy):
         list_id = id_of_list((await store.signing_key()).hex())
-    state = await asyncio.to_thread(metrics.files, list_id)
-    text = metrics.text({"database_up": bool(list_id), **state})
+    service = request.service
+    state = await asyncio.to_thread(metrics.state_of_files, service.settings, list_id)
+    text = metrics.text(service.requests, {"database_up": bool(list_id), **state})
     return Response(text, headers=pages.headers, media_type="text/plain; version=0.0.4")

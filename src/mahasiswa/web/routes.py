@@ -20,8 +20,7 @@ class Route(NamedTuple):
     the form of a preview is read by its handler, for a helper. If it `abandons`, its work
     is cancelled if the client sends no more. `purpose`
     is the form that a refused file leads back to. The page of a record `keeps_query`: it keeps the
-    URL query of the list page that led to it. `needs` is the setting without which the route does
-    not exist.
+    URL query of the list page that led to it.
     """
 
     method: Literal["GET", "POST"]
@@ -32,7 +31,6 @@ class Route(NamedTuple):
     abandons: bool = False
     purpose: UploadPurpose = "impor"
     keeps_query: bool = False
-    needs: Literal["metrics"] | None = None
 
 
 class Router:

@@ -5,9 +5,10 @@ from pathlib import Path
 
 from starlette.types import Receive, Scope
 
+from mahasiswa.settings import Settings
 from mahasiswa.store import Store
 from mahasiswa.web.list_cache import ListCache
-from mahasiswa.web.metrics import Metrics
+from mahasiswa.web.metrics import Requests
 from mahasiswa.web.pages import Pages
 from mahasiswa.web.request import BareRequest
 from mahasiswa.web.routes import Router
@@ -16,14 +17,15 @@ from mahasiswa.work import Limits
 
 @dataclass
 class Service:
-    """The store, the folder of uploads, the pages, and the limits of a worker."""
+    """The settings, the store, the folder of uploads, the pages, the limits of a worker, and the number of its requests."""
 
+    settings: Settings
     store: Store
     uploads: Path
     cache: ListCache
     pages: Pages
     limits: Limits
-    metrics: Metrics | None
+    requests: Requests
 
 
 class Request(BareRequest):
