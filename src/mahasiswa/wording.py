@@ -75,7 +75,6 @@ TOO_HEAVY = "Berkas ini terlalu besar atau terlalu rumit untuk dibaca. Salin kol
 TOO_MANY_ROWS = "Berkas ini berisi lebih dari {limit} baris. Bagi menjadi beberapa berkas, lalu unggah satu per satu."
 TOO_MANY_SHEETS = "Berkas ini berisi lebih dari {limit} lembar (sheet). Hapus lembar yang tidak perlu, atau bagi menjadi beberapa berkas, lalu unggah lagi."
 OPEN_QUOTE = 'Baris {row}: tanda kutip (“"”) dibuka tetapi tidak ditutup. Perbaiki barisnya, lalu unggah lagi.'
-CELL_OVER_LIMIT = 'Baris {row}: isi salah satu selnya lebih dari {limit} karakter, mungkin karena tanda kutip (“"”) tidak ditutup. Perbaiki barisnya, lalu unggah lagi.'
 _ADD_TITLES = "Beri judul NIM, Nama, dan Alamat pada baris pertama"
 NO_OTHER_COLUMN = f"Kolom Nama dan Alamat tidak ditemukan. {_ADD_TITLES}."
 NAMES_NOT_PARTED = "Nama dan alamat di teks ini hanya dipisahkan spasi, jadi batasnya tidak dapat dipastikan. Salin tabelnya dari Excel atau Word, atau beri koma di antara nama dan alamat, lalu coba lagi."

@@ -21,7 +21,7 @@ from mahasiswa import wording
 from mahasiswa.record import Mahasiswa
 from mahasiswa.sheets.cells import text_of
 from mahasiswa.sheets.delimited import _unguard
-from mahasiswa.sheets.exports import EXPORTS
+from mahasiswa.sheets.export import EXPORTS
 from mahasiswa.sheets.read import tables_of
 from mahasiswa.sheets.xlsx_export import SHEET_MAX_RECORDS, NotCarried, write_xlsx
 

@@ -21,7 +21,7 @@ from mahasiswa.settings import (
     parse_database_url,
 )
 from mahasiswa.sheets import stage
-from mahasiswa.sheets.exports import EXPORTS
+from mahasiswa.sheets.export import EXPORTS
 from mahasiswa.store.engines import engine_of
 from mahasiswa.store.store_errors import (
     StoreError,

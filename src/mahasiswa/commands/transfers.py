@@ -20,7 +20,7 @@ from mahasiswa import wording
 from mahasiswa.record import Incoming, Mahasiswa
 from mahasiswa.settings import DatabaseURL
 from mahasiswa.sheets.cells import Refused, TooHeavy
-from mahasiswa.sheets.exports import EXPORTS
+from mahasiswa.sheets.export import EXPORTS
 from mahasiswa.sheets.read import is_example, tables_of
 from mahasiswa.sheets.rules import (
     OTHER_TITLES,

@@ -11,7 +11,6 @@ from typing import TextIO
 
 from mahasiswa import wording
 from mahasiswa.sheets.cells import (
-    CELL_MAX_CHARACTERS,
     Refused,
     Row,
     Sheet,
@@ -86,11 +85,10 @@ def _reader(lines: Iterator[str] | TextIO, separator: str, sample: str) -> Itera
 
 def _rows(lines: Iterator[str], separator: str, sample: str) -> Iterator[Row]:
     """The rows of CSV. A cell with line breaks belongs to one row, as in Excel."""
-    number = size = 0  # the characters of the lines of the row that is read
-    has_ended = False
+    number, size = 1, 0  # of the row that is read, and the characters of its lines
 
     def counted() -> Iterator[str]:
-        nonlocal size, has_ended
+        nonlocal size
         for line in lines:
             size += len(line)
             if size >= ROW_MAX_CHARACTERS:
@@ -98,17 +96,15 @@ def _rows(lines: Iterator[str], separator: str, sample: str) -> Iterator[Row]:
             # The entities of a web page end with a semicolon.
             is_plain = size > len(line) or '"' in line or "&" not in line
             yield line if is_plain else unescaped(line)
-        has_ended = True
+        # Inside quotes the reader asks for a further line. Its strict mode would refuse other files that Excel reads.
+        if size:
+            raise csv.Error
 
     try:
-        for number, cells in enumerate(_reader(counted(), separator, sample), 1):
-            # Inside quotes the reader asks for a further line. The strict mode of the reader would refuse other files
-            # that Excel reads.
-            if has_ended:
-                raise Refused(wording.OPEN_QUOTE.format(row=number))
-            size = 0
+        for cells in _reader(counted(), separator, sample):
             has_guard = "'" in "".join(cells)
             yield number, [_unguard("", cell) for cell in cells] if has_guard else cells
-    except csv.Error as error:
-        limit = wording.number(CELL_MAX_CHARACTERS)
-        raise Refused(wording.CELL_OVER_LIMIT.format(row=number + 1, limit=limit)) from error
+            number += 1
+            size = 0
+    except csv.Error as error:  # also for a cell that is longer than any real one
+        raise Refused(wording.OPEN_QUOTE.format(row=number)) from error

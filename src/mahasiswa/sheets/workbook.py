@@ -70,10 +70,11 @@ def _rows(sheet: calamine.CalamineSheet, marks: Mapping[tuple[int, int], Cell]) 
 
 
 def _cell(value: float | str | dt.time | dt.date | dt.timedelta) -> Cell:
-    if isinstance(value, str):
-        return Bad("damaged", "") if len(value) > CELL_MAX_CHARACTERS else value
-    if isinstance(value, bool):
-        return Bad("damaged", str(value).upper())
-    if isinstance(value, int | float):
-        return value if math.isfinite(value) else Bad("error", "#NUM!")
+    match value:
+        case str():
+            return Bad("damaged", "") if len(value) > CELL_MAX_CHARACTERS else value
+        case bool():
+            return Bad("damaged", str(value).upper())
+        case int() | float():
+            return value if math.isfinite(value) else Bad("error", "#NUM!")
     return Bad("date", str(value))

@@ -14,7 +14,6 @@ from starlette.responses import Response
 from mahasiswa import wording
 from mahasiswa.record import Mahasiswa
 from mahasiswa.sheets import export
-from mahasiswa.sheets.exports import EXPORTS
 from mahasiswa.store import Query, characters
 from mahasiswa.store.threads import in_thread
 from mahasiswa.web.child import Late, run_child
@@ -42,7 +41,7 @@ async def export_records(
     The read of the records, or the caller, holds a slot of EXPORT.
     """
     name = name or f"mahasiswa{request.path[request.path.rindex('.') :]}"
-    kind = EXPORTS[name[name.rindex(".") :]]
+    kind = export.EXPORTS[name[name.rindex(".") :]]
     async with unsent_file() as file:
         if kind.needs_child:
             async with aclosing(records):

@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from mahasiswa import wording
 from mahasiswa.record import Mahasiswa
-from mahasiswa.sheets.exports import EXPORTS
+from mahasiswa.sheets.export import EXPORTS
 from mahasiswa.sheets.xlsx_export import write_xlsx
 from mahasiswa.store import Query, Reader, Store
 from mahasiswa.store.store_errors import Unavailable
