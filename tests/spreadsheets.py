@@ -293,23 +293,15 @@ def _libreoffice_profile() -> Path:
     return Path(profile)
 
 
-def by_libreoffice(
-    data: bytes, ending: str, folder: Path, source_ending: str = "xlsx", input_filter: str = ""
-) -> bytes:
-    """Return a file as LibreOffice saves it with another ending. Skip the test if there is no LibreOffice."""
+def by_libreoffice(data: bytes, ending: str, folder: Path) -> bytes:
+    """Return a workbook as LibreOffice saves it with another ending. Skip the test if there is no LibreOffice."""
     soffice = shutil.which("soffice")
     if soffice is None:
         pytest.skip("LibreOffice is not installed")
-    source = folder / f"source.{source_ending}"
-    source.write_bytes(data)
-    options = [
-        f"-env:UserInstallation={_libreoffice_profile().as_uri()}",
-        "--headless",
-        "--convert-to",
-        ending,
-    ]
-    options += [f"--infilter={input_filter}"] * bool(input_filter)
-    run(soffice, *options, "--outdir", folder / "out", source)
+    (folder / "source.xlsx").write_bytes(data)
+    profile = f"-env:UserInstallation={_libreoffice_profile().as_uri()}"
+    options = [profile, "--headless", "--convert-to", ending, "--outdir", f"{folder}/out"]
+    run(soffice, *options, folder / "source.xlsx")
     return (folder / "out" / f"source.{ending}").read_bytes()
 
 

@@ -12,15 +12,15 @@ import pytest
 from harness import Service, free_port, visited
 from installed import do_what_staff_do
 from ledger import Ledger
-from postgres import QUICK, Server, at_port, execute, start_as_server_user
+from postgres import Server, at_port, execute, start_as_server_user
 from proxy import Proxy
 from sockets import CLOSE, get, post
-from stores import BUDI, SITI, age_history, attempt, merge, migrate, opened, read_all
+from stores import SITI, attempt, merge, migrate, opened, read_all
 
 from mahasiswa.settings import PostgresURL
 from mahasiswa.store.engines import engine_of
-from mahasiswa.store.store_errors import Unavailable, Uncertain
-from mahasiswa.work import SEARCH, STEP_TIMEOUT_SECONDS
+from mahasiswa.store.store_errors import Uncertain
+from mahasiswa.work import STEP_TIMEOUT_SECONDS
 
 LATENESS_SECONDS = 5.0  # how much later a busy machine may be
 
@@ -182,28 +182,3 @@ def test_the_service_depends_on_no_setting_of_the_role(address: str) -> None:
         (finding,) = engine_of(url).examine(None, 24)
         assert finding.is_good
         assert site.list().records == [SITI]
-
-
-async def test_a_standby_can_be_read_without_a_version_and_not_written(
-    server: Server, url: PostgresURL
-) -> None:
-    """It may lag behind, and its snapshots do not tell by how much. It keeps the days of its primary and purges nothing."""
-    execute(
-        url.address, "INSERT INTO mahasiswa VALUES ('0001', 'Siti Aminah', 'Jalan Kaliurang 5')"
-    )
-    age_history(url, 31)
-    with Server(QUICK, standby_of=server) as standby:
-        standby_url = PostgresURL(at_port(url.address, standby.port))
-        migrate(standby_url, 7)
-        async with opened(standby_url) as store:
-            assert await store.version() is None
-            snapshot = await store.snapshot(10)
-            assert snapshot[:3] == (None, 1, "\0".join(SITI).encode())
-            assert snapshot.last
-            await store.purge()
-            assert (await store.reader(SEARCH).history("", 0, 10)).total == 1
-            with pytest.raises(Unavailable, match="during recovery"):
-                await store.add(*BUDI)
-        said = "a standby, which takes no changes; nothing was changed"
-        with pytest.raises(Unavailable, match=said):
-            engine_of(standby_url).forget(SITI.nim)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from browser import CONFIRMATION, Network, OpenWindow, Window, bootstrap, contrast
 from every_page import SITI, add_many
-from harness import Service, Site
+from harness import Site
 from playwright.sync_api import expect
 
 from mahasiswa.settings import BOOTSTRAP, BOOTSTRAP_INTEGRITY
@@ -157,22 +157,6 @@ def test_the_default_integrity_is_the_hash_of_the_default_style_sheet(node_modul
     assert f"sha384-{digest}" == BOOTSTRAP_INTEGRITY
     package = (node_modules / "bootstrap" / "package.json").read_text("utf-8")
     assert f'"version": "{re.findall("bootstrap@([0-9.]+)/", BOOTSTRAP)[0]}"' in package
-
-
-def test_a_style_sheet_of_the_operator_is_applied_without_a_hash(
-    tmp_path: Path, open_window: OpenWindow
-) -> None:
-    """If only CDN_URL is set, the page has no hash, the policy allows the address, and the browser applies the sheet."""
-    address = "http://cdn.kampus.example:8080/tema.css"
-    with Service(tmp_path / "mahasiswa.db", {"CDN_URL": address}) as service:
-        window = open_window("answers", url=service.url, sheet=b":root { --bs-blue: blue }")
-        window.open("/")
-        window.page.wait_for_load_state("load")
-        link = window.page.locator("link[rel=stylesheet]")
-        attributes = [link.get_attribute(name) for name in ("href", "integrity", "crossorigin")]
-        assert attributes == [address, None, None]
-        assert window.foreign == [address]
-        assert window.style_sheet_applies()
 
 
 def test_the_policy_blocks_scripts_that_are_inserted_into_a_page(window: Window) -> None:

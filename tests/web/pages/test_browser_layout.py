@@ -4,7 +4,6 @@ import re
 
 import pytest
 from browser import (
-    DESKTOP,
     LAPTOP,
     PHONE,
     TALL_PHONE,
@@ -16,11 +15,6 @@ from every_page import SITI, add_many, press, show_preview
 from harness import Site
 from playwright.sync_api import expect
 from spreadsheets import Database, numbered
-
-RECTANGLE = """(selector) => {
-  const {x, y, width, height} = document.querySelector(selector).getBoundingClientRect();
-  return [x, y, width, height].map(Math.round);
-}"""
 
 
 def test_a_phone_shows_all_cells_and_large_buttons(open_window: OpenWindow, site: Site) -> None:
@@ -66,36 +60,6 @@ def test_a_laptop_shows_thirteen_students_with_quiet_buttons(
                 window.page.mouse.move(0, 0)
             delete.blur()
             assert delete.evaluate(COLOUR) == quiet
-
-
-def test_a_phone_shows_the_first_hit_of_a_search_in_the_upper_half(
-    open_window: OpenWindow, site: Site
-) -> None:
-    """With the latest change, the searched text and several pages above it too, with and without the CDN."""
-    add_many(site, 60)
-    site.add("9", "Namma", "Solo")
-    window = open_window("answers", (390, 844), is_mobile=True, has_touch=True)
-    for path in ("/?cari=nama", "/?cari=namma", "/?halaman=1"):
-        window.open(path)
-        for look in each_look(window):
-            assert window.page.evaluate(RECTANGLE, "tbody tr")[1] < 844 / 2, f"{path}, {look}"
-
-
-def test_each_row_of_a_page_has_five_titles_and_named_buttons(
-    open_window: OpenWindow, site: Site
-) -> None:
-    """A screen reader gets all titles, also on a phone; the NIM is the row's header, and describes its controls."""
-    site.add(*SITI)
-    for size in (DESKTOP, PHONE):
-        window = open_window(size=size)
-        window.open("/?cari=siti")
-        titles = window.page.get_by_role("columnheader").all_text_contents()
-        assert " ".join(" ".join(titles).split()) == "No NIM Nama Alamat Aksi"
-        expect(
-            window.page.get_by_role("table", name="Daftar mahasiswa").get_by_role("rowheader")
-        ).to_have_text(SITI[0])
-        for control in window.rows.locator("a, button, input").all():
-            expect(control).to_have_accessible_description(SITI[0])
 
 
 def test_the_inputs_of_a_record_help_a_touch_keyboard(site: Site) -> None:
@@ -158,29 +122,6 @@ def test_the_confirmation_of_a_change_is_in_the_window(
     expect(confirmation).to_contain_text("penambahan Siti Aminah (00O03) dibatalkan")
     assert in_window(confirmation)
     assert window.cells() == []
-
-
-@pytest.mark.parametrize("size", [LAPTOP, TALL_PHONE])
-def test_the_buttons_of_both_addition_forms_stand_in_one_order(
-    open_window: OpenWindow, size: tuple[int, int]
-) -> None:
-    """Enter presses the usual one: on the form for one record "Simpan", on the next one "Simpan dan tambah lagi"."""
-    window = open_window("answers", size)
-    for query, target in (
-        ("", "/?halaman=1#m-0"),
-        ("&lagi=1", "/mahasiswa/add?halaman=1&lagi=1&nim=1"),
-    ):
-        window.open(f"/mahasiswa/add?halaman=1{query}")
-        buttons = window.page.locator("form .btn:visible")
-        for look in each_look(window):
-            assert buttons.all_text_contents()[:2] == ["Simpan", "Simpan dan tambah lagi"], look
-        for button in buttons.all():
-            assert in_window(button)
-        window.type(nim=target[-1], nama="Siti", alamat="Solo")
-        with window.leaving():
-            window.page.keyboard.press("Enter")
-        assert re.sub(r"&perubahan=[0-9-]+", "", window.page.url) == window.url + target
-    assert in_window(window.page.get_by_text("Siti (1) tersimpan."))
 
 
 def test_a_phone_reaches_the_links_without_passing_the_list(

@@ -165,19 +165,6 @@ def test_a_conflict_shows_every_text_that_saving_would_change_and_saves_nothing(
     assert stored(siti) == typed
 
 
-def test_a_refused_edit_keeps_its_version(siti: Site) -> None:
-    """A later conflict is still noticed. A form that lacks a field never shows the word None."""
-    versi = version(siti.page(PATH))
-    answer = siti.post(PATH, {"nama": "Saya", "alamat": "a\0b", "versi": versi})
-    assert version(page_of(answer, 400)) == versi
-    siti.edit(NIM, "Orang lain", "Klaten")
-    assert save(siti, versi, "Saya", "Bantul").status_code == 409
-    answer = siti.post(PATH, {"nama": "Saya", "versi": versi})
-    assert answer.status_code in {400, 409}
-    assert ">None<" not in answer.text
-    assert stored(siti) == ("Orang lain", "Klaten")
-
-
 @pytest.mark.parametrize("service", ["sqlite"], indirect=True)  # a browser sees no engine
 def test_a_browser_saves_another_field_and_leaves_unusual_texts_as_they_are(
     window: Window, siti: Site
