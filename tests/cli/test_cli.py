@@ -1,10 +1,8 @@
 """Every command: wrong use, exit codes and help; `mahasiswa forget`; and commands while the service runs."""
 
 import re
-import socket
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,7 +10,7 @@ from attack import holds
 from click.testing import CliRunner
 from harness import Service, Site
 from operators import COMMAND, TWO, Operator
-from processes import needs_namespaces, started, working
+from processes import started, working
 from spreadsheets import HEADER, Database, by_openpyxl, csv, numbered
 from stores import migrate, other_program
 
@@ -46,9 +44,7 @@ FAILURES = """
     export b.csv | sqlite:///tidak/ada.db | 1 | tidak
     backup b.db | sqlite:///tidak/ada.db | 1 | tidak
     copy --from sqlite:///tidak-ada.db --to sqlite:///lain.db | | 1 | tidak-ada.db does not exist
-    copy --from mysql://x/y --to sqlite:///lain.db | | 2 | --from must be
-    copy --to @tidak-ada.url | | 2 | --to: tidak-ada.url: No such file
-    copy --to @salah.url | | 2 | --to must be
+    copy --from mysql://admin:rahasia@x/y | | 2 | '--from': it must be
 """
 
 
@@ -59,7 +55,6 @@ def test_a_command_that_fails_says_why_and_changes_no_file(
     """Exit code 2 for wrong arguments and settings, 1 for files. No address of a database is shown: it may have a password."""
     operator.fill(TWO)
     operator.write_rows(*TWO)
-    operator.write("salah.url", b"mysql://admin:rahasia\xff@localhost/mahasiswa")
     (operator.folder / "folder").mkdir()
     (operator.folder / "diri.csv").symlink_to("diri.csv")
     names, before = operator.names(), (operator.folder / "a.csv").read_bytes()
@@ -89,52 +84,13 @@ def test_an_import_reads_standard_input(operator: Operator, data: bytes) -> None
     assert operator.records() == TWO
 
 
-# Gives a command a /dev of its own, in which /dev/log is the socket of a journal.
-WITH_JOURNAL = """
-mount -t tmpfs none /mnt && touch /mnt/null /mnt/urandom /mnt/log && mount --bind /dev/null /mnt/null &&
-mount --bind /dev/urandom /mnt/urandom && mount --bind "$1" /mnt/log && mount --rbind /mnt /dev && shift && exec "$@"
-"""
-
-
-@pytest.fixture(name="noted")
-def command_beside_a_journal(operator: Operator) -> Iterator[Callable[..., list[str]]]:
-    """Return a function that runs a command, and returns its lines of the journal."""
-    needs_namespaces()
-    log = str(operator.folder / "log")
-    before = ["unshare", "--mount", "sh", "-c", WITH_JOURNAL, "sh", log]
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as journal:
-        journal.bind(log)
-        journal.settimeout(0)
-
-        def noted(*arguments: str, code: int = 0) -> list[str]:
-            answer = operator.run(*arguments, before=before, SUDO_USER="ani")
-            assert answer.returncode == code, answer.stderr
-            lines = []
-            with suppress(BlockingIOError):
-                while True:
-                    lines.append(journal.recv(4096).decode())
-            return [re.sub(r"^<\d+>.*? mahasiswa: ", "", line) for line in lines]
-
-        yield noted
-
-
-@pytest.mark.root
-def test_a_command_that_changes_records_names_the_administrator(
-    operator: Operator, noted: Callable[..., list[str]]
-) -> None:
-    """In a line of the journal and in the history, unless nothing changes. No NIM of a person who is forgotten."""
+def test_a_command_that_changes_records_names_the_administrator(operator: Operator) -> None:
+    """In the history. A person who is forgotten is not named there."""
     migrate(operator.database)
     operator.write_rows(*TWO)
     operator.done("backup", "b.db")
-    assert noted("import", "a.csv", "--dry-run") == []
-    own, copy = operator.database, operator.folder / "c.db"
-    for command, line in (
-        ("import a.csv", f"import of a.csv into {own}: 2 new, 0 changed"),
-        ("forget 0001", f"forget: a record and its history were removed from {own}"),
-        ("restore b.db", f"restore of {own} from b.db: 0 added, 0 changed, 1 removed"),
-        (f"copy --to sqlite:///{copy}", f"copy of 0 records from {own} to {copy}"),
-    ):
-        assert noted(*command.split()) == [f"{line}, by command: ani"]
+    for command in ("import a.csv", "forget 0001", "restore b.db"):
+        operator.done(*command.split(), SUDO_USER="ani")
     history = operator.ask(
         "SELECT kind, rows, oleh, nim FROM mahasiswa_history WHERE batch IS NULL ORDER BY id",
     )
@@ -153,7 +109,7 @@ def test_forget_fails_while_another_program_reads(operator: Operator) -> None:
     assert ended.stdout.startswith("0001: the record and its history are removed\n")
     files = f"{operator.database} and {operator.database}-wal may still hold the texts"
     assert ended.stderr.startswith(f"mahasiswa: {files}")
-    assert (ended.returncode, ended.stderr.endswith("run the command again\n")) == (1, True)
+    assert (ended.returncode, "run the command again: " in ended.stderr) == (1, True)
     assert operator.records() == [TWO[1]]
     operator.done("forget", "0001")
     assert b"Ani" not in operator.database.read_bytes()

@@ -55,12 +55,10 @@ def test_a_disk_without_memory_that_processes_share_is_named(operator: Operator)
     operator.fill(TWO)
     index = f"{operator.database}-shm"
     before = failing(operator.folder, "mmap:error=ENODEV", "-P", index, "-e", "trace=mmap")
-    said = (
-        f"mahasiswa: {operator.database} cannot have a write-ahead log. Is it on a network drive?"
-    )
+    said = "Check who has the file open, and its disk, which must be a local one"
     for command in ("export", "-"), ("serve",):
         (line,) = operator.failed(*command, before=before, HOST="127.0.0.1", PORT=str(free_port()))
-        assert line.startswith(said)
+        assert line.endswith(said)
 
 
 @pytest.mark.parametrize(("before", "mode"), [(0o600, 0o600), (0o666, 0o666), (None, 0o640)])

@@ -245,12 +245,11 @@ def test_copy_copies_all_records_to_the_other_engine_and_back(
     assert operator.failed("copy", "--from", here, "--to", database) == [said]
 
 
-def test_copy_takes_an_address_from_the_environment_or_a_file(operator: Operator) -> None:
-    """So no other user reads it. DATABASE_URL stands for the other one. The target's history begins with one import."""
+def test_copy_takes_the_other_address_from_the_environment(operator: Operator) -> None:
+    """So no other user reads it. The target's history begins with one import."""
     operator.fill(TWO)
     operator.imported_rows(("0001", "Ina", "Solo"), options=["--existing", "update"])
-    operator.write("alamat.url", b"sqlite:///kedua.db\r\n")
-    operator.done("copy", "--to", "@alamat.url")
+    operator.done("copy", "--to", "sqlite:///kedua.db")
     kept = ask(
         operator.folder / "kedua.db",
         "SELECT kind, rows, nama_before, nama_after FROM mahasiswa_history",
@@ -261,5 +260,5 @@ def test_copy_takes_an_address_from_the_environment_or_a_file(operator: Operator
         (None, None, None, "Budi"),
     ]
     operator.use("sqlite:///ketiga.db")
-    operator.done("copy", "--from", "@alamat.url")
+    operator.done("copy", "--from", "sqlite:///kedua.db")
     assert records_of(operator.folder / "ketiga.db") == operator.records()

@@ -220,10 +220,10 @@ async def test_forgetting_removes_the_record_and_all_its_history(
     await store.update(*SITI._replace(nama="Siti"))
     await store.delete(SITI.nim)
     await store.add(*SITI)
-    assert engine_of(url).forget(SITI.nim)
+    assert engine_of(url).forget(SITI.nim)[0]
     assert await read_all(store) == [BUDI]
-    assert not engine_of(url).forget(SITI.nim)
-    assert not engine_of(url).forget("00\0")
+    assert not engine_of(url).forget(SITI.nim)[0]
+    assert not engine_of(url).forget("00\0")[0]
     forgotten, batch = await items(store)
     assert forgotten[1:] == ("delete", 1, None, command_name(), None, None, None)
     assert (batch.kind, batch.before, batch.after) == ("import", None, BUDI)

@@ -244,7 +244,7 @@ async def test_a_removed_text_is_in_no_byte_of_the_files(listed: Path) -> None:
             await store.update(nim, text, text)
         await store.delete(nim)
         assert b"rahasia" in listed.with_name(f"{listed.name}-wal").read_bytes()
-        assert engine_of(SQLiteURL(listed)).forget(nim)
+        assert engine_of(SQLiteURL(listed)).forget(nim)[0]
         engine_of(SQLiteURL(listed)).rewrite()
         assert b"rahasia" not in bytes_of(listed)
     assert records_of(listed) == OLD_RECORDS

@@ -4,7 +4,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 
-import apsw
 import pytest
 from harness import Service
 from stores import ask, migrate, run_script
@@ -61,13 +60,12 @@ def path(tmp_path: Path) -> Path:
 
 
 # ---- the steps of an upgrade
-def with_a_second_step(db: apsw.Connection) -> None:
-    """A step of a later release, which alters a table and copies records. It fails if a record has the nim "rusak"."""
-    db.execute("ALTER TABLE mahasiswa_history ADD COLUMN lain TEXT")
-    db.execute("CREATE TABLE mahasiswa_kelas (nim TEXT PRIMARY KEY)")
-    db.execute(
-        "INSERT INTO mahasiswa_kelas SELECT iif(nim = 'rusak', NULL + abs(-9223372036854775808), nim) FROM mahasiswa"
-    )
+# A step of a later release, which alters a table and copies records. It fails if a record has the nim "rusak".
+SECOND_STEP = """
+ALTER TABLE mahasiswa_history ADD COLUMN lain TEXT;
+CREATE TABLE mahasiswa_kelas (nim TEXT PRIMARY KEY);
+INSERT INTO mahasiswa_kelas
+SELECT iif(nim = 'rusak', NULL + abs(-9223372036854775808), nim) FROM mahasiswa"""
 
 
 def test_a_file_is_upgraded_by_the_steps_that_it_lacks(
@@ -79,7 +77,7 @@ def test_a_file_is_upgraded_by_the_steps_that_it_lacks(
     assert ask(path, "PRAGMA user_version") == [(1,)]
     assert ask(path, "SELECT sql FROM sqlite_schema WHERE name = 'mahasiswa'") == [(TABLE,)]
     run_script(path, "INSERT INTO mahasiswa VALUES ('rusak', 'Siti', 'Solo')")
-    monkeypatch.setattr(schema, "UPGRADES", (*schema.UPGRADES, with_a_second_step))
+    monkeypatch.setattr(schema, "UPGRADES", (*schema.UPGRADES, SECOND_STEP))
     with pytest.raises(Unusable, match="integer overflow"):
         migrate(path)
     assert ask(path, "PRAGMA user_version") == [(1,)]

@@ -5,7 +5,6 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-import apsw
 import pytest
 from engines import ENGINES
 from operators import Operator, records_of
@@ -18,7 +17,7 @@ from mahasiswa.settings import DatabaseURL, PostgresURL, SQLiteURL
 from mahasiswa.store.engines import engine_of
 from mahasiswa.store.postgres import postgres_schema
 from mahasiswa.store.sqlite import sqlite_schema
-from mahasiswa.store.store_errors import NeedsRepair
+from mahasiswa.store.store_errors import NeedsRepair, Unusable
 
 VERSION_1 = Path(__file__).with_name("version_1")
 RECORDS = [
@@ -145,7 +144,7 @@ def test_an_upgrade_without_room_for_the_copy_changes_nothing(
     shutil.copy(VERSION_1 / "mahasiswa.db", database)
     filler = small_disk / "filler"
     filler.write_bytes(bytes(shutil.disk_usage(small_disk).free - database.stat().st_size // 2))
-    with pytest.raises(NeedsRepair, match="could not be copied before its upgrade: No space left"):
+    with pytest.raises(Unusable, match="could not be copied before its upgrade: No space left"):
         migrate(database)
     assert ask(database, "PRAGMA user_version") == [(1,)]
     assert {path.suffix for path in small_disk.iterdir()} <= {".db", "", ".db-wal", ".db-shm"}
@@ -165,10 +164,6 @@ def test_a_backup_of_version_1_is_restored(operator: Operator) -> None:
 
 def make_version_2(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let this release know a second version, whose table has another rule."""
-
-    def upgrade(db: apsw.Connection) -> None:
-        db.execute(SHORTER_NIM)
-
     upgrades = (*postgres_schema.UPGRADES, SHORTER_NIM_POSTGRES)
     monkeypatch.setattr(postgres_schema, "UPGRADES", upgrades)
-    monkeypatch.setattr(sqlite_schema, "UPGRADES", (*sqlite_schema.UPGRADES, upgrade))
+    monkeypatch.setattr(sqlite_schema, "UPGRADES", (*sqlite_schema.UPGRADES, SHORTER_NIM))

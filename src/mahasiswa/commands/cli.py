@@ -2,10 +2,9 @@
 
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, NoReturn, cast
+from typing import Any, BinaryIO, NoReturn, cast
 
 import click
 
@@ -17,7 +16,6 @@ from mahasiswa.settings import (
     DatabaseURL,
     SettingError,
     Settings,
-    SQLiteURL,
     parse_database_url,
 )
 from mahasiswa.sheets import stage
@@ -28,38 +26,31 @@ from mahasiswa.store.store_errors import (
     Uncertain,
 )
 from mahasiswa.system import interrupt
-from mahasiswa.system.administrator import note, process_user, typed
+from mahasiswa.system.administrator import typed
 
-STANDARD_STREAM = Path("-")
-READ_FILE = click.Path(dir_okay=False, readable=False, path_type=Path)
-# The exit codes with which a shell reports a program that SIGINT or SIGPIPE has ended.
-INTERRUPTED = 130
-PIPE_CLOSED = 141
+INTERRUPTED = 130  # the exit code with which a shell reports a program that SIGINT has ended
 
 
-@contextmanager
-def _ended_early(interrupted: str = "nothing was written") -> Iterator[None]:
-    """Exit with one line after Ctrl-C or a failure.
+class Commands(click.Group):
+    """Ends each command that fails with one line and its exit code."""
 
-    If the reader of standard output has ended, exit without a line.
-    """
-    interrupt.listen()
-    try:
-        yield
-    except interrupt.Interrupted:
-        _fail(f"mahasiswa: interrupted; {interrupted}", INTERRUPTED)
-    except BrokenPipeError:
-        # At exit Python writes the rest of its buffer, which must not fail again.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(PIPE_CLOSED)
-    except transfers.Failure as failure:
-        _fail(str(failure))
-    except Uncertain as error:
-        doubt = "The change may have been made. Look before you repeat the command"
-        code = INTERRUPTED if interrupt.is_pressed() else 1
-        _fail(f"mahasiswa: {error}. {doubt}", code)
-    except StoreError as error:
-        _fail(f"mahasiswa: {error}")
+    def invoke(self, context: click.Context) -> None:
+        try:
+            super().invoke(context)
+        except interrupt.Interrupted:
+            _fail("interrupted; nothing was changed", INTERRUPTED)
+        except SettingError as error:
+            _fail(error, 2)
+        except CannotStart as error:
+            _fail(error, error.exit_code)
+        except transfers.Failure as failure:
+            click.echo(failure, err=True)
+            sys.exit(1)
+        except Uncertain as error:
+            doubt = "The change may have been made. Look before you repeat the command"
+            _fail(f"{error}. {doubt}", INTERRUPTED if interrupt.is_pressed() else 1)
+        except StoreError as error:
+            _fail(error)
 
 
 def _settings_help() -> str:
@@ -72,6 +63,7 @@ def _settings_help() -> str:
 
 
 @click.group(
+    cls=Commands,
     invoke_without_command=True,
     epilog=_settings_help(),
     context_settings={"max_content_width": 120},
@@ -90,10 +82,7 @@ def main(context: click.Context, file: Path | None) -> None:
     Without a command, start the service.
     """
     if file:
-        try:
-            use_settings(file)
-        except SettingError as error:
-            _fail(f"mahasiswa: {error}", 2)
+        use_settings(file)
     # A path may hold bytes that are not UTF-8.
     if sys.stdout:
         cast("Any", sys.stdout).reconfigure(errors="surrogateescape")
@@ -106,27 +95,11 @@ def serve() -> None:
     """Start the service. SIGTERM or Ctrl-C stops it."""
     from mahasiswa.server import worker  # noqa: PLC0415 - slow to import, and no other command needs it
 
-    try:
-        worker.serve(_settings())
-    except CannotStart as error:
-        _fail(f"mahasiswa: {error}", error.exit_code)
-
-
-def _readable(_context: click.Context, _parameter: click.Parameter, file: Path) -> Path:
-    """Check that this user may read the file of an argument; raise BadParameter."""
-    if file == STANDARD_STREAM or os.access(file, os.R_OK):
-        return file
-    try:
-        file.stat()
-    except PermissionError:  # a folder above the file is closed to this user
-        pass
-    except OSError as error:
-        raise click.BadParameter(f"{file}: {error.strerror}") from None
-    raise click.BadParameter(f"{file}: the user {process_user()} may not read it")
+    worker.serve(Settings.from_environment(os.environ))
 
 
 @main.command("import")
-@click.argument("file", type=READ_FILE, callback=_readable)
+@click.argument("file", type=click.File("rb"))
 @click.option(
     "--existing",
     type=click.Choice(["skip", "update"]),
@@ -136,8 +109,7 @@ def _readable(_context: click.Context, _parameter: click.Parameter, file: Path) 
 )
 @click.option("--dry-run", is_flag=True, help="Report the changes, and write nothing.")
 @click.option("--accept-doubts", is_flag=True, help="Write doubtful rows too, such as odd names.")
-@_ended_early()
-def import_(file: Path, existing: str, *, dry_run: bool, accept_doubts: bool) -> None:
+def import_(file: BinaryIO, existing: str, *, dry_run: bool, accept_doubts: bool) -> None:
     """Import the records of a spreadsheet: xlsx, xls, ods or csv. With - they are read from standard input.
 
     If any row is wrong or doubtful, nothing is written, and the first 100 such rows are listed. Sheets without sure
@@ -148,22 +120,14 @@ def import_(file: Path, existing: str, *, dry_run: bool, accept_doubts: bool) ->
     mahasiswa import - --existing update < mahasiswa.csv
     DATABASE_URL=sqlite:////srv/mahasiswa.db mahasiswa import daftar.ods
     """  # noqa: D301 - click's mark for a paragraph that it must not wrap
-    settings = _settings_and_database()
-    url = settings.database_url
-    update = existing == "update"
-    backups = settings.backup_dir
     merged, remarks = transfers.import_file(
-        url, backups, file, update=update, dry_run=dry_run, accept_doubts=accept_doubts
+        _begin(), file, update=existing == "update", dry_run=dry_run, accept_doubts=accept_doubts
     )
     for line in remarks:
         click.echo(line, err=True)
     done = "would be written" if dry_run else "written"
-    if not update:
-        merged = merged._replace(changed=0, same=merged.same + merged.changed)
     changes = f"{merged.new} new, {merged.changed} changed"
     click.echo(f"{done}: {changes}; left as they are: {merged.same}")
-    if (merged.new or merged.changed) and not dry_run:
-        note(f"import of {file} into {url}: {changes}")
 
 
 @main.command()
@@ -177,14 +141,12 @@ def export(file: Path) -> None:
     mahasiswa export mahasiswa.xlsx
     mahasiswa export - | gzip > mahasiswa.csv.gz
     """  # noqa: D301 - as above
-    to_stdout = file == STANDARD_STREAM
+    to_stdout = file == transfers.STANDARD_STREAM
     if not to_stdout and file.suffix.lower() not in EXPORTS:
-        _fail(f"mahasiswa: {file}: the name must end in .xlsx or .csv", 2)
-    url = _settings_and_database().database_url
-    with _ended_early("the output is incomplete" if to_stdout else "nothing was written"):
-        count = transfers.export_file(url, file)
-        if not to_stdout:
-            click.echo(f"{count} records in {file}")
+        _fail(f"{file}: the name must end in .xlsx or .csv", 2)
+    count = transfers.export_file(_begin().database_url, file)
+    if not to_stdout:
+        click.echo(f"{count} records in {file}")
 
 
 @main.command()
@@ -194,7 +156,6 @@ def export(file: Path) -> None:
     is_flag=True,
     help="Only if the newest one is older than BACKUP_HOURS, as the service does each hour.",
 )
-@_ended_early()
 def backup(file: Path | None, *, due: bool) -> None:
     """Back up the SQLite database to a new file and verify the copy. The service may run meanwhile.
 
@@ -207,21 +168,18 @@ def backup(file: Path | None, *, due: bool) -> None:
     """  # noqa: D301 - as above
     if file and due:
         raise click.UsageError("--due has no FILE.")
-    settings = _settings_and_database()
+    settings = _begin()
     engine = engine_of(settings.database_url)
-    if file is None:
-        hours = settings.backup_hours if due else None
-        for line in engine.back_up(settings.backup_dir, hours):
-            click.echo(line)
-    else:
-        engine.backup(file)
-        click.echo(f"{file}: {file.stat().st_size} bytes, verified")
+    if file:
+        click.echo(engine.backup(file))
+        return
+    for line in engine.back_up(settings.backup_dir, settings.backup_hours if due else 0):
+        click.echo(line)
 
 
 @main.command()
-@click.argument("file", type=READ_FILE, callback=_readable)
-@_ended_early("nothing was changed")
-def restore(file: Path) -> None:
+@click.argument("file", type=click.File("rb"))
+def restore(file: BinaryIO) -> None:
     """Replace all records by those of a back-up. The service may run meanwhile.
 
     The back-up is verified first, and may be of an older version. The records that are replaced are backed up to a new
@@ -232,14 +190,14 @@ def restore(file: Path) -> None:
     \b
     mahasiswa restore mahasiswa-2026-11-20.db
     """  # noqa: D301 - as above
-    url = _settings_and_database().database_url
-    restored = engine_of(url).restore(file)
+    url = _begin().database_url
+    file.close()
+    restored = engine_of(url).restore(Path(file.name))
     if not (restored.must_start or restored.backup):
-        click.echo(f"{restored.records} records are as in {file}; nothing was changed")
+        click.echo(f"{restored.records} records are as in {file.name}; nothing was changed")
         return
     differences = f"{restored.added} added, {restored.changed} changed, {restored.removed} removed"
-    click.echo(f"{restored.records} records restored from {file}: {differences}")
-    note(f"restore of {url} from {file}: {differences}")
+    click.echo(f"{restored.records} records restored from {file.name}: {differences}")
     if restored.backup:
         click.echo(f"the list as it was before: {restored.backup}")
     if restored.must_start:
@@ -249,7 +207,6 @@ def restore(file: Path) -> None:
 
 
 @main.command()
-@_ended_early("the check is incomplete")
 def doctor() -> None:
     """Check the settings, the service, the database, its disk and the newest back-up, and name each fault with its remedy.
 
@@ -257,7 +214,7 @@ def doctor() -> None:
     something is wrong.
     """
     is_good = True
-    for finding in diagnose(_settings_and_database()):
+    for finding in diagnose(_begin()):
         click.echo(f"{'ok   ' if finding.is_good else 'WRONG'}  {finding.text}")
         is_good &= finding.is_good
     sys.exit(not is_good)
@@ -274,102 +231,87 @@ def _utf8(_context: click.Context, _parameter: click.Parameter, text: str | None
 
 @main.command()
 @click.argument("nim", callback=_utf8)
-@_ended_early("nothing was removed")
 def forget(nim: str) -> None:
     """Remove a person's record and all of its history, also from the free space of the database's files.
 
     It cannot be undone. If the NIM was changed, the texts under the person's other NIMs remain, and the command names
-    these NIMs. It lists each back-up that still holds the texts, with the month after which it may be removed.
+    these NIMs. It lists the back-ups, which may hold the texts, with the month in which each is removed at the latest.
 
     \b
     mahasiswa forget 20/456839/TK/50663
     """  # noqa: D301 - as above
-    settings = _settings_and_database()
+    settings = _begin()
     url = settings.database_url
-    for other in transfers.other_nims(url, nim):
-        click.echo(f"{other}: the same person had this NIM. Run the command for it too.")
     engine = engine_of(url)
-    was_known = engine.forget(nim)
-    if was_known:
-        note(f"forget: a record and its history were removed from {url}")
+    was_known, other_nims = engine.forget(nim)
+    for other in other_nims:
+        name = transfers.printable(other)
+        click.echo(f"{name}: the same person had this NIM. Run the command for it too.")
     removed = "the record and its history are removed"
     click.echo(f"{nim}: {removed if was_known else 'no record and no history'}")
-    try:
+    # With PostgreSQL, systemd gives the service a private folder for temporary files. Uploads there end within two hours.
+    with suppress(FileNotFoundError):
         stage.remove(stage.folder_of(url))
-    except FileNotFoundError:
-        # With PostgreSQL, systemd gives the service a private folder for temporary files.
-        if not isinstance(url, SQLiteURL):
-            click.echo("Uploads that wait for a confirmation end within two hours.")
     try:
-        for line in engine.holders(settings.backup_dir, nim):
+        for line in engine.holders(settings.backup_dir):
             click.echo(line)
     except OSError as error:
-        click.echo(f"mahasiswa: the back-ups cannot be read: {error}", err=True)
+        _say(f"the back-ups cannot be read: {error}")
     click.echo(
         "Dumps, exports, replicas and logs keep what they have. Remove it from them yourself."
     )
     engine.rewrite()
 
 
+def _database(
+    _context: click.Context, _parameter: click.Parameter, text: str | None
+) -> DatabaseURL | None:
+    try:
+        return None if text is None else parse_database_url(text)
+    except ValueError as error:
+        raise click.BadParameter(f"it must be {error}") from None
+
+
 @main.command()
-@click.option("--from", "source", metavar="URL", help="The database with the records.")
-@click.option(
-    "--to", "target", metavar="URL", help="The database to copy them to. It must hold no records."
-)
-@_ended_early()
-def copy(source: str | None, target: str | None) -> None:
+@click.option("--from", "source", metavar="URL", callback=_database, help="The one with records.")
+@click.option("--to", "target", metavar="URL", callback=_database, help="The one without records.")
+def copy(source: DatabaseURL | None, target: DatabaseURL | None) -> None:
     """Copy all records from one database to another, for example from SQLite to PostgreSQL.
 
-    An address that is left out is DATABASE_URL. @FILE reads the address from a file. Use it for an address with a
-    password, because every user of the computer can see the command line. If any record cannot be copied, none is.
+    An address that is left out is DATABASE_URL. Give an address with a password only there, because every user of the
+    computer can see the command line. If any record cannot be copied, none is.
 
     \b
-    mahasiswa copy --from sqlite:///mahasiswa.db --to postgresql://mahasiswa@db.example/mahasiswa
-    mahasiswa copy --from sqlite:///mahasiswa.db --to @postgres.url
+    mahasiswa copy --from sqlite:///mahasiswa.db
+    mahasiswa copy --to sqlite:///mahasiswa.db
     """  # noqa: D301 - as above
     if source is None and target is None:
         raise click.UsageError("Give --from, --to or both.")
-    settings = _settings()
-    begin, end = (
-        settings.database_url if text is None else _url(option, text)
-        for option, text in (("--from", source), ("--to", target))
-    )
+    interrupt.listen()
+    settings = Settings.from_environment(os.environ)
+    begin, end = source or settings.database_url, target or settings.database_url
     for url in (begin, end):
         _say_database(url)
     count = transfers.copy_records(begin, end, settings.backup_dir)
     click.echo(f"{count} records copied")
-    note(f"copy of {count} records from {begin} to {end}")
 
 
-def _url(option: str, text: str) -> DatabaseURL:
-    try:
-        if text.startswith("@"):
-            text = Path(text[1:]).read_text("utf-8", "surrogateescape").strip()
-        return parse_database_url(text)
-    except OSError as error:
-        _fail(f"mahasiswa: {option}: {text[1:]}: {error.strerror}", 2)
-    except ValueError as error:
-        _fail(f"mahasiswa: {option} must be {error} or @FILE", 2)
-
-
-def _settings_and_database() -> Settings:
-    settings = _settings()
+def _begin() -> Settings:
+    """Say which database a command uses, because a shell may have read its settings differently from the service."""
+    interrupt.listen()
+    settings = Settings.from_environment(os.environ)
     _say_database(settings.database_url)
     return settings
 
 
 def _say_database(url: DatabaseURL) -> None:
-    """Say which database a command uses, because a shell may have read its settings differently from the service."""
     click.echo(f"database: {url}", err=True)
 
 
-def _settings() -> Settings:
-    try:
-        return Settings.from_environment(os.environ)
-    except SettingError as error:
-        _fail(f"mahasiswa: {error}", 2)
-
-
-def _fail(line: str, code: int = 1) -> NoReturn:
-    click.echo(line, err=True)
+def _fail(fault: object, code: int = 1) -> NoReturn:
+    _say(fault)
     sys.exit(code)
+
+
+def _say(fault: object) -> None:
+    click.echo(f"mahasiswa: {fault}", err=True)

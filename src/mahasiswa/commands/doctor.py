@@ -3,6 +3,7 @@
 import http.client
 import socket
 from collections.abc import Iterator
+from contextlib import closing
 from urllib.parse import urlsplit
 
 from mahasiswa.settings import Settings
@@ -11,7 +12,6 @@ from mahasiswa.store.results import Finding, good, wrong
 from mahasiswa.web.routes import HEALTH_PATH
 
 ANSWER_SECONDS = 10.0  # maximum time for an answer of the service
-TITLE = "Program Input Data Mahasiswa"  # the title of each page of the service (specification 1)
 
 
 def diagnose(settings: Settings) -> Iterator[Finding]:
@@ -31,24 +31,21 @@ def _settings(settings: Settings) -> Finding:
 def _service(settings: Settings) -> Finding:
     place = settings.socket or f"port {settings.port}"
     restart = "Read its log, and restart it: systemctl restart mahasiswa"
+    host = {"Host": urlsplit(settings.base_url).netloc}
     connection = http.client.HTTPConnection(settings.host, settings.port, timeout=ANSWER_SECONDS)
-    host = urlsplit(settings.base_url).netloc
     try:
-        if settings.socket:
-            connection.sock = socket.socket(socket.AF_UNIX)
-            connection.sock.settimeout(ANSWER_SECONDS)
-            connection.sock.connect(settings.socket)
-        connection.request("GET", settings.prefix + HEALTH_PATH, headers={"Host": host})
-        answer = connection.getresponse()
-        is_ours = TITLE in answer.read().decode(errors="replace")
+        with closing(connection):
+            if settings.socket:
+                connection.sock = socket.socket(socket.AF_UNIX)
+                connection.sock.settimeout(ANSWER_SECONDS)
+                connection.sock.connect(settings.socket)
+            connection.request("GET", settings.prefix + HEALTH_PATH, headers=host)
+            status = connection.getresponse().status
     except (FileNotFoundError, ConnectionRefusedError):
         return good(f"The service does not run. Nothing listens on {place}.")
     except (OSError, http.client.HTTPException) as error:
         return wrong(f"The service does not answer on {place}: {error}. {restart}")
-    finally:
-        connection.close()
-    if not is_ours:
-        return wrong(f"Another program has {place}. End it, or change HOST or PORT.")
-    if answer.status != 200:
-        return wrong(f"The service answers {answer.status} on {place}. {restart}")
+    if status != 200:
+        fault = f"The service, or another program, answers {status} on {place}"
+        return wrong(f"{fault}. {restart}, or change HOST or PORT.")
     return good(f"The service answers on {place}.")

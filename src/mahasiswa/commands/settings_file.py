@@ -58,5 +58,5 @@ def _read(file: Path) -> dict[str, str]:
         name = found["name"]
         if name not in names and not name.startswith("PG"):
             raise SettingError(f"{file}, line {number}: {name} is no setting")
-        given[name] = found["single"] or found["double"] or found["bare"] or ""
+        given[name] = found[found.lastindex or 0]  # of the groups of the value
     return given

@@ -27,27 +27,29 @@ WHERE NOT EXISTS (SELECT 1 FROM mahasiswa AS m WHERE m.nim = i.nim) ORDER BY nim
 
 def merge(*, update: bool, dry_run: bool) -> Steps[Merged]:
     """Merge the rows of the table `incoming` into the records. See `Engine.merge`."""
-    ((total, existing, changed),) = yield COMPARE, {}
+    ((total, existing, differing),) = yield COMPARE, {}
+    changed = differing if update else 0
     incomplete = [number for (number,) in (yield INCOMPLETE, {})]
-    written = total - existing + (changed if update else 0)
+    written = total - existing + changed
     if written and not incomplete and not dry_run:
         statements = (UPDATE, INSERT) if update else (INSERT,)
         yield from recorded("import", statements, {}, written if total > ENTRIES_MAX else None)
     return Merged(total - existing, changed, existing - changed, incomplete)
 
 
-def forget(nim: str) -> Steps[bool]:
-    """Remove the record with that nim and its history; return False if there was neither.
+def forget(nim: str) -> Steps[tuple[bool, Sequence[str]]]:
+    """Remove the record with that nim and its history. See `Engine.forget`.
 
     A silent batch in the history notes who has removed it, without its texts.
     """
     one = {"nim": nim, **named([nim])}
+    others = [other for (other,) in (yield "other_nims", one)]
     ((was_known,),) = yield "is_known", one
     records = yield "find_raw", one
     yield from recorded("delete", ("delete",), one, len(records))
     yield "leave_batches", one
     yield "delete_entries", one
-    return bool(was_known)
+    return bool(was_known), others
 
 
 def recorded(

@@ -44,27 +44,33 @@ class Engine(ABC):
         """
 
     @abstractmethod
-    def forget(self, nim: str) -> bool:
-        """Remove a record and its history; return False if there was neither. Raise Unavailable or Unusable."""
+    def forget(self, nim: str) -> tuple[bool, Sequence[str]]:
+        """Remove a record and its history; return whether there was one of them, and the other nims that it has had.
+
+        These are the nims immediately before and after this one. Raise Unavailable or Unusable.
+        """
 
     @abstractmethod
     def rewrite(self) -> None:
         """Write the tables anew, so that their files hold no removed text; raise Unusable."""
 
-    def holders(self, folder: Path | None, nim: str) -> Iterable[str]:
-        """The lines about each back-up that still holds a nim, with the month in which it is removed at the latest.
+    def holders(self, folder: Path | None) -> Iterable[str]:
+        """The lines about each back-up, which may hold forgotten texts, with the month in which it is removed at the latest.
 
         `folder` is that of the back-ups. Raise OSError.
         """
-        del folder, nim
+        del folder
         return ()
 
     @abstractmethod
-    def backup(self, to: Path) -> None:
-        """Write a verified copy of the whole database to a file that does not exist yet; raise Unusable."""
+    def backup(self, to: Path) -> str:
+        """Write a verified copy of the whole database to a file that does not exist yet, and return the line about it.
+
+        Raise Unusable.
+        """
 
     @abstractmethod
-    def back_up(self, folder: Path | None, due_hours: int | None = None) -> Sequence[str]:
+    def back_up(self, folder: Path | None, due_hours: int = 0) -> Sequence[str]:
         """Write such a copy to a file whose name has the time, and return the lines about it; raise Unusable.
 
         Old back-ups of the folder are removed (`backup_folder.expired`). Without a folder the file

@@ -221,10 +221,6 @@ class Reader(ABC):
         last = yield from shown_item(change)
         return HistoryPage(total, read, head, last and last.item)
 
-    async def other_nims(self, nim: str) -> Sequence[str]:
-        """The nims that a record had immediately before or after this one, in order."""
-        return await self._column("other_nims", {"nim": nim})
-
     @in_transaction
     def renamed(self, nim: str) -> Steps[Mahasiswa | None]:
         """The record that had this nim until its nim was replaced, perhaps several times; None if it had none."""

@@ -1,8 +1,7 @@
-"""Finds the administrator's name for the history and the journal, and says how to type a command."""
+"""Finds the administrator's name for the history, and says how to type a command."""
 
 import os
 import pwd
-import syslog
 
 # How to type a command on this machine. `--settings` and the container image set it.
 COMMAND_VARIABLE = "MAHASISWA_COMMAND"
@@ -31,9 +30,3 @@ def command_name() -> str:
         return f"command: {os.environ.get('SUDO_USER') or os.getlogin()}"
     except OSError:  # the process has no login, as in a timer
         return f"command: {process_user()}"
-
-
-def note(text: str) -> None:
-    """Write a line about a change to the journal of the machine, if there is one, with the name of the administrator."""
-    syslog.openlog("mahasiswa")
-    syslog.syslog(syslog.LOG_NOTICE, f"{text}, by {command_name()}")

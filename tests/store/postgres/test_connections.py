@@ -178,7 +178,7 @@ def test_the_service_depends_on_no_setting_of_the_role(address: str) -> None:
         assert f'datetime="{before}' in history
         assert site.delete("1\\").status_code == 302
         assert merge(url, SITI).new == 1
-        assert engine_of(url).forget("1\\")
+        assert engine_of(url).forget("1\\")[0]
         (finding,) = engine_of(url).examine(None, 24)
         assert finding.is_good
         assert site.list().records == [SITI]

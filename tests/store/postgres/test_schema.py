@@ -43,7 +43,7 @@ def test_a_role_that_does_not_own_the_tables_gets_the_sql_that_gives_it_them(
     with visited(clerk) as site:
         site.stores(*SITI)
         assert site.list().records == [SITI]
-        assert engine_of(PostgresURL(clerk)).forget(SITI.nim)
+        assert engine_of(PostgresURL(clerk)).forget(SITI.nim)[0]
         engine_of(PostgresURL(clerk)).rewrite()
 
 

@@ -65,9 +65,9 @@ class PostgresEngine(Engine):
                 db.execute(sql.LOCK_TABLE)
             return do_steps(db, commands.merge(update=update, dry_run=dry_run))
 
-    def forget(self, nim: str) -> bool:
+    def forget(self, nim: str) -> tuple[bool, Sequence[str]]:
         if "\0" in nim:  # no text of PostgreSQL holds one
-            return False
+            return False, []
         with _transaction(self._conninfo) as db:
             return do_steps(db, commands.forget(nim))
 
@@ -80,13 +80,12 @@ class PostgresEngine(Engine):
             left = f"the files of the tables may still hold the texts ({error})"
             raise Unusable(f"{left}; run: {sql.REWRITE}") from error
 
-    def backup(self, to: Path) -> None:
+    def backup(self, to: Path) -> str:
         command = "pg_dump --format=custom --file=mahasiswa.dump"
         raise Unusable(f"this is PostgreSQL: run {command}")
 
-    def back_up(self, folder: Path | None, due_hours: int | None = None) -> Sequence[str]:
-        self.backup(folder or Path())
-        return ()
+    def back_up(self, folder: Path | None, due_hours: int = 0) -> Sequence[str]:
+        return [self.backup(folder or Path())]
 
     def restore(self, file: Path) -> Restored:
         command = "pg_restore --clean --if-exists --single-transaction --dbname=URL mahasiswa.dump"

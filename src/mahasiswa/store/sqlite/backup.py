@@ -1,13 +1,13 @@
 """Writes a verified copy of the SQLite file while the service runs and writes."""
 
-import errno
 import os
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime, timedelta
+from glob import escape
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 from urllib.parse import quote
 
 import apsw
@@ -23,9 +23,8 @@ from mahasiswa.store.backup_folder import (
     moment_now,
     newest_backup,
 )
-from mahasiswa.store.sqlite import sqlite_sql as sql
-from mahasiswa.store.sqlite.connection import CHECK_STEPS, connect, real_file
-from mahasiswa.store.sqlite.sqlite_errors import reason, usable
+from mahasiswa.store.sqlite.connection import CHECK_STEPS, connect, opened, real_file
+from mahasiswa.store.sqlite.sqlite_errors import explained
 from mahasiswa.store.store_errors import NeedsRepair, Unusable
 from mahasiswa.system import interrupt
 from mahasiswa.system.administrator import typed
@@ -36,49 +35,128 @@ from mahasiswa.system.unfinished import unfinished
 DUE_TOLERANCE = timedelta(minutes=30)
 
 
-def backup(source: Path, target: Path) -> None:
-    """Copy the database to a new private file; raise Unusable."""
-    with closing(_open(source)) as origin, _reported(target.parent), unfinished(target) as copy:
-        write_copy(origin, copy)
-        if os.path.lexists(target):
-            raise Unusable(f"{target} exists already; a backup never replaces another")
-        give_name(copy, target)
+def backup(source: Path, target: Path) -> str:
+    """See Engine."""
+    with _source(source, target.parent) as db, unfinished(target) as copy:
+        return complete(db, copy, target)
 
 
-def back_up(source: Path, kept_in: Path | None, due_hours: int | None = None) -> Sequence[str]:
+def back_up(source: Path, kept_in: Path | None, due_hours: int = 0) -> Sequence[str]:
     """See Engine."""
     folder = kept_in or source.parent
-    with closing(_open(source)) as origin, _reported(folder):
-        list_id = id_of_list(origin.execute(shared_sql.SIGNING_KEY).get)
+    with _source(source, folder) as db:
+        list_id = id_of_list(db.execute(shared_sql.SIGNING_KEY).get)
+        name = f"{source.stem}-{list_id}"
         with suppress(FileExistsError):
             folder.mkdir(mode=0o700)
         try:
-            with unfinished(folder / f"{source.stem}-{list_id}{source.suffix}") as copy:
+            with unfinished(folder / f"{name}{source.suffix}") as copy:
                 newest = newest_backup(folder, list_id)
-                if due_hours is not None and newest:
-                    due = newest + timedelta(hours=due_hours) - DUE_TOLERANCE
-                    if datetime.now(UTC) < due:
-                        return []
+                age = timedelta(hours=due_hours) - DUE_TOLERANCE
+                if newest and datetime.now(UTC) < newest + age:
+                    return []
                 if problem := lack_of_room(folder, source.stat().st_size):
                     raise Unusable(f"no back-up was made: {problem}")
-                write_copy(origin, copy)
-                target = folder / f"{source.stem}-{list_id}-{moment_now()}.db"
-                give_name(copy, target)
+                target = folder / f"{name}-{moment_now()}.db"
+                done = complete(db, copy, target, may_replace=True)
         except BlockingIOError:  # by another instance, or by a command
-            if due_hours is None:
-                raise
-            return []
-        done = f"{target}: {target.stat().st_size} bytes, verified"
+            if due_hours:
+                return []
+            raise
         old = expired(backups_of(folder, list_id), count_records) if kept_in else []
         for one in old:
             one.file.unlink(missing_ok=True)
         return [done, *(f"removed the old back-up {one.file}" for one in old)]
 
 
+@contextmanager
+def _source(source: Path, folder: Path) -> Iterator[apsw.Connection]:
+    with opened(source) as db:
+        db.pragma("schema_version")  # reads the file, so a later error is about the copy
+        with explained(f"no backup was written to the folder {folder.absolute()}"):
+            yield db
+
+
+def copy_before(file: Path) -> Path:
+    """Copy a database to a file beside it, before it is replaced or upgraded; raise apsw.Error, OSError, Unusable."""
+    before = file.with_name(f"{file.name}.before")
+    kept = file.with_name(f"{before.name}-{moment_now()}")
+    with closing(connect(file)) as db, unfinished(before) as copy:
+        complete(db, copy, kept)
+    return kept
+
+
+def complete(db: apsw.Connection, copy: Path, target: Path, *, may_replace: bool = False) -> str:
+    """Write an open database to an unfinished file, and give it its name, on the disk too, when it is verified.
+
+    Return the line about it. Raise apsw.Error, OSError, or Unusable if a file has that name.
+    """
+    copy_verified(db, copy, "backup")
+    if os.path.lexists(target) and not may_replace:
+        raise Unusable(f"{target} exists already; a backup never replaces another")
+    copy.replace(target)
+    folder = os.open(target.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+    return f"{target}: {target.stat().st_size} bytes, verified"
+
+
+def copy_verified(db: apsw.Connection, copy: Path, label: str) -> None:
+    """Write an open database as it is at one moment to a file, and read all of that; raise apsw.Error.
+
+    The progress bar has the label.
+    """
+    with closing(apsw.Connection(str(copy.absolute()))) as target:
+        # With an exclusive lock SQLite needs no shared memory, which some file systems lack.
+        target.execute("PRAGMA locking_mode = EXCLUSIVE")
+        # The transaction keeps the file as it is at one moment. With a write-ahead log it blocks no
+        # writer.
+        with db, target.backup("main", db, "main") as work:
+            for _ in progress(range(db.pragma("page_count")), label):
+                work.step(1)
+        target.execute("PRAGMA synchronous = FULL; PRAGMA journal_mode = DELETE")
+    with closing(open_to_read(copy)) as written:
+        check_integrity(written)
+        written.execute(shared_sql.COUNT).get  # noqa: B018 - fails if the table is missing
+
+
+def check_integrity(db: apsw.Connection) -> None:
+    """Read the whole file; raise apsw.CorruptError, apsw.NotADBError, or Interrupted."""
+    result = db.execute("PRAGMA integrity_check(1)").get
+    if result != "ok":
+        raise apsw.CorruptError(f"the file is damaged: {' '.join(result.split())}")
+
+
+def open_to_read(file: Path) -> apsw.Connection:
+    """Open a back-up without writing to it or to its folder; raise apsw.Error."""
+    # To read a file in WAL mode, SQLite must create files in its folder, unless the file is opened as immutable. That is
+    # safe if the file has no log, because then no other program has it open.
+    file = real_file(file)
+    has_log = any(Path(f"{file}-{suffix}").exists() for suffix in ("wal", "journal"))
+    name = f"file:{quote(str(file))}?mode=ro{'' if has_log else '&immutable=1'}"
+    db = apsw.Connection(name, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
+    db.set_progress_handler(interrupt.check, CHECK_STEPS)
+    return db
+
+
+def count_records(file: Path) -> int | None:
+    """The number of records in a file, None if it cannot be read."""
+    return _value_in(file, shared_sql.COUNT)  # type: ignore[no-any-return]
+
+
+def _value_in(file: Path, statement: str) -> Any:  # noqa: ANN401 - of a column
+    try:
+        with closing(open_to_read(file)) as db:
+            return db.execute(statement).get
+    except apsw.Error:
+        return None
+
+
 def own_backups(source: Path, folder: Path) -> Backups:
     """The back-ups of a list, or of all lists with its name if the file cannot tell its id; raise OSError."""
-    key = _value_in(source, shared_sql.SIGNING_KEY)
-    if key:
+    if key := _value_in(source, shared_sql.SIGNING_KEY):
         return backups_of(folder, id_of_list(key))
     return [one for one in find_backups(folder) if one.database == source.stem]
 
@@ -94,117 +172,14 @@ def refuse_if_lost(path: Path, places: Iterable[Path]) -> None:
                     raise NeedsRepair(f"{path} holds no list, but it has back-ups. {back}. {empty}")
 
 
-def holders(path: Path, folder: Path | None, nim: str) -> Iterator[str]:
+def holders(path: Path, folder: Path | None) -> Iterator[str]:
     """See Engine."""
-    ends = {}
-    if folder:
-        for one in own_backups(path, folder):
-            ends[one.file] = f"It is removed in {one.last_month} at the latest"
-    beside = real_file(path)
-    replaced = tuple(f"{beside.name}.{kind}-" for kind in ("before", "damaged", "newer"))
-    others = [file for file in beside.parent.iterdir() if file.name.startswith(replaced)]
+    for one in own_backups(path, folder) if folder else []:
+        end = f"It is removed in {one.last_month} at the latest"
+        yield f"{one.file} may hold the texts. {end}."
+    file = real_file(path)
+    others = [*file.parent.glob(f"{escape(file.name)}.*-*Z")]  # made by a restore or an upgrade
     if folder != path.parent:
         others += [one.file for one in own_backups(path, path.parent)]
-    ends |= dict.fromkeys(sorted(others), "It stays until you remove it")
-    for file, end in ends.items():
-        try:
-            with closing(open_to_read(file)) as db:
-                if db.execute(sql.STATEMENTS["is_known"], {"nim": nim}).get:
-                    yield f"{file} still holds the texts. {end}."
-        except apsw.Error as error:
-            yield f"{file} cannot be read ({reason(error)}), so it may hold the texts. {end}."
-
-
-def count_records(file: Path) -> int | None:
-    """The number of records in a file, None if it cannot be read."""
-    return cast("int | None", _value_in(file, shared_sql.COUNT))
-
-
-def _value_in(file: Path, statement: str) -> Any:  # noqa: ANN401 - of a column
-    try:
-        with closing(open_to_read(file)) as db:
-            return db.execute(statement).get
-    except apsw.Error:
-        return None
-
-
-def open_to_read(file: Path) -> apsw.Connection:
-    """Open a back-up without writing to it or to its folder; raise apsw.Error."""
-    # To read a file in WAL mode, SQLite must create files in its folder, unless the file is opened as immutable. That is
-    # safe if the file has no log, because then no other program has it open.
-    file = real_file(file)
-    has_log = any(Path(f"{file}-{suffix}").exists() for suffix in ("wal", "journal"))
-    name = f"file:{quote(str(file))}?mode=ro{'' if has_log else '&immutable=1'}"
-    return apsw.Connection(name, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
-
-
-@contextmanager
-def _reported(folder: Path) -> Iterator[None]:
-    try:
-        yield
-    except (apsw.Error, OSError) as error:
-        fault = f"no backup was written to the folder {folder.absolute()}"
-        raise Unusable(f"{fault}: {reason(error)}") from error
-
-
-def _open(source: Path) -> apsw.Connection:
-    with usable(source):
-        origin = connect(source)
-        # This reads the file for the first time, so later errors are about the target.
-        origin.pragma("schema_version")
-    return origin
-
-
-def copy_before(path: Path) -> Path:
-    """Make a verified copy beside the database before it is replaced or upgraded; raise apsw.Error, OSError."""
-    kept = path.with_name(f"{path.name}.before-{moment_now()}")
-    with closing(connect(path)) as db, unfinished(path.with_name(f"{path.name}.before")) as copy:
-        write_copy(db, copy)
-        if kept.exists():  # made in the same second
-            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), kept)
-        give_name(copy, kept)
-    return kept
-
-
-def write_copy(origin: apsw.Connection, copy: Path) -> None:
-    """Write an open database to an unfinished file, and verify it; raise apsw.Error."""
-    copy_database(origin, copy)
-    verify(copy)
-
-
-def give_name(copy: Path, target: Path) -> None:
-    """Give a verified copy its name, on the disk too; raise OSError."""
-    copy.replace(target)
-    folder = os.open(target.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
-
-
-def copy_database(origin: apsw.Connection, target: Path, label: str = "backup") -> None:
-    """Copy an open database to a file as it is at one moment; raise apsw.Error. The progress bar has the label."""
-    with closing(apsw.Connection(str(target.absolute()))) as copy:
-        # With an exclusive lock SQLite needs no shared memory, which some file systems lack.
-        copy.execute("PRAGMA locking_mode = EXCLUSIVE")
-        # The transaction keeps the file as it is at one moment. With a write-ahead log it blocks no
-        # writer.
-        with origin, copy.backup("main", origin, "main") as work:
-            for _ in progress(range(origin.pragma("page_count")), label):
-                work.step(1)
-        copy.execute("PRAGMA synchronous = FULL; PRAGMA journal_mode = DELETE")
-
-
-def verify(path: Path) -> None:
-    """Raise apsw.Error if a copy is damaged or has no table mahasiswa."""
-    with closing(apsw.Connection(str(path.absolute()), flags=apsw.SQLITE_OPEN_READONLY)) as db:
-        check_integrity(db)
-        db.execute(shared_sql.COUNT).get  # noqa: B018 - fails if the table is missing
-
-
-def check_integrity(db: apsw.Connection) -> None:
-    """Read the whole file; raise apsw.CorruptError, apsw.NotADBError, or Interrupted."""
-    db.set_progress_handler(interrupt.check, CHECK_STEPS)
-    result = db.execute("PRAGMA integrity_check(1)").get
-    if result != "ok":
-        raise apsw.CorruptError(f"the file is damaged: {' '.join(result.split())}")
+    for other in sorted(others):
+        yield f"{other} may hold the texts. It stays until you remove it."

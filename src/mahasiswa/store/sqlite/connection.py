@@ -4,12 +4,12 @@ import ctypes
 import fcntl
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import apsw
 
-from mahasiswa.store.sqlite.sqlite_errors import access_problem
+from mahasiswa.store.sqlite.sqlite_errors import access_problem, usable
 from mahasiswa.store.store_errors import Unavailable
 from mahasiswa.system import interrupt
 from mahasiswa.system.administrator import typed
@@ -22,8 +22,12 @@ WAL_MAX_BYTES = 64 * 1024 * 1024
 
 CHECK_STEPS = 100_000  # steps of SQLite between two checks for Ctrl-C: about a millisecond
 
-SECURE_DELETE = "PRAGMA secure_delete = ON"
-"""Overwrites removed texts with zeros. Without it `forget` could not remove texts that were edited or deleted earlier."""
+LOG_SUFFIXES = ("-wal", "-shm")  # of the write-ahead log, and of its index
+
+# Without secure_delete, the free space of the file would keep texts that were edited or deleted, also from `forget`.
+PRAGMAS = f"""
+PRAGMA synchronous = FULL; PRAGMA trusted_schema = OFF; PRAGMA secure_delete = ON;
+PRAGMA journal_size_limit = {WAL_MAX_BYTES}"""
 
 
 def real_file(path: Path) -> Path:
@@ -46,10 +50,17 @@ def connect(path: Path) -> apsw.Connection:
     # it.
     db.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
     db.execute(
-        f"PRAGMA synchronous = FULL; PRAGMA trusted_schema = OFF; PRAGMA journal_size_limit = {WAL_MAX_BYTES}"
-    )
-    db.execute(SECURE_DELETE)
+        PRAGMAS
+    ).fetchall()  # a statement after one that returns a row runs only when that is read
     return db
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[apsw.Connection]:
+    """Open the file for a command; raise Refused, Unusable, or Interrupted after Ctrl-C."""
+    with usable(path), closing(connect(path)) as db:
+        db.set_progress_handler(interrupt.check, CHECK_STEPS)
+        yield db
 
 
 @contextmanager
@@ -70,12 +81,14 @@ def savepoint(db: apsw.Connection) -> Iterator[None]:
 
 @contextmanager
 def transaction(db: apsw.Connection) -> Iterator[None]:
-    """Make and commit all changes of the block, or none; raise Unavailable if the file was replaced."""
+    """Make and commit all changes of the block, or none; raise Unavailable if the file was replaced, or Interrupted."""
     db.execute("BEGIN IMMEDIATE")
     try:
         if has_moved(db):
             raise Unavailable("the file was replaced or removed")  # noqa: TRY301 - it must be rolled back
         yield
+        interrupt.check()
+        db.set_progress_handler(None)  # nothing interrupts the commit
         db.execute("COMMIT")
     except BaseException as error:
         if db.in_transaction:
@@ -88,16 +101,6 @@ def transaction(db: apsw.Connection) -> Iterator[None]:
         raise
 
 
-@contextmanager
-def interruptible(db: apsw.Connection) -> Iterator[None]:
-    """Let Ctrl-C interrupt the statements of the block, but not the commit after it."""
-    interrupt.check()  # it may have come during the wait for the lock
-    db.set_progress_handler(interrupt.check, CHECK_STEPS)
-    yield
-    db.set_progress_handler(None)
-    interrupt.check()
-
-
 def has_moved(db: apsw.Connection) -> bool:
     """Whether the open file was removed or replaced, so that changes to it would be lost."""
     moved = ctypes.c_int()
@@ -105,17 +108,16 @@ def has_moved(db: apsw.Connection) -> bool:
     return bool(moved.value)
 
 
-def log_inodes(path: Path) -> list[tuple[int, int]]:
-    """The device and inode of the file's write-ahead log, and those of its index, as far as they exist."""
+def log_inodes(path: Path) -> Sequence[int]:
+    """The inodes of the file's write-ahead log and of its index, as far as they exist."""
     found = []
-    for suffix in ("-wal", "-shm"):
+    for suffix in LOG_SUFFIXES:
         with suppress(FileNotFoundError):
-            status = os.stat(f"{path}{suffix}")  # noqa: PTH116 - each read asks, and a Path costs more
-            found.append((status.st_dev, status.st_ino))
+            found.append(os.stat(f"{path}{suffix}").st_ino)  # noqa: PTH116 - each read asks, and a Path costs more
     return found
 
 
-def remove_wal(path: Path, inodes: Sequence[tuple[int, int]]) -> None:
+def remove_wal(path: Path, inodes: Sequence[int]) -> None:
     """Remove the write-ahead log of a file that was replaced. SQLite would apply it to the new file.
 
     Call it while that log is still open, because its inode cannot be reused until then. Of several workers the first
@@ -123,7 +125,7 @@ def remove_wal(path: Path, inodes: Sequence[tuple[int, int]]) -> None:
     """
     with folder_lock(path.parent):
         if inodes and inodes == log_inodes(path):
-            for suffix in ("-wal", "-shm"):
+            for suffix in LOG_SUFFIXES:
                 Path(f"{path}{suffix}").unlink(missing_ok=True)
 
 

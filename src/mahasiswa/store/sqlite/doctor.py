@@ -1,7 +1,6 @@
 """Checks an SQLite file, its disk and the age of its newest back-up for `mahasiswa doctor`."""
 
 from collections.abc import Iterator
-from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -10,26 +9,29 @@ from mahasiswa.store.backup_folder import lack_of_room
 from mahasiswa.store.results import Finding, good, wrong
 from mahasiswa.store.sqlite import backup, sqlite_schema
 from mahasiswa.store.sqlite import sqlite_sql as sql
-from mahasiswa.store.sqlite.connection import connect, real_file
-from mahasiswa.store.sqlite.sqlite_errors import access_problem, usable
+from mahasiswa.store.sqlite.connection import opened, real_file
+from mahasiswa.store.sqlite.sqlite_errors import access_problem
 from mahasiswa.store.store_errors import Unusable
 from mahasiswa.system.administrator import process_user, typed
 
 # Maximum time for a back-up after the newest one has the age of BACKUP_HOURS.
-BACKUP_DELAY_HOURS = 2
+BACKUP_DELAY = timedelta(hours=2)
 
 
 def examine(path: Path, folder: Path | None, backup_hours: int) -> Iterator[Finding]:
     """See Engine."""
     yield _database(path)
     yield _place(real_file(path))
-    yield _newest_backup(path, folder, backup_hours)
+    if folder:
+        yield _newest_backup(path, folder, timedelta(hours=backup_hours))
+    else:
+        yield wrong("No back-ups are made. Set BACKUP_DIR to a folder.")
 
 
 def _database(path: Path) -> Finding:
     nim = ""
     try:
-        with usable(path), closing(connect(path)) as db:
+        with opened(path) as db:
             backup.check_integrity(db)
             version = sqlite_schema.known_version(db, path)
             if not version:
@@ -54,9 +56,7 @@ def _place(path: Path) -> Finding:
     return good(f"{path.parent} can be written, and its disk has three times the size of the list.")
 
 
-def _newest_backup(path: Path, folder: Path | None, backup_hours: int) -> Finding:
-    if folder is None:
-        return wrong("No back-ups are made. Set BACKUP_DIR to a folder.")
+def _newest_backup(path: Path, folder: Path, period: timedelta) -> Finding:
     try:
         newest = next(iter(backup.own_backups(path, folder)), None)
     except OSError as error:
@@ -65,8 +65,6 @@ def _newest_backup(path: Path, folder: Path | None, backup_hours: int) -> Findin
     again = f"Make one now: {typed('backup')}"
     if not newest:
         return wrong(f"{folder} holds no back-up. {again}")
-    hours = (datetime.now(UTC) - newest.made) / timedelta(hours=1)
-    text = f"The newest back-up, {newest.file}, is {hours:.1f} hours old"
-    if hours > backup_hours + BACKUP_DELAY_HOURS:
-        return wrong(f"{text}. {again}")
-    return good(f"{text}.")
+    age = datetime.now(UTC) - newest.made
+    text = f"The newest back-up, {newest.file}, is {age / timedelta(hours=1):.1f} hours old"
+    return wrong(f"{text}. {again}") if age > period + BACKUP_DELAY else good(f"{text}.")

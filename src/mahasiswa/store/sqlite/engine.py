@@ -1,7 +1,7 @@
 """The Engine for an SQLite file. Each command has connections of its own."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,18 +13,11 @@ from mahasiswa.store.engine import Engine
 from mahasiswa.store.results import Finding, Merged, Restored
 from mahasiswa.store.sqlite import backup, doctor, sqlite_schema
 from mahasiswa.store.sqlite import sqlite_sql as sql
-from mahasiswa.store.sqlite.connection import (
-    connect,
-    interruptible,
-    real_file,
-    savepoint,
-    transaction,
-)
+from mahasiswa.store.sqlite.connection import connect, opened, real_file, savepoint, transaction
 from mahasiswa.store.sqlite.restore import restore
-from mahasiswa.store.sqlite.sqlite_errors import reason, usable
+from mahasiswa.store.sqlite.sqlite_errors import explained, usable
 from mahasiswa.store.sqlite.sqlite_reader import take, take_named
 from mahasiswa.store.sqlite.store import SQLiteStore
-from mahasiswa.store.store_errors import Unusable
 from mahasiswa.work import Slots
 
 # Maximum wait for the readers of the write-ahead log after a record was forgotten.
@@ -42,13 +35,8 @@ class SQLiteEngine(Engine):
         create: bool = True,
         backups: Path | None = None,
     ) -> None:
-        sqlite_schema.migrate(
-            self._path,
-            history_days,
-            create=create,
-            backups=[*filter(None, [backups]), self._path.parent],
-            copy_first=True,
-        )
+        places = [*filter(None, [backups]), self._path.parent]
+        sqlite_schema.migrate(self._path, history_days, create=create, backups=places)
 
     async def open_store(self, slots: Slots) -> SQLiteStore:
         with usable(self._path):
@@ -56,39 +44,36 @@ class SQLiteEngine(Engine):
 
     def merge(self, rows: Iterable[Incoming], *, update: bool, dry_run: bool) -> Merged:
         """See Engine. The file is locked only after all rows were read."""
-        with _connected(self._path) as db:
+        with opened(self._path) as db:
             with savepoint(db):
                 db.execute(sql.CREATE_INCOMING)
                 db.executemany(sql.ADD_INCOMING, rows)
             steps = commands.merge(update=update, dry_run=dry_run)
-            with transaction(db), interruptible(db):
+            with transaction(db):
                 return (take if dry_run else take_named)(db, steps)
 
-    def forget(self, nim: str) -> bool:
-        with _connected(self._path) as db, transaction(db), interruptible(db):
+    def forget(self, nim: str) -> tuple[bool, Sequence[str]]:
+        with opened(self._path) as db, transaction(db):
             return take_named(db, commands.forget(nim))
 
     def rewrite(self) -> None:
         """See Engine. The free space of the file and its log may hold removed texts."""
-        try:
-            with closing(connect(self._path)) as db:
-                db.execute("VACUUM")
-                # Other writers wait for as long as the attempt takes.
-                db.set_busy_timeout(CHECKPOINT_TIMEOUT_MILLISECONDS)
-                db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
-        except apsw.Error as error:
-            left = f"{self._path} and {real_file(self._path)}-wal may still hold the texts"
-            remedy = "stop every program that reads it, make room for twice its size"
-            again = f"{remedy}, then run the command again"
-            raise Unusable(f"{left} ({reason(error)}); {again}") from error
+        left = f"{self._path} and {real_file(self._path)}-wal may still hold the texts"
+        remedy = "Stop every program that reads it, make room for twice its size"
+        fault = f"{left}. {remedy}, then run the command again"
+        with explained(fault), closing(connect(self._path)) as db:
+            db.execute("VACUUM")
+            # Other writers wait for as long as the attempt takes.
+            db.set_busy_timeout(CHECKPOINT_TIMEOUT_MILLISECONDS)
+            db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
 
-    def holders(self, folder: Path | None, nim: str) -> Iterator[str]:
-        return backup.holders(self._path, folder, nim)
+    def holders(self, folder: Path | None) -> Iterator[str]:
+        return backup.holders(self._path, folder)
 
-    def backup(self, to: Path) -> None:
-        backup.backup(self._path, to)
+    def backup(self, to: Path) -> str:
+        return backup.backup(self._path, to)
 
-    def back_up(self, folder: Path | None, due_hours: int | None = None) -> Sequence[str]:
+    def back_up(self, folder: Path | None, due_hours: int = 0) -> Sequence[str]:
         return backup.back_up(self._path, folder, due_hours)
 
     def restore(self, file: Path) -> Restored:
@@ -98,12 +83,5 @@ class SQLiteEngine(Engine):
         return doctor.examine(self._path, folder, backup_hours)
 
     def count(self) -> int:
-        with _connected(self._path) as db:
+        with opened(self._path) as db:
             return int(db.execute(shared_sql.COUNT).get)
-
-
-@contextmanager
-def _connected(path: Path) -> Iterator[apsw.Connection]:
-    """Open the file for a command; raise Refused or Unusable."""
-    with usable(path), closing(connect(path)) as db:
-        yield db

@@ -1,6 +1,6 @@
 """Replaces the records of the SQLite file by those of a back-up, in one transaction, also while the service runs."""
 
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 import apsw
@@ -12,22 +12,22 @@ from mahasiswa.store.sqlite import sqlite_sql as sql
 from mahasiswa.store.sqlite.backup import (
     check_integrity,
     copy_before,
-    copy_database,
+    copy_verified,
     count_records,
     open_to_read,
-    verify,
 )
 from mahasiswa.store.sqlite.connection import (
+    LOG_SUFFIXES,
     connect,
     folder_lock,
-    interruptible,
+    opened,
     real_file,
     transaction,
 )
-from mahasiswa.store.sqlite.sqlite_errors import access_problem, reason
+from mahasiswa.store.sqlite.sqlite_errors import explained, reason
 from mahasiswa.store.sqlite.sqlite_reader import take_named
-from mahasiswa.store.sqlite.sqlite_schema import is_newer, migrate
-from mahasiswa.store.store_errors import Unavailable, Unusable
+from mahasiswa.store.sqlite.sqlite_schema import is_newer, known_version, migrate
+from mahasiswa.store.store_errors import Uncertain
 from mahasiswa.system.unfinished import unfinished
 
 
@@ -38,30 +38,17 @@ def restore(path: Path, file: Path) -> Restored:
     upgraded beside the database.
     """
     path = real_file(path)
-    try:
-        # The folder for temporary files may be small, and may be on another disk, so do not use it.
-        with unfinished(path) as copy:
-            _copy_verified(file, copy)
-            if why := _why_replaced(path):
-                return _replace_file(path, copy, why)
-            migrate(path)
-            return _replace_records(path, copy)
-    except (Unavailable, apsw.Error, OSError) as error:
-        fault = access_problem(path) or f"{reason(error)} ({path})"
-        raise Unusable(f"nothing was restored: {fault}") from error
-
-
-def _copy_verified(file: Path, copy: Path) -> None:
-    try:
-        with closing(open_to_read(file)) as origin:
-            copy_database(origin, copy, "restore")
-        verify(copy)
-        migrate(copy)
-    except apsw.Error as error:
+    # The folder for temporary files may be small, and may be on another disk, so do not use it.
+    with explained(f"nothing was restored to {path}"), unfinished(path) as copy:
         fault = f"{file} cannot be restored in {copy.parent}"
-        raise Unusable(f"{fault}: {reason(error)}") from error
-    except Unusable as error:
-        raise Unusable(str(error).replace(str(copy), str(file))) from error
+        with explained(fault), closing(open_to_read(file)) as origin:
+            known_version(origin, file)
+            copy_verified(origin, copy, "restore")
+        migrate(copy)
+        if why := _why_replaced(path):
+            return _replace_file(path, copy, why)
+        migrate(path)
+        return _replace_records(path, copy)
 
 
 def _why_replaced(path: Path) -> str:
@@ -80,41 +67,32 @@ def _replace_file(path: Path, copy: Path, why: str) -> Restored:
     """Give the files of the database other names, then let the copy take its place. A running service notices it."""
     kept = f"{path}.{why}-{moment_now()}"
     with folder_lock(path.parent):  # the service removes the log of a replaced file under this lock
-        for suffix in ("", "-wal", "-shm"):  # SQLite would apply an old log to the new file
-            file = Path(f"{path}{suffix}")
-            if file.exists():
-                file.rename(f"{kept}{suffix}")
+        for suffix in ("", *LOG_SUFFIXES):  # SQLite would apply an old log to the new file
+            with suppress(FileNotFoundError):
+                Path(f"{path}{suffix}").rename(f"{kept}{suffix}")
         copy.replace(path)
-    migrate(path)
     records = count_records(path) or 0
-    return Restored(
-        records, records, 0, 0, None if why == "missing" else Path(kept), must_start=True
-    )
+    replaced = None if why == "missing" else Path(kept)
+    return Restored(records, records, 0, 0, replaced, must_start=True)
 
 
 def _replace_records(path: Path, copy: Path) -> Restored:
     before: Path | None = None
-    try:
-        with closing(connect(path)) as db:
-            db.execute(sql.ATTACH_BACKUP, (str(copy),))
-            with transaction(db), interruptible(db):
+    with opened(path) as db:
+        db.execute(sql.ATTACH_BACKUP, (str(copy),))
+        try:
+            with transaction(db):
                 added, changed, removed, records = db.execute(sql.COMPARE_BACKUP).get
                 if rows := added + changed + removed:
                     # Under the lock of this transaction, so that the copy has every earlier change.
                     before = copy_before(path)
-                    statements = [sql.RESTORE_BACKUP]
-                    if db.execute(sql.IS_EMPTY).get:
-                        statements.append(sql.RESTORE_HISTORY)
-                    take_named(db, recorded("restore", statements, {}, rows))
+                    take_named(db, recorded("restore", [sql.RESTORE_BACKUP], {}, rows))
                 return Restored(records, added, changed, removed, before)
-    except apsw.IOError as error:
-        if not before:  # nothing was written yet
+        except BaseException as error:
+            if before and isinstance(error, apsw.IOError):
+                # If only its sync failed, the transaction may be in the write-ahead log.
+                kept = f"The records before are in {before}"
+                raise Uncertain(f"{path} could not be written: {reason(error)}. {kept}") from error
+            if before:
+                before.unlink()  # nothing was changed
             raise
-        # If only its sync failed, the transaction may be in the write-ahead log. So the cause does
-        # not tell whether nothing was restored.
-        kept = f"look at the list; the records before are in {before}"
-        raise Unusable(f"{path} could not be written: {reason(error)}; {kept}") from None
-    except BaseException:
-        if before:
-            before.unlink()  # nothing was changed
-        raise

@@ -17,14 +17,6 @@ from mahasiswa.store.store_errors import (
 )
 from mahasiswa.system.administrator import process_user, typed, user_name
 
-NO_LOG = "{} cannot have a write-ahead log. Is it on a network drive? The file needs a local disk"
-# A network drive has no memory that processes share. Of SQLITE_IOERR_SHMSIZE the cause is a full disk.
-NO_SHARED_MEMORY = (
-    apsw.SQLITE_IOERR_SHMOPEN,
-    apsw.SQLITE_IOERR_SHMMAP,
-    apsw.SQLITE_IOERR_SHMLOCK,
-)
-
 
 @contextmanager
 def usable(path: Path) -> Iterator[None]:
@@ -40,12 +32,20 @@ def usable(path: Path) -> Iterator[None]:
         remedy = f"Correct DATABASE_URL, or restore a back-up: {typed('restore FILE')}"
         raise NeedsRepair(f"{fault}. {remedy}") from error
     except (apsw.Error, OSError) as error:
-        if getattr(error, "extendedresult", 0) in NO_SHARED_MEMORY:
-            raise Unusable(NO_LOG.format(path)) from error
         fault = access_problem(path) or (
-            f"{path} cannot be used: {reason(error)}. Check who has the file open, and its disk"
+            f"{path} cannot be used: {reason(error)}. Check who has the file open, and its disk,"
+            " which must be a local one"
         )
         raise Unusable(fault) from error
+
+
+@contextmanager
+def explained(fault: str) -> Iterator[None]:
+    """Raise Unusable with this fault and its reason for every error of SQLite and of files."""
+    try:
+        yield
+    except (apsw.Error, OSError) as error:
+        raise Unusable(f"{fault}: {reason(error)}") from error
 
 
 def access_problem(path: Path) -> str:
@@ -71,12 +71,12 @@ def access_problem(path: Path) -> str:
 def reason(error: BaseException) -> str:
     # SQLite's own texts say "database or disk is full" for the disk of the copy, and sometimes "not an error".
     match error:
-        case apsw.CorruptError() if str(error) == "not an error":
-            return "the file is damaged"
         case apsw.FullError():
             return os.strerror(errno.ENOSPC)
         case apsw.IOError() if getattr(error, "extendedresult", 0) == apsw.SQLITE_IOERR_SHMSIZE:
             return os.strerror(errno.ENOSPC)  # the index of the log needs room, too
+        case apsw.CorruptError():
+            return "the file is damaged"
         case apsw.IOError():
             return os.strerror(errno.EIO)
         case OSError():

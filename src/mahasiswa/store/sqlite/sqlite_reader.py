@@ -2,7 +2,7 @@
 
 import time
 from codecs import iterdecode
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass, field
 from itertools import islice
@@ -46,12 +46,12 @@ T = TypeVar("T")
 
 @dataclass
 class SQLiteReader(Reader):
-    """See Reader. The deadline of a query includes the time in the queue. `version` raises Unavailable for a bad file."""
+    """See Reader. The deadline of a query includes the time in the queue. `check` raises Unavailable for a bad file."""
 
     _path: Path
     _kind: Kind
     _slots: Slots
-    _version: Callable[[], Awaitable[object]]
+    _check: Callable[[], object]
     _report_damage: Callable[[apsw.Error], None]
     _idle: list[apsw.Connection] = field(default_factory=list)
 
@@ -69,17 +69,10 @@ class SQLiteReader(Reader):
         name, search = ordered("all_found" if query.cari else "all", query)
         found = sql.STATEMENTS[name], search
         async with self._connection() as db:
-            cursor = db.cursor()
-
-            def next_chunk(_: apsw.Connection) -> Sequence[Mahasiswa]:
-                return list(map(Mahasiswa._make, fetch(islice(cursor, CHUNK_RECORDS))))
-
-            try:
-                await self._step(db, lambda _: cursor.execute(*found), _deadline())
-                while chunk := await self._step(db, next_chunk, _deadline()):
-                    yield chunk
-            finally:
-                cursor.close()  # an open cursor keeps the connection at this moment of the data
+            cursor = await self._step(db, lambda db: db.execute(*found))
+            with closing(cursor):  # open, it keeps the connection at this moment of the data
+                while chunk := await self._step(db, lambda _: fetch(islice(cursor, CHUNK_RECORDS))):
+                    yield list(map(Mahasiswa._make, chunk))
 
     def close(self) -> None:
         """Close every connection."""
@@ -88,62 +81,53 @@ class SQLiteReader(Reader):
 
     async def query(self, query: Callable[[apsw.Connection], T]) -> T:
         """Run one query; raise Busy, TookTooLong or Unavailable. The deadline includes the time in the queue."""
-        deadline = _deadline()
+        began = time.monotonic()
         async with self._connection() as db:
-            return await self._step(db, query, deadline)
+            return await self._step(db, query, time.monotonic() - began)
 
     @asynccontextmanager
     async def _connection(self) -> AsyncIterator[apsw.Connection]:
-        await self._version()
+        self._check()
         async with self._slots.slot(self._kind):
-            db = self._idle.pop() if self._idle else await self._connect()
             try:
-                yield db
-            finally:
-                self._idle.append(db)
+                if self._idle:
+                    db = self._idle.pop()
+                else:
+                    db = await self._slots.in_thread(self._kind, _connect_to_read, self._path)
+                try:
+                    yield db
+                finally:
+                    self._idle.append(db)
+            except apsw.InterruptError as error:
+                raise TookTooLong(f"{self._kind.name}: interrupted") from error
+            except apsw.Error as error:
+                if isinstance(error, (apsw.CorruptError, apsw.NotADBError)):
+                    self._report_damage(error)
+                raise Unavailable(str(error)) from error
 
     async def _step(
-        self, db: apsw.Connection, query: Callable[[apsw.Connection], T], deadline: float
+        self, db: apsw.Connection, query: Callable[[apsw.Connection], T], waited: float = 0
     ) -> T:
         """Run a query in a thread. At the deadline, or if the caller is cancelled, it is interrupted."""
-        left = deadline - time.monotonic()
-        try:
-            return await ended(
-                self._slots.in_thread(self._kind, query, db),
-                db.interrupt,
-                timeout_seconds=left,
-                interval_seconds=INTERRUPT_INTERVAL_SECONDS,
-            )
-        except apsw.InterruptError as error:
-            raise TookTooLong(
-                f"{self._kind.name}: interrupted after {STEP_TIMEOUT_SECONDS:g} s"
-            ) from error
-        except apsw.Error as error:
-            if isinstance(error, (apsw.CorruptError, apsw.NotADBError)):
-                self._report_damage(error)
-            raise Unavailable(str(error)) from error
-
-    async def _connect(self) -> apsw.Connection:
-        try:
-            return await self._slots.in_thread(self._kind, _connect_to_read, self._path)
-        except apsw.Error as error:
-            raise Unavailable(str(error)) from error
+        return await ended(
+            self._slots.in_thread(self._kind, query, db),
+            db.interrupt,
+            timeout_seconds=STEP_TIMEOUT_SECONDS - waited,
+            interval_seconds=INTERRUPT_INTERVAL_SECONDS,
+        )
 
 
 def _connect_to_read(path: Path) -> apsw.Connection:
     db = connect(path)
     db.execute("PRAGMA query_only = ON")
-    db.create_scalar_function("fold", _fold, 1, deterministic=True)  # type: ignore[arg-type]  # declared with any number
-    db.create_scalar_function("near_key", _near_key, 1, deterministic=True)  # type: ignore[arg-type]
+    for function in (folding.fold, near_key):
+        # apsw gives each text as bytes, because it may be no UTF-8
+        db.create_scalar_function(function.__name__, _of_bytes(function), 1, deterministic=True)
     return db
 
 
-def _near_key(nim: bytes) -> str:
-    return near_key(nim.decode(errors="replace"))
-
-
-def _fold(text: bytes) -> str:
-    return folding.fold(text.decode(errors="replace"))
+def _of_bytes(function: Callable[[str], str]) -> Any:  # noqa: ANN401 - declared with any number
+    return lambda text: function(text.decode(errors="replace"))
 
 
 def take(db: apsw.Connection, steps: Steps[T]) -> T:
@@ -175,21 +159,20 @@ def read_snapshot(db: apsw.Connection, version: Version | None, at_most: int) ->
         last = take(db, last_item())
         longest = db.limit(apsw.SQLITE_LIMIT_LENGTH, SNAPSHOT_MAX_BYTES)
         try:
-            limits = {"records": at_most + 1, "nul": "\0"}
-            packed, total = next(db.execute(sql.PACKED, limits))
+            packed, total = db.execute(sql.PACKED, {"records": at_most + 1, "nul": "\0"}).get
         except apsw.TooBigError:
-            total = at_most + 1
+            packed, total = b"", at_most + 1
         finally:
             db.limit(apsw.SQLITE_LIMIT_LENGTH, longest)
-        if total > at_most:
-            return Snapshot(version, 0, None, last)
-        try:
-            # The check of a piece holds the interpreter's lock, so each piece is short.
-            for _ in iterdecode(slices(packed, CHECKED_BYTES), "utf-8"):
-                pass
-        except UnicodeDecodeError as error:
-            raise Unavailable(NOT_UTF8) from error
-        return Snapshot(version, total, packed, last)
+    if total > at_most:
+        return Snapshot(version, 0, None, last)
+    try:
+        # The check of a piece holds the interpreter's lock, so each piece is short.
+        for _ in iterdecode(slices(packed, CHECKED_BYTES), "utf-8"):
+            pass
+    except UnicodeDecodeError as error:
+        raise Unavailable(NOT_UTF8) from error
+    return Snapshot(version, total, packed, last)
 
 
 def fetch(cursor: Iterator[Any]) -> list[Any]:
@@ -203,7 +186,3 @@ def fetch(cursor: Iterator[Any]) -> list[Any]:
     except UnicodeDecodeError as error:
         raise Unavailable(NOT_UTF8) from error
     return rows
-
-
-def _deadline() -> float:
-    return time.monotonic() + STEP_TIMEOUT_SECONDS

@@ -1,34 +1,29 @@
 """Creates and upgrades the table mahasiswa and its history in an SQLite file.
 
-The schema's version stands in PRAGMA user_version. Each of UPGRADES raises it by one, in one
-transaction. To change the schema, add one; never change one that was released. The triggers belong
-to no version: every start compares them with those of this release, and creates them again if they
-differ.
+The schema's version stands in PRAGMA user_version. Each of UPGRADES is the SQL that raises it by one. All upgrades that a
+file lacks run in one transaction. To change the schema, add one; never change one that was released. The triggers belong
+to no version: every start compares them with those of this release, and creates them again if they differ.
 """
 
 import logging
 import secrets
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import closing
+from collections.abc import Iterable
 from pathlib import Path
 
 import apsw
 
 from mahasiswa.settings import DEFAULT_HISTORY_DAYS
-from mahasiswa.store import shared_sql
 from mahasiswa.store.sqlite import sqlite_sql as sql
 from mahasiswa.store.sqlite.backup import copy_before, refuse_if_lost
-from mahasiswa.store.sqlite.connection import (
-    LOCK_TIMEOUT_SECONDS,
-    SECURE_DELETE,
-    folder_lock,
-    real_file,
-)
-from mahasiswa.store.sqlite.sqlite_errors import NO_LOG, access_problem, reason, usable
+from mahasiswa.store.sqlite.connection import folder_lock, opened, real_file, transaction
+from mahasiswa.store.sqlite.sqlite_errors import access_problem, explained, usable
 from mahasiswa.store.store_errors import NeedsRepair, Unusable
 from mahasiswa.system.administrator import typed
 
 log = logging.getLogger(__name__)
+
+# UPGRADES[n] makes version n + 1 of version n.
+UPGRADES = (Path(__file__).with_name("version_1.sql").read_text(),)
 
 
 def migrate(
@@ -37,11 +32,10 @@ def migrate(
     *,
     create: bool = True,
     backups: Iterable[Path] = (),
-    copy_first: bool = False,
 ) -> None:
     """See Engine. An empty list is not begun if a folder of `backups` has back-ups of it.
 
-    With `copy_first` an older file is copied before it is upgraded; raise NeedsRepair if it cannot be.
+    With such folders, an older file is copied before it is upgraded.
     """
     file = real_file(path)
     # Switching to a write-ahead log needs the file alone, and SQLite's busy timeout does not cover it. A restore and the
@@ -52,40 +46,41 @@ def migrate(
                 raise Unusable(f"{path} does not exist")
             refuse_if_lost(path, backups)
             file.touch(mode=0o600)  # SQLite gives the mode of the file to the write-ahead log
-        if problem := access_problem(
-            file
-        ):  # SQLite would create a log beside a file that it cannot write
+        # SQLite would create a log beside a file that it cannot write
+        if problem := access_problem(file):
             raise Unusable(problem)
-        with closing(apsw.Connection(str(file), flags=apsw.SQLITE_OPEN_READWRITE)) as db:
-            db.set_busy_timeout(int(LOCK_TIMEOUT_SECONDS * 1000))
-            db.transaction_mode = "IMMEDIATE"
-            db.execute(SECURE_DELETE)
+        with opened(file) as db:
             # The order of another encoding would not be that of code points.
             if (encoding := db.pragma("encoding")) != "UTF-8":
                 raise NeedsRepair(f"{path} has the encoding {encoding}; it must be UTF-8")
             version = known_version(db, path)
             if not version:
                 refuse_if_lost(path, backups)
-            elif version < len(UPGRADES) and copy_first:
-                _copy_before_upgrade(file)
-            for number, upgrade in enumerate(UPGRADES[version:], version + 1):
-                with db:
-                    upgrade(db)
+            elif version < len(UPGRADES) and backups:
+                fault = f"{file} is of an older version, and could not be copied before its upgrade"
+                with explained(fault):
+                    copy = copy_before(file)
+                log.info("%s is the list before the upgrade; an older release can restore it", copy)
+            with transaction(db):
+                for number, upgrade in enumerate(UPGRADES[version:], version + 1):
+                    db.execute(upgrade)
                     db.pragma("user_version", number)
-            with db:
-                _set_history_days(db, path, history_days)
+                _complete(db, path, history_days)
             if db.execute("PRAGMA journal_mode = WAL").get != "wal":
-                raise Unusable(NO_LOG.format(path))
+                raise Unusable(f"{path} cannot have a write-ahead log. It needs a local disk")
 
 
-def _copy_before_upgrade(file: Path) -> None:
-    """Make a verified copy beside the file, with which an older release can go on; raise NeedsRepair."""
-    try:
-        copy = copy_before(file)
-    except (apsw.Error, OSError) as error:
-        fault = f"{file} is of an older version, and could not be copied before its upgrade"
-        raise NeedsRepair(f"{fault}: {reason(error)}") from error
-    log.info("%s is the list before the upgrade; an older release can restore it", copy)
+def _complete(db: apsw.Connection, path: Path, days: int | None) -> None:
+    """Store the days, and create missing triggers. Write nothing if nothing differs."""
+    db.execute(sql.CREATE_STATE, (days or DEFAULT_HISTORY_DAYS, secrets.token_hex(32)))
+    if days and db.execute(sql.SET_DAYS, (days,)).get:
+        log.warning("HISTORY_DAYS of %s is %d from now on", path, days)
+    triggers = dict(db.execute(sql.STORED_TRIGGERS))
+    if triggers != sql.TRIGGERS:
+        if triggers:
+            log.info("triggers of %s were missing or changed, and are created again", path)
+        for statement in [*map(sql.DROP_TRIGGER.format, triggers), *sql.TRIGGERS.values()]:
+            db.execute(statement)
 
 
 def known_version(db: apsw.Connection, path: Path) -> int:
@@ -107,22 +102,3 @@ def known_version(db: apsw.Connection, path: Path) -> int:
 def is_newer(db: apsw.Connection) -> bool:
     """Whether a later release made the tables."""
     return bool(db.pragma("user_version") > len(UPGRADES) and db.execute(sql.IS_RELEASED).get)
-
-
-VERSION_1 = Path(__file__).with_name("version_1.sql").read_text()
-# UPGRADES[n] makes version n + 1 of version n.
-UPGRADES: Sequence[Callable[[apsw.Connection], object]] = (lambda db: db.execute(VERSION_1),)
-
-
-def _set_history_days(db: apsw.Connection, path: Path, days: int | None) -> None:
-    """Store the days, and create missing triggers. Commit nothing if nothing differs."""
-    is_new = not db.execute(shared_sql.DAYS).get
-    if is_new:
-        db.execute(sql.CREATE_STATE, (days or DEFAULT_HISTORY_DAYS, secrets.token_hex(32)))
-    elif days and db.execute(sql.SET_DAYS, (days,)).get:
-        log.warning("HISTORY_DAYS of %s is %d from now on", path, days)
-    if (triggers := dict(db.execute(sql.STORED_TRIGGERS))) != sql.TRIGGERS:
-        if not is_new:
-            log.warning("triggers of %s were missing or changed, and are created again", path)
-        for statement in [*map(sql.DROP_TRIGGER.format, triggers), *sql.TRIGGERS.values()]:
-            db.execute(statement)

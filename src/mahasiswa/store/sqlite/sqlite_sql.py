@@ -29,18 +29,15 @@ TRIGGERS = {
     for trigger in re.findall(r"(?ms)^CREATE TRIGGER .*?^END", _TRIGGERS)
 }
 
-CREATE_STATE = "INSERT INTO mahasiswa_history_state (only_row, days, signing_key) VALUES (1, ?, ?)"
+CREATE_STATE = (
+    "INSERT OR IGNORE INTO mahasiswa_history_state (only_row, days, signing_key) VALUES (1, ?, ?)"
+)
 SET_DAYS = "UPDATE mahasiswa_history_state SET days = ?1 WHERE days <> ?1 RETURNING 1"
 
 # --- The statements of the .sql files
 
 STATEMENTS = read_statements(Path(__file__).with_name("sql"))
 SET_OLEH = STATEMENTS.pop("set_oleh")
-# The triggers of the history, which a silent batch drops and creates again.
-HISTORY_TRIGGERS = [name for name in TRIGGERS if name.startswith("mahasiswa_history_")]
-STATEMENTS["end_silent"] = "; ".join(
-    [*map(TRIGGERS.__getitem__, HISTORY_TRIGGERS), STATEMENTS["end_silent"]]
-)
 
 # --- Reading
 
@@ -62,10 +59,6 @@ ADD_INCOMING = "INSERT INTO incoming (number, nim, nama, alamat) VALUES (?, ?, ?
 
 # --- Restoring
 
-# The history of the back-up is restored only into a database that has neither records nor a history.
-IS_EMPTY = "SELECT NOT EXISTS (SELECT 1 FROM main.mahasiswa) AND NOT EXISTS (SELECT 1 FROM main.mahasiswa_history)"
-RESTORE_HISTORY = "INSERT INTO main.mahasiswa_history SELECT * FROM kept.mahasiswa_history"
-
 # The records of the back-up are in the attached database `kept`. Only records that differ are written.
 ATTACH_BACKUP = "ATTACH ? AS kept"
 COMPARE_BACKUP = """
@@ -75,7 +68,10 @@ SELECT
    WHERE m.nama <> k.nama OR m.alamat <> k.alamat),
   (SELECT count(*) FROM main.mahasiswa AS m WHERE NOT EXISTS (SELECT 1 FROM kept.mahasiswa AS k WHERE k.nim = m.nim)),
   (SELECT count(*) FROM kept.mahasiswa)"""
+# The history of the back-up is restored only into a database that has neither records nor a history.
 RESTORE_BACKUP = """
+INSERT INTO main.mahasiswa_history SELECT * FROM kept.mahasiswa_history
+WHERE NOT EXISTS (SELECT 1 FROM main.mahasiswa) AND NOT EXISTS (SELECT 1 FROM main.mahasiswa_history);
 DELETE FROM main.mahasiswa WHERE NOT EXISTS (SELECT 1 FROM kept.mahasiswa AS k WHERE k.nim = mahasiswa.nim);
 UPDATE main.mahasiswa SET nama = k.nama, alamat = k.alamat FROM kept.mahasiswa AS k
 WHERE k.nim = mahasiswa.nim AND (k.nama <> mahasiswa.nama OR k.alamat <> mahasiswa.alamat);

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext, suppress
 from pathlib import Path
-from typing import NamedTuple, TypeVar, cast
+from typing import TypeVar, cast
 
 import apsw
 
@@ -31,21 +31,17 @@ from mahasiswa.store.store_errors import Locked, StoreError, Unavailable
 from mahasiswa.system.administrator import typed
 from mahasiswa.work import EDIT, IMPORT, KINDS, LIST, Kind, Slots
 
-# Maximum size of a file whose list is read on the event loop: about 4,000 records with their history, or 30,000 of the
-# shortest records.
-SHORT_LIST_FILE_BYTES = 1024 * 1024
+# Maximum pages of a file whose list is read on the event loop, 1 MB: about 4,000 records with their history, or 30,000 of
+# the shortest records.
+SHORT_LIST_PAGES = 256
 FINAL_CHECKPOINT_TIMEOUT_SECONDS = 1.0
 
 T = TypeVar("T")
 
+Change = tuple[Begin[object], str | None]
+"""The steps of a change, and the name of the person who makes it."""
+
 log = logging.getLogger(__name__)
-
-
-class Change(NamedTuple):
-    """The steps of a change, and the name of the person who makes it."""
-
-    steps: Begin[object]
-    oleh: str | None
 
 
 class SQLiteStore(Store):
@@ -55,12 +51,12 @@ class SQLiteStore(Store):
 
     def __init__(self, path: Path, slots: Slots) -> None:
         path = real_file(path)
-        self._readers = {
-            kind: SQLiteReader(path, kind, slots, self.version, self._report_damage)
-            for kind in KINDS
-        }
         self._path = path
         self._slots = slots
+        self._readers = {
+            kind: SQLiteReader(path, kind, slots, self._checked, self._report_damage)
+            for kind in KINDS
+        }
         self._writer = connect(path)  # it is used on one thread
         self._thread = ThreadPoolExecutor(1, "writer")
         # The thread starts now. A change that finds no thread would be refused, but it would stay
@@ -71,9 +67,8 @@ class SQLiteStore(Store):
         # connections. It is used on the event loop: its queries take a few microseconds, and a
         # switch to another thread takes a hundred.
         self._watch = connect(path)
-        self._watch.execute(sql.PACKED, {"records": 1, "nul": "\0"}).get  # noqa: B018 - the first read creates the write-ahead log
         self._watch.set_busy_timeout(0)
-        self._short_list_pages = SHORT_LIST_FILE_BYTES // self._watch.pragma("page_size")
+        self._watch.pragma("schema_version")  # the first read creates the write-ahead log
         # Connection.pragma compiles its statement each time.
         self._pragmas = self._watch.cursor()
         self._log_inodes = log_inodes(path)
@@ -85,9 +80,7 @@ class SQLiteStore(Store):
         self._asked_at = 0.0
 
     async def version(self) -> Version | None:
-        if (version := self.version_now()) is None:
-            self._check_file()
-        return version
+        return self._checked()
 
     def version_now(self) -> Version | None:
         if (now := self._loop.time()) != self._asked_at:  # uvloop's time changes each ms
@@ -95,26 +88,30 @@ class SQLiteStore(Store):
             self._asked_at = now
         if self._is_gone or self._fault:
             return None
-        try:
+        # locked, or cannot be read: the read of the records will report the reason
+        with suppress(apsw.Error):
             return cast("int", self._pragmas.execute("PRAGMA data_version").get)
-        except (
-            apsw.Error
-        ):  # locked, or cannot be read: the read of the records will report the reason
-            return None
+        return None
+
+    def _checked(self) -> Version | None:
+        """The version. Raise Unavailable if the file cannot be used."""
+        if (version := self.version_now()) is None:
+            self._check_file()
+        return version
 
     async def snapshot(self, at_most: int) -> Snapshot:
         # Read the version before the records: then the records are of that version or of a later one.
-        version = await self.version()
+        version = self._checked()
         # After an error here, the read is repeated in a thread. It waits for a lock, and reports
         # any other fault.
         with suppress(apsw.Error, Unavailable):
-            if self._pragmas.execute("PRAGMA page_count").get <= self._short_list_pages:
+            if self._pragmas.execute("PRAGMA page_count").get <= SHORT_LIST_PAGES:
                 return read_snapshot(self._watch, version, at_most)
         return await self._readers[LIST].query(lambda db: read_snapshot(db, version, at_most))
 
     async def run(self, steps: Begin[T], kind: Kind = EDIT) -> T:
         async with self._slots.slot(kind) if kind is IMPORT else nullcontext():
-            return cast("T", await self._changes.write(Change(steps, OLEH.get())))
+            return cast("T", await self._changes.write((steps, OLEH.get())))
 
     async def close(self) -> None:
         for reader in self._readers.values():
@@ -184,10 +181,11 @@ class SQLiteStore(Store):
 
     def _attempt(self, change: Change) -> object:
         """Make one change; return its result. If it is refused, it is rolled back alone; return the error."""
-        self._writer.execute(sql.SET_OLEH, {"oleh": change.oleh})
+        begin, oleh = change
+        self._writer.execute(sql.SET_OLEH, {"oleh": oleh})
         try:
             with savepoint(self._writer):
-                return take(self._writer, change.steps())
+                return take(self._writer, begin())
         except apsw.ConstraintError as error:
             return refusal(error)
         except StoreError as error:

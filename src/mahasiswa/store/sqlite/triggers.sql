@@ -4,12 +4,12 @@ BEGIN
   SELECT RAISE(ABORT, 'a nim never changes; delete the record and add it with the other nim');
 END;
 
--- INSERT OR REPLACE of another program fires no DELETE trigger, unless recursive_triggers is on.
+-- The batch 0 is a silent one (begin_silent). INSERT OR REPLACE of another program fires no DELETE trigger, unless recursive_triggers is on.
 CREATE TRIGGER mahasiswa_history_insert AFTER INSERT ON mahasiswa
 BEGIN
   INSERT INTO mahasiswa_history (batch, oleh, moment, nim, nama_after, alamat_after)
   SELECT batch, oleh, strftime('%Y-%m-%dT%H:%M:%fZ', 'now'), NEW.nim, NEW.nama, NEW.alamat
-  FROM mahasiswa_history_state;
+  FROM mahasiswa_history_state WHERE batch IS NOT 0;
 END;
 
 CREATE TRIGGER mahasiswa_history_update AFTER UPDATE ON mahasiswa
@@ -20,12 +20,12 @@ BEGIN
   )
   SELECT batch, oleh, strftime('%Y-%m-%dT%H:%M:%fZ', 'now'), OLD.nim, OLD.nama, OLD.alamat,
     NEW.nama, NEW.alamat
-  FROM mahasiswa_history_state;
+  FROM mahasiswa_history_state WHERE batch IS NOT 0;
 END;
 
 CREATE TRIGGER mahasiswa_history_delete AFTER DELETE ON mahasiswa
 BEGIN
   INSERT INTO mahasiswa_history (batch, oleh, moment, nim, nama_before, alamat_before)
   SELECT batch, oleh, strftime('%Y-%m-%dT%H:%M:%fZ', 'now'), OLD.nim, OLD.nama, OLD.alamat
-  FROM mahasiswa_history_state;
+  FROM mahasiswa_history_state WHERE batch IS NOT 0;
 END;
