@@ -82,8 +82,11 @@ INVISIBLE = (
 )
 """Characters that cannot be seen. People copy them along from web pages, chats and the properties of files."""
 
-# A line break, a tab or another kind of space. All of Unicode are below U+3001.
-ODD_SPACES = "".join(space for space in map(chr, range(0x3001)) if space.isspace() and space != " ")
+ODD_SPACES = (
+    "\x09\x0a\x0b\x0c\x0d\x1c\x1d\x1e\x1f\x85\xa0\u1680\u2000\u2001"
+    "\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
+)
+"""A line break, a tab or another kind of space of Unicode, except U+0020."""
 
 
 def tidy(text: str) -> str:
@@ -98,8 +101,9 @@ def visible(text: str) -> str:
 
 _SEEN = str.maketrans(dict.fromkeys(INVISIBLE, ""))
 
-HYPHENS = "\u02d7\u2043\u2212\U00010ead" + "".join(
-    sign for sign in map(chr, range(128, 0x3100)) if unicodedata.category(sign) == "Pd"
+HYPHENS = (
+    "\u02d7\u2043\u2212\U00010ead\u058a\u05be\u1400\u1806\u2010\u2011\u2012\u2013\u2014\u2015"
+    "\u2e17\u2e1a\u2e3a\u2e3b\u2e40\u2e5d\u301c\u3030\u30a0"
 )
 """Signs beyond ASCII that look like a hyphen. NFKC makes one of these, or a hyphen, of each other dash of Unicode."""
 

@@ -266,11 +266,6 @@ class Settings:
         return [(field.name.upper(), field) for field in dataclasses.fields(cls)]
 
     @property
-    def cdn_integrity(self) -> str:
-        """The hash of the style sheet of `cdn_url`, if it is the one by default."""
-        return BOOTSTRAP_INTEGRITY if self.cdn_url == BOOTSTRAP else ""
-
-    @property
     def socket(self) -> str:
         """The path of the Unix socket to listen on; empty for an address."""
         return self.host.partition(UNIX)[2]

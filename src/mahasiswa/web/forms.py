@@ -54,13 +54,7 @@ async def read_form(request: BareRequest, fields: Sequence[str]) -> Form:
     return form
 
 
-async def read_preview_form(request: BareRequest) -> Mapping[str, str]:
-    """The first value of each field of a preview's form; a blank text for others. Raise ProblemPage, Busy."""
-    fields = await read_preview_lists(request)
-    return defaultdict(str, {name: values[0] for name, values in fields.items()})
-
-
-async def read_preview_lists(request: BareRequest) -> Mapping[str, Sequence[str]]:
+async def read_preview_form(request: BareRequest) -> Mapping[str, Sequence[str]]:
     """All values of each field of the form of a preview or of ticked rows. Raise ProblemPage, Busy.
 
     Bytes that are not UTF-8 are replaced.
@@ -79,15 +73,14 @@ async def read_preview_lists(request: BareRequest) -> Mapping[str, Sequence[str]
 
 
 def cells_of(
-    form: Mapping[str, Any], fields: Sequence[str]
+    form: Mapping[str, Sequence[str]], fields: Sequence[str]
 ) -> Mapping[tuple[int, int], Mapping[str, Any]]:
     """The texts of the fields `nama.2.15`: by their two numbers, then by the name."""
     cells: defaultdict[tuple[int, int], dict[str, Any]] = defaultdict(dict)
-    for name, given in form.items():
+    for name, texts in form.items():
         found = cell_name.fullmatch(name)
         if found and found[1] in fields:
-            text = given if isinstance(given, str) else given[0]
-            cells[int(found[2]), int(found[3])][found[1]] = text
+            cells[int(found[2]), int(found[3])][found[1]] = texts[0]
     return cells
 
 

@@ -123,12 +123,12 @@ def _opened(request: Request) -> tuple[str, int]:
 
 
 async def _act(
-    request: Request, store: Store, stage: Stage, form: Mapping[str, str]
+    request: Request, store: Store, stage: Stage, form: Mapping[str, Sequence[str]]
 ) -> Alert | None:
     """Do what the pressed button says; return why the preview is shown again, or None. Raise Stale."""
     run = partial(in_thread, request)
-    version = whole_number(form["versi"]) or 0
-    action, _, target = form["aksi"].partition(":")
+    version = whole_number("".join(form["versi"])) or 0
+    action, _, target = "".join(form["aksi"][-1:]).partition(":")
     if action == "baca":
         choice = _choice(form, await run(stage.sheets))
         if choice is None:
@@ -200,7 +200,7 @@ def _with_cleaned(record: tuple[str, str | None, str | None]) -> Sequence[str | 
     return nim, nama, alamat, rules.cleaned(nama), rules.cleaned_alamat(alamat)
 
 
-def _choice(form: Mapping[str, str], sheets: Sequence[StagedSheet]) -> object | None:
+def _choice(form: Mapping[str, Sequence[str]], sheets: Sequence[StagedSheet]) -> object | None:
     """The columns of the sheets that a person reads, or reads no more; None if they do not make a record."""
     chosen: defaultdict[int, dict[int, str]] = defaultdict(dict)
     for (number, index), cell in cells_of(form, ("kolom",)).items():
@@ -208,7 +208,7 @@ def _choice(form: Mapping[str, str], sheets: Sequence[StagedSheet]) -> object | 
 
     choice = {}
     for sheet in sheets:
-        is_read = len(sheets) == 1 or form[f"lembar.{sheet.id}"] == "1"
+        is_read = len(sheets) == 1 or form[f"lembar.{sheet.id}"] == ["1"]
         parts = dict(sheet.columns)
         if sheet.id in chosen:
             parts = {at: part for at, part in chosen[sheet.id].items() if part in columns.PARTS}
@@ -220,7 +220,7 @@ def _choice(form: Mapping[str, str], sheets: Sequence[StagedSheet]) -> object | 
     return {"sheets": choice}
 
 
-def _type(stage: Stage, form: Mapping[str, str]) -> bool:
+def _type(stage: Stage, form: Mapping[str, Sequence[str]]) -> bool:
     """Store the typed texts that differ from those of the stage; return whether there are any."""
     typed = []
     for key, texts in cells_of(form, FIELDS).items():
@@ -240,7 +240,7 @@ def _decide(stage: Stage, action: str, target: str) -> None:
     if action == "benar" and not rules.is_fault(target):
         stage.do("accept", [(target,)])
     elif action == "lewati" and "." in target:
-        for key in cells_of({f"baris.{target}": ""}, ("baris",)):
+        for key in cells_of({f"baris.{target}": [""]}, ("baris",)):
             skipped = (line._replace(skipped="person") for line in stage.lines("line", *key))
             _change_lines(stage, skipped)
     elif action == "lewati":

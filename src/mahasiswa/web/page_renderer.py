@@ -16,7 +16,7 @@ from starlette.responses import Response
 
 from mahasiswa import wording
 from mahasiswa.record import INVISIBLE, NIM_MAX_CHARACTERS, ODD_SPACES, SHOWN_MAX_CHARACTERS
-from mahasiswa.settings import Settings
+from mahasiswa.settings import BOOTSTRAP, BOOTSTRAP_INTEGRITY, Settings
 from mahasiswa.sheets.read import FILE_MAX_BYTES, UPLOAD_MAX_ROWS
 from mahasiswa.store.history_items import Item
 from mahasiswa.web import list_html, list_query
@@ -82,7 +82,7 @@ class PageRenderer:
             "style": self._styles["style"],
             "pages_style": self._styles["pages"],
             "cdn_url": settings.cdn_url,
-            "cdn_integrity": settings.cdn_integrity,
+            "cdn_integrity": BOOTSTRAP_INTEGRITY if settings.cdn_url == BOOTSTRAP else "",
             "path": self.path,
             "record_path": self.record_path,
             "home": self.path("/") + list_query.HOME_QUERY,

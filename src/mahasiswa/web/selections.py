@@ -17,7 +17,7 @@ from mahasiswa.sheets.read import UPLOAD_MAX_ROWS
 from mahasiswa.sheets.stage import Facts, Line, Stage, Stale
 from mahasiswa.store import Query, Reader, Store
 from mahasiswa.web.exports import export_records, print_records
-from mahasiswa.web.forms import cells_of, read_preview_lists
+from mahasiswa.web.forms import cells_of, read_preview_form
 from mahasiswa.web.import_page import PAGE_LINES, Group, said
 from mahasiswa.web.list_query import query_of
 from mahasiswa.web.pages import Pages
@@ -90,7 +90,7 @@ async def upload(request: Request, store: Store, pages: Pages) -> Response:
 
 async def select_ticked(request: Request, store: Store, pages: Pages) -> Response:
     """POST /mahasiswa/pilih/centang: the selection of the rows that a person has ticked on a page of the list."""
-    form = await read_preview_lists(request)
+    form = await read_preview_form(request)
     nims = list(dict.fromkeys(map(unquote, form["nim[]"])))
     if not nims:
         raise UploadRefused(wording.NO_ROWS_TICKED)
@@ -118,7 +118,7 @@ async def show(request: Request, _store: Store, pages: Pages) -> Response:
 
 async def change(request: Request, store: Store, pages: Pages) -> Response:
     """POST /mahasiswa/pilih/:id: do what the pressed button says, with the lines of its page."""
-    form = await read_preview_lists(request)
+    form = await read_preview_form(request)
     is_checked = False
     alert = "stale"
     with await _opened(request) as stage:
