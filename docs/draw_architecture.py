@@ -45,7 +45,7 @@ BOXES = (
     (450, 580, 360, "web/routes.py, app.py", "the route table: method and path lead to a handler, also for every other GET"),
     (200, 230, 464, "list_html.py, templates/", "render the rows"),
     (450, 280, 464, "web/students.py, forms.py", "read the form, attempt the write"),
-    (750, 280, 464, "web/imports.py, web/selections.py", "a stage; its buttons write"),
+    (750, 280, 464, "web/imports.py, web/acts.py", "a stage; its buttons write"),
     (750, 230, 564, "sheets/", "read, clean, compare"),
     (150, 880, 658, "store/engines.py", "at the start, the address of the database chooses sqlite/ or postgres/"),
     (150, 280, 740, "{sqlite,postgres}/store.py", "the version first, then the rows"),

@@ -101,8 +101,12 @@ NEW_NEEDS_ONE = "Nama atau alamat kosong. Mahasiswa baru harus memiliki keduanya
 
 EXCHANGED = "Nama dan Alamat tampaknya tertukar."
 
-PARTS = {"berubah": "Berubah", "baru": "Baru", "sama": "Tidak berubah"}  # of a preview's page
-OTHER_ROWS = "dan {number} baris lain"
+PARTS = {
+    "berubah": "Berubah",
+    "baru": "Baru",
+    "sama": "Tidak berubah",
+    "ditemukan": "Ditemukan",
+}  # of a preview or a selection
 
 # ---- the preview of an import
 PREVIEW_GONE = "Pratinjau ini sudah tidak ada. Unggah lagi berkasnya."
@@ -189,7 +193,11 @@ CHANGES = {  # the label of each kind of change, and the button that takes it ba
 }
 
 # ---- a selection
-SEVERAL_NIMS = "Jika ini beberapa NIM, tulis satu NIM per baris."
+SELECTION_ALERTS = {
+    "stale": "Pilihan ini sudah diubah di jendela lain. Belum ada yang dihapus.",
+    "columns": "Pilih satu kolom untuk NIM.",
+    "checked": "Perbaikan Anda sudah diperiksa. Belum ada yang dihapus. Lihat hasilnya di bawah, lalu lanjutkan.",
+}
 NO_ROWS_TICKED = (
     "Belum ada baris yang dicentang. Centang dulu barisnya di daftar, atau tempel NIM di sini."
 )

@@ -115,11 +115,6 @@ def fields_of(columns: Mapping[int, str]) -> set[Field]:
     return {PARTS[part].field for part in columns.values()}
 
 
-def label(part: str) -> str:
-    """The name of a part in the choice of columns."""
-    return PARTS[part].name
-
-
 def part_of(title: Cell) -> str:
     """The part that a title surely names, or a blank text."""
     if not isinstance(title, str) or len(title) > TITLE_MAX_CHARACTERS or re.search("[0-9]", title):

@@ -123,6 +123,7 @@ def _with_titles(sheets: Sequence[StagedSheet]) -> Sequence[StagedSheet]:
 
 def put_lines(stage: Stage, options: Mapping[str, Any]) -> None:
     """Judge the rows of the sheets that are read, in the columns that a person has chosen, if any. Raises Refused and Stale."""
+    purpose = stage.facts().purpose
     choices = (options["choice"] or {"sheets": {}})["sheets"]
     judge = Judge()
     sheets: list[StagedSheet] = []
@@ -137,11 +138,7 @@ def put_lines(stage: Stage, options: Mapping[str, Any]) -> None:
             sheet = found._replace(columns=columns, is_read=choice["is_read"], doubt="")
         if sheet.is_read and not sheet.doubt:
             rows = stage.rows(sheet.id)
-            of_sheet = (
-                _picked(sheet, rows)
-                if options["purpose"] == "pilih"
-                else _judged(sheet, rows, judge)
-            )
+            of_sheet = _picked(sheet, rows) if purpose == "pilih" else _judged(sheet, rows, judge)
             for line in of_sheet:
                 lines.append((sheet.id, *line))
                 if line.own == OTHER_TITLES and not choice:
@@ -180,7 +177,8 @@ def main(path: str, options_json: str) -> int:
         with Stage(Path(path)) as stage:
             try:
                 if not options["choice"]:
-                    fill(stage, sys.stdin.buffer, nim_only=options["purpose"] == "pilih")
+                    nim_only = stage.facts().purpose == "pilih"
+                    fill(stage, sys.stdin.buffer, nim_only=nim_only)
                 put_lines(stage, options)
             except Refused as error:
                 stage.do("fail", [(str(error),)])

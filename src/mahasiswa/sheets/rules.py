@@ -89,6 +89,7 @@ PROBLEMS: Mapping[str, Problem] = {
     "date_alamat": Problem("Alamat ini tampaknya tanggal ({alamat}).", alamat=rf"{_DATE}|(?=[^-]*-).*\b(?:[0-9]{{1,2}}-{_MONTH}|{_MONTH}-[0-9]{{2}})\b.*"),
     "not_alamat": Problem("“{alamat}” bukan alamat.", alamat=rf"{_NOTHING}|[\W\d_]+|.*@.*"),
     "hidden": Problem("Baris ini tersembunyi di Excel."),
+    "missing": Problem("NIM ini tidak ada di daftar.", is_fault=True),
 }  # fmt: skip
 """The problems of a line by their codes. The document shows this table."""
 

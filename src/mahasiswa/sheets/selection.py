@@ -30,11 +30,6 @@ def nim_in(line: str, stored: Collection[str]) -> str:
     return found.pop() if len(found) == 1 else ""
 
 
-def has_several(line: str) -> bool:
-    """Whether a line may have several NIMs."""
-    return sum(len(re.findall("[0-9]", word)) > 2 for word in _bare_words(line)) > 1
-
-
 def name_in(line: str) -> str:
     """The words of a line that may be a name: those without digits that are no titles and no single letters."""
     words = (word for word in _bare_words(line) if len(word) > 1 and not part_of(word))

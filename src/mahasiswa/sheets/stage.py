@@ -40,7 +40,7 @@ EXIT_STALE = 3
 EXIT_DISK_FULL = 5
 
 Purpose = Literal["impor", "pilih"]
-State = Literal["baru", "berubah", "sama", "salah", "dilewati"]
+State = Literal["baru", "berubah", "sama", "ditemukan", "salah", "dilewati"]
 
 Kept = Sequence[tuple[int, Sequence[Cell], bool]]
 """The rows of a sheet: each with its number and its cells, and whether Excel hides it."""
@@ -52,6 +52,8 @@ _named = re.split(
 STATEMENTS = {name: f"-- {text}" for name, text in zip(_named[1::2], _named[2::2], strict=True)}
 
 FUNCTIONS: Sequence[Callable[..., Any]] = (
+    rules.cleaned,
+    rules.cleaned_alamat,
     rules.first_open,
     rules.is_fault,
     rules.shares_no_word,
@@ -92,6 +94,10 @@ class StagedSheet(NamedTuple):
     columns: Mapping[int, str]
     doubt: str  # why a person must choose the columns; blank if they are sure
     is_read: bool
+
+    @property
+    def width(self) -> int:
+        return max(len(self.titles), len(self.examples))
 
 
 class Line(NamedTuple):
@@ -216,6 +222,7 @@ class Stage:
         self.begin(version)
         self.do("change_sheet", ((json.dumps(sheet), sheet.id) for sheet in sheets))
         self.do("drop_lines")
+        self.do("fail", [("",)])  # other columns may have been refused before
         self.do("put_line", lines)
         self.commit()
 
@@ -240,7 +247,7 @@ class Stage:
 
     def lines(self, statement: str, *parameters: object) -> list[Line]:
         """The lines that a statement selects."""
-        return [Line(*row) for row in self.ask(statement, *parameters)]
+        return [Line(*row[: len(Line._fields)]) for row in self.ask(statement, *parameters)]
 
 
 def folder_of(url: DatabaseURL) -> Path:

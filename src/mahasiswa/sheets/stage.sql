@@ -52,6 +52,7 @@ SELECT
     CASE
         WHEN skipped <> '' THEN 'dilewati'
         WHEN problem <> '' THEN 'salah'
+        WHEN (SELECT purpose FROM stage) = 'pilih' THEN 'ditemukan'
         WHEN stored_nama IS NULL THEN 'baru'
         WHEN coalesce(nullif(nama, ''), stored_nama) = stored_nama
             AND coalesce(nullif(alamat, ''), stored_alamat) = stored_alamat THEN 'sama'
@@ -115,8 +116,14 @@ INSERT INTO line (sheet, number, nim, nama, alamat, own, skipped) VALUES (?, ?, 
 -- of_state: lines from a number on, in the order of the file
 SELECT * FROM shown WHERE state = ? ORDER BY sheet, number LIMIT ? OFFSET ?;
 
--- of_problem: the same with a problem
-SELECT * FROM shown WHERE problem = ? ORDER BY sheet, number LIMIT ? OFFSET ?;
+-- of_problem: the same with a problem, and no further line after so many characters that a form could not carry them
+SELECT * FROM (
+    SELECT *, sum(length(nim) + length(nama) + length(alamat)) OVER (
+        ORDER BY sheet, number ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+    ) AS characters
+    FROM (SELECT * FROM shown WHERE problem = ?1 ORDER BY sheet, number LIMIT ?2 OFFSET ?3)
+)
+WHERE ?2 < 0 OR coalesce(characters, 0) <= 200 * ?2 ORDER BY sheet, number;
 
 -- of_reason: the same with a reason why they are skipped
 SELECT * FROM shown WHERE skipped = ? ORDER BY sheet, number LIMIT ? OFFSET ?;
@@ -143,10 +150,10 @@ UPDATE line SET
 WHERE sheet = ? AND number = ?;
 
 -- accept: a person calls all lines with this doubt right
-UPDATE line SET accepted = ltrim(accepted || ' ' || problem) WHERE problem = ?;
+UPDATE line SET accepted = ltrim(accepted || ' ' || problem) WHERE problem = ? AND NOT is_fault(problem);
 
--- skip: a person skips all lines with this problem
-UPDATE line SET skipped = 'person' WHERE problem = ?;
+-- skip: a person skips all lines with this problem, or one line, such as 0.15
+UPDATE line SET skipped = 'person' WHERE ?1 <> '' AND ?1 IN (problem, sheet || '.' || number);
 
 -- take_back: no line is skipped any more for this reason
 UPDATE line SET skipped = '' WHERE skipped = ?;
@@ -157,7 +164,8 @@ SELECT DISTINCT nim FROM line WHERE skipped = '' AND nim <> '' ORDER BY nim;
 -- note_stored: the texts of the record with this nim, and the same as an import would clean them, which are no change
 UPDATE line SET
     stored_nama = ?2, stored_alamat = ?3,
-    nama = iif(nama = ?4, ?2, nama), alamat = iif(alamat = ?5, ?3, alamat)
+    nama = iif(nama = cleaned(?2), coalesce(?2, ''), nama),
+    alamat = iif(alamat = cleaned_alamat(?3), coalesce(?3, ''), alamat)
 WHERE nim = ?1 AND (stored_nama IS NOT ?2 OR stored_alamat IS NOT ?3);
 
 -- nims_without_near: nims that are not stored, for which no near nim was looked up yet
@@ -175,19 +183,15 @@ DELETE FROM sheet;
 -- kept: the lines of a selection, in their order
 SELECT * FROM shown WHERE skipped = '' ORDER BY sheet, number;
 
--- found: lines of a selection whose record is stored, and about which there is no doubt
-SELECT * FROM shown WHERE state IN ('sama', 'berubah') ORDER BY sheet, number LIMIT ? OFFSET ?;
-
 -- match: the stored nim of a line of a selection, and its record
 UPDATE line SET nim = ?, nama = ?, skipped = ?, stored_nama = ?, stored_alamat = ? WHERE sheet = ? AND number = ?;
 
--- skip_line: a person drops a line
-UPDATE line SET skipped = 'person' WHERE sheet = ? AND number = ?;
-
--- settle_selection: the problem of each line of a selection whose record is stored
+-- settle_selection: the problem of each line of a selection; one whose NIM a person has made blank is dropped
+UPDATE line SET skipped = 'person' WHERE own LIKE 'no_nim%' AND skipped = '';
 UPDATE line SET problem = CASE
-    WHEN skipped <> '' OR stored_nama IS NULL THEN ''
-    WHEN first_open(own, accepted) <> '' THEN first_open(own, accepted)
+    WHEN skipped <> '' THEN ''
+    WHEN stored_nama IS NULL THEN iif(near <> '' AND NOT instr(accepted, 'near'), 'near', 'missing')
+    WHEN own = 'hidden' AND first_open(own, accepted) <> '' THEN own
     WHEN nama <> '' AND shares_no_word(nama, stored_nama) THEN first_open('other_nama', accepted)
     ELSE ''
 END;

@@ -7,7 +7,7 @@ from mahasiswa.record import Mahasiswa
 from mahasiswa.settings import Settings
 from mahasiswa.sheets.stage import folder_of
 from mahasiswa.store import Store
-from mahasiswa.web import checks, guide, history, imports, lists, monitoring, selections, students
+from mahasiswa.web import checks, guide, history, imports, lists, monitoring, students
 from mahasiswa.web.list_cache import ListCache
 from mahasiswa.web.middleware import Middleware
 from mahasiswa.web.pages import Pages
@@ -59,26 +59,24 @@ ROUTES: tuple[Route, ...] = (
     Route("GET", "/mahasiswa/cetak", lists.print_list, abandons=True),
     Route("GET", "/mahasiswa/periksa", checks.check, abandons=True),
     Route("POST", "/mahasiswa/periksa", checks.tidy_all, writes=True),
-    Route("GET", "/mahasiswa/pilih", selections.choose, purpose="pilih"),
+    Route("GET", "/mahasiswa/pilih", imports.choose, purpose="pilih"),
     Route(
-        "POST", "/mahasiswa/pilih", selections.upload, body="upload", abandons=True, purpose="pilih"
+        "POST", "/mahasiswa/pilih", imports.upload, body="upload", abandons=True, purpose="pilih"
     ),
     Route(
         "POST",
         "/mahasiswa/pilih/centang",
-        selections.select_ticked,
+        imports.select_ticked,
         body="preview",
         abandons=True,
         purpose="pilih",
     ),
-    Route(
-        "POST", "/mahasiswa/pilih/hasil", selections.select_found, abandons=True, purpose="pilih"
-    ),
-    Route("GET", "/mahasiswa/pilih/:id", selections.show, purpose="pilih"),
+    Route("POST", "/mahasiswa/pilih/hasil", imports.select_found, abandons=True, purpose="pilih"),
+    Route("GET", "/mahasiswa/pilih/:id", imports.show, purpose="pilih"),
     Route(
         "POST",
         "/mahasiswa/pilih/:id",
-        selections.change,
+        imports.change,
         writes=True,
         body="preview",
         purpose="pilih",
@@ -86,15 +84,23 @@ ROUTES: tuple[Route, ...] = (
     Route(
         "GET",
         "/mahasiswa/pilih/cetak/:id",
-        selections.print_selected,
+        imports.print_selected,
         abandons=True,
         purpose="pilih",
     ),
     Route(
-        "GET", "/mahasiswa/pilih/ekspor.xlsx/:id", selections.export, abandons=True, purpose="pilih"
+        "GET",
+        "/mahasiswa/pilih/ekspor.xlsx/:id",
+        imports.export_selected,
+        abandons=True,
+        purpose="pilih",
     ),
     Route(
-        "GET", "/mahasiswa/pilih/ekspor.csv/:id", selections.export, abandons=True, purpose="pilih"
+        "GET",
+        "/mahasiswa/pilih/ekspor.csv/:id",
+        imports.export_selected,
+        abandons=True,
+        purpose="pilih",
     ),
     Route("GET", "/mahasiswa/riwayat", history.show, abandons=True),
     Route("POST", "/mahasiswa/riwayat/perubahan/:id", history.undo, writes=True),

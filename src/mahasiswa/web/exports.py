@@ -3,8 +3,7 @@
 import json
 import os
 import tempfile
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from functools import partial
 from itertools import islice
 from typing import Any, BinaryIO
@@ -16,14 +15,14 @@ from mahasiswa.record import Mahasiswa
 from mahasiswa.sheets import export
 from mahasiswa.store import Query, characters
 from mahasiswa.store.threads import in_thread
-from mahasiswa.web.child import Late, run_child
 from mahasiswa.web.list_html import BODY_ROWS, RowFormat, format_bodies, packed, printed_row, shown
 from mahasiswa.web.list_query import PRINTED_MAX_ROWS, Printout
 from mahasiswa.web.pages import Pages
 from mahasiswa.web.request import ProblemPage
 from mahasiswa.web.responses import Stream, chunks_of, unsent_file
 from mahasiswa.web.service import Request
-from mahasiswa.work import groups
+from mahasiswa.web.uploads import run_child
+from mahasiswa.work import EXPORT, groups
 
 WORKBOOK_TIMEOUT_SECONDS = 300.0
 PIECE_CHARACTERS = 16 * 1024  # a line with several records ends after so many characters
@@ -33,24 +32,27 @@ async def export_records(
     request: Request,
     pages: Pages,
     records: AsyncGenerator[Sequence[Any]],
-    name: str = "",
+    stem: str = "mahasiswa",
     titles: Sequence[str] = wording.HEADER,
 ) -> Response:
-    """Answer with a file of these records. The end of its name, or else of the path, tells its kind.
+    """Answer with a file of these records: CSV if the path says so, or else a workbook. `stem` begins its name.
 
-    The read of the records, or the caller, holds a slot of EXPORT.
+    The read of the records holds a slot of EXPORT.
     """
-    name = name or f"mahasiswa{request.path[request.path.rindex('.') :]}"
-    kind = export.EXPORTS[name[name.rindex(".") :]]
+    ending = ".csv" if ".csv" in request.path else ".xlsx"
+    kind = export.EXPORTS[ending]
     async with unsent_file() as file:
         if kind.needs_child:
-            async with aclosing(records):
-                await _write_workbook(file, records, titles)
+            with tempfile.TemporaryFile() as lines:
+                await in_thread(records, partial(_write_lines, lines))
+                await _pack(request, lines, file, titles)
         else:
             await in_thread(records, lambda found: kind.write(found, file))
         # It is complete before its first byte is sent, so no transaction waits for a slow client.
-        length = str(file.seek(0, os.SEEK_END))
-        headers = {**pages.download_headers(name), "content-length": length}
+        headers = {
+            **pages.download_headers(f"{stem}{ending}"),
+            "content-length": str(file.seek(0, os.SEEK_END)),
+        }
         return Stream(request, chunks_of(file), headers, kind.media_type, file)
 
 
@@ -82,37 +84,27 @@ def _write_rows(file: BinaryIO, row: RowFormat, records: Iterator[Mahasiswa]) ->
     return total
 
 
-async def _write_workbook(
-    file: BinaryIO, records: AsyncGenerator[Sequence[Any]], titles: Sequence[str]
-) -> None:
+def _write_lines(file: BinaryIO, records: Iterator[Sequence[str]]) -> None:
+    """Write the records as lines, each a JSON array of some of them."""
+    pieces = groups(records, characters, PIECE_CHARACTERS)
+    file.writelines(json.dumps(piece, ensure_ascii=False).encode() + b"\n" for piece in pieces)
+    file.seek(0)
+
+
+async def _pack(request: Request, lines: BinaryIO, file: BinaryIO, titles: Sequence[str]) -> None:
     """Let a child write a workbook to the file; raise ProblemPage if it cannot."""
-    # This read waits for a slot, so the child is started only when there is a slot.
-    first: Sequence[Any] = await anext(records, [])
     with tempfile.TemporaryDirectory() as folder:
-        try:
+        async with request.limits.slots.slot(EXPORT, WORKBOOK_TIMEOUT_SECONDS):
             code = await run_child(
                 export.__name__,
                 folder,
                 *titles,
-                pieces=_lines(first, records),
+                given=lines,
                 output=file,
                 timeout_seconds=WORKBOOK_TIMEOUT_SECONDS,
             )
-        except Late:
-            code = -1
     if code == export.NOT_CARRIED:
         file.seek(0)
         raise ProblemPage("not carried", text=file.read().decode())
     if code:
         raise ProblemPage("disk full" if code == export.DISK_FULL else "not read")
-
-
-async def _lines(
-    first: Sequence[Any], records: AsyncGenerator[Sequence[Any]]
-) -> AsyncIterator[bytes]:
-    """The records as lines, each a JSON array of some of them."""
-    found = first
-    while found:
-        for group in groups(found, characters, PIECE_CHARACTERS):
-            yield json.dumps(group, ensure_ascii=False).encode() + b"\n"
-        found = await anext(records, [])

@@ -135,9 +135,7 @@ class Middleware:
         try:
             response = await answer
         except UploadRefused as refused:
-            response = pages.upload_form(
-                request.route.purpose, refused.text, refused.status, refused.pasted
-            )
+            response = pages.upload_form(request.route.purpose, refused.text, pasted=refused.pasted)
         except TooHeavy:
             response = pages.upload_form(request.route.purpose, wording.TOO_HEAVY, 413)
         except Gone:

@@ -13,10 +13,8 @@ from starlette.responses import Response
 
 from mahasiswa import wording
 from mahasiswa.record import Mahasiswa
-from mahasiswa.sheets.rules import SKIPPED
 from mahasiswa.store import Query
 from mahasiswa.store.history_items import News
-from mahasiswa.web.import_page import CHOICES, ImportPage, part_label, said
 from mahasiswa.web.list_html import format_bodies, row_format
 from mahasiswa.web.list_query import HOME_QUERY, ListQuery, Printout, changed
 from mahasiswa.web.page_renderer import PageRenderer, checked
@@ -171,11 +169,6 @@ class Pages(PageRenderer):
         """The page of a file or of pasted cells, with the fault of the last attempt."""
         context = {"purpose": purpose, "message": message, "pasted": pasted}
         return self.page("upload.html", status if message else 200, None, **context)
-
-    def preview(self, page: ImportPage, status: int) -> Response:
-        """The preview of an import."""
-        context = {"said": said, "choices": CHOICES, "part_label": part_label, "reasons": SKIPPED}
-        return self.page("preview.html", status, self.not_stored, preview=page, **context)
 
     def _around_rows(self, template: str, **context: object) -> Frame:
         rows = _placeholder("rows")

@@ -11,7 +11,7 @@ from mahasiswa.web.list_cache import ListCache
 from mahasiswa.web.metrics import Requests
 from mahasiswa.web.pages import Pages
 from mahasiswa.web.request import BareRequest
-from mahasiswa.web.routes import Router
+from mahasiswa.web.routes import Router, UploadPurpose
 from mahasiswa.work import Limits
 
 
@@ -36,3 +36,8 @@ class Request(BareRequest):
     ) -> None:
         super().__init__(scope, receive, service.limits, prefix, router)
         self.service = service
+
+    @property
+    def purpose(self) -> UploadPurpose:
+        """The purpose of the stage in the path."""
+        return self.route.purpose if self.route else "impor"

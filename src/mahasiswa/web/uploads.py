@@ -1,31 +1,38 @@
-"""Receives a file or pasted cells on disk, and lets a child process read them into a stage."""
+"""Receives a file or pasted cells on disk, and lets a child process read them into a stage.
+
+The child reads a file of strangers, so it has no password and no database. Another one packs workbooks.
+"""
 
 import asyncio
 import errno
 import ipaddress
 import json
 import os
+import sys
 import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import aclosing, asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import aclosing, asynccontextmanager, suppress
+from contextvars import copy_context
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import BinaryIO, NamedTuple, TypeVar
 
 from starlette.datastructures import FormData, Headers, UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
+from starlette.responses import Response
 
 from mahasiswa import wording
-from mahasiswa.record import Mahasiswa, near_key
+from mahasiswa.sheets import read
 from mahasiswa.sheets import stage as stages
 from mahasiswa.sheets.cells import TooHeavy
-from mahasiswa.sheets.stage import Purpose, Stage, Stale
-from mahasiswa.store import Reader
-from mahasiswa.web.child import Late, run_child
+from mahasiswa.sheets.stage import Stage, Stale
+from mahasiswa.store import Store
+from mahasiswa.web.acts import Students, compare
 from mahasiswa.web.forms import body_pieces, boundary_of
-from mahasiswa.web.request import BareRequest, ProblemPage
-from mahasiswa.work import PREVIEW, STAGE, slices
+from mahasiswa.web.pages import Pages
+from mahasiswa.web.request import ProblemPage
+from mahasiswa.web.service import Request
+from mahasiswa.work import PREVIEW, STAGE
 
 FILE_MAX_BYTES = 16 << 20
 PASTED_MAX_BYTES = 1 << 20
@@ -36,12 +43,10 @@ READ_TIMEOUT_SECONDS = 60.0
 SPOOLED_MIN_BYTES = 64 << 10  # a longer file is on the disk while it arrives
 NAME_MAX_CHARACTERS = 255  # of a file; a longer name is cut
 
+# A child gets only what Python needs, so it gets no password and no address of a database.
+VARIABLES = ("PYTHONPATH", "PYTHONHOME", "PYTHONDONTWRITEBYTECODE", "PATH", "LD_LIBRARY_PATH", "TMPDIR")  # fmt: skip
+
 T = TypeVar("T")
-
-NEAR_MAX_RECORDS = 20_000  # stored NIMs that are nearly those of an upload
-READ_NIMS = 500  # in one read of the list
-
-READER = "mahasiswa.sheets.read"
 
 
 @dataclass(eq=False)
@@ -49,7 +54,6 @@ class UploadRefused(Exception):
     """The upload cannot be read. The answer is its form with this sentence, and with the pasted text."""
 
     text: str
-    status: int = 400
     pasted: str = ""
 
 
@@ -62,7 +66,7 @@ class Upload(NamedTuple):
 
 
 @asynccontextmanager
-async def received(request: BareRequest, purpose: Purpose) -> AsyncIterator[Upload]:
+async def received(request: Request) -> AsyncIterator[Upload]:
     """The upload in the body of a request, until the end of the block; raise ProblemPage, Busy, UploadRefused."""
     with request.limits.arriving_uploads.one(client_of(request)):
         try:
@@ -75,102 +79,134 @@ async def received(request: BareRequest, purpose: Purpose) -> AsyncIterator[Uplo
         if isinstance(file, UploadFile) and file.filename:
             if (file.size or 0) > FILE_MAX_BYTES:
                 raise ProblemPage("file too large", FILE_MAX_BYTES)
-            yield Upload(file.file, _utf8(file.filename)[:NAME_MAX_CHARACTERS])
+            yield Upload(file.file, file.filename[:NAME_MAX_CHARACTERS])
             return
         pasted = str(form.get("tempel", ""))
         if not pasted.strip():
-            raise UploadRefused(wording.NOTHING_CHOSEN[purpose])
+            raise UploadRefused(wording.NOTHING_CHOSEN[request.purpose])
         with tempfile.TemporaryFile() as text:
-            text.write(pasted.encode("latin-1"))
+            text.write(pasted.encode())
             text.seek(0)
             is_short = len(pasted) <= PASTED_SHOWN_MAX_BYTES
-            yield Upload(text, pasted=_utf8(pasted) if is_short else "")
+            yield Upload(text, pasted=pasted if is_short else "")
     finally:
         await form.close()
 
 
 async def staged(
-    request: BareRequest,
-    folder: Path,
-    purpose: Purpose,
-    upload: Upload,
-    compare: Callable[[Stage, int], Awaitable[object]],
-) -> str:
-    """Read an upload into a new stage, and compare it with the list; return its identifier.
+    request: Request,
+    store: Store,
+    pages: Pages,
+    fill: Callable[[Stage], Awaitable[object]],
+    name: str = "",
+) -> Response:
+    """Fill a new stage, compare it with the list, and lead to its page. If that fails, nothing is kept."""
+    purpose = request.purpose
+    create = partial(Stage.create, request.service.uploads, purpose, name, client_of(request))
+    stage = await in_thread(request, create)
+    students = Students(store, asyncio.get_running_loop())
 
-    Raise UploadRefused, TooHeavy, Busy and OSError. Then nothing is kept.
-    """
-    run = partial(request.limits.slots.run, STAGE)
-    address = client_of(request)
-    stage = await run(partial(Stage.create, folder, purpose, upload.name, address))
+    def settle() -> None:
+        stage.begin(stage.facts().version)
+        compare(stage, students)
+        stage.commit()
+
     try:
         with stage:
-            options = {"purpose": purpose, "pasted": not upload.name, "version": 1, "choice": None}
-            await read_into(request, stage, options, upload.file)
-            facts = await run(stage.facts)
-            _refuse(facts.error, upload.pasted)
-            await compare(stage, facts.version)
+            await fill(stage)
+            await in_thread(request, settle)
     except BaseException:
-        stages.remove(folder, stage.path.name)
+        stages.remove(request.service.uploads, stage.path.name)
         raise
-    return stage.path.name
+    return pages.redirect_to(f"/mahasiswa/{purpose}/{stage.path.name}")
 
 
 async def read_into(
-    request: BareRequest, stage: Stage, options: object, file: BinaryIO | None = None
+    request: Request,
+    stage: Stage,
+    version: int = 1,
+    *,
+    given: Upload | None = None,
+    choice: Mapping[str, object] | None = None,
 ) -> None:
-    """Let a child process fill a stage; raise Stale, TooHeavy, Busy and OSError. See read.py for the options."""
+    """Let a child process read an upload into a stage, or what the stage keeps of it by another choice of columns.
+
+    See read.py for the choice. Raise UploadRefused, Stale, TooHeavy, Busy and OSError.
+    """
+    options = json.dumps({"version": version, "choice": choice})
     async with request.limits.slots.slot(PREVIEW, READ_TIMEOUT_SECONDS):
-        try:
-            code = await run_child(
-                READER,
-                str(stage.path),
-                json.dumps(options),
-                given=file,
-                timeout_seconds=READ_TIMEOUT_SECONDS,
-            )
-        except Late:
-            raise TooHeavy from None
+        code = await run_child(
+            read.__name__,
+            str(stage.path),
+            options,
+            given=given and given.file,
+            timeout_seconds=READ_TIMEOUT_SECONDS,
+        )
     if code == stages.EXIT_STALE:
         raise Stale
     if code == stages.EXIT_DISK_FULL:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(stage.path))
     if code:
         raise TooHeavy
+    if error := (await in_thread(request, stage.facts)).error:
+        raise UploadRefused(error, given.pasted if given else "")
 
 
-async def in_thread(request: BareRequest, work: Callable[[], T]) -> T:
-    """Do a step with a stage."""
-    return await request.limits.slots.run(STAGE, work)
+async def run_child(
+    module: str,
+    *arguments: str,
+    given: BinaryIO | None = None,
+    output: BinaryIO | None = None,
+    timeout_seconds: float,
+) -> int:
+    """Run a module of ours with these files as its standard input and output; raise OSError.
+
+    Return its exit code, which is negative if a signal has ended it. It is killed at the timeout, or if the caller is
+    cancelled, and has ended on return.
+    """
+    nothing = asyncio.subprocess.DEVNULL
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-P",  # take no module from the directory in which the service was started
+        "-m",
+        module,
+        *arguments,
+        stdin=given or nothing,
+        stdout=output or nothing,
+        stderr=nothing,
+        env={name: os.environ[name] for name in VARIABLES if name in os.environ},
+    )
+    try:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(timeout_seconds):
+                await process.wait()
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    return await process.wait()
 
 
-async def note_near(request: BareRequest, reader: Reader, stage: Stage) -> None:
-    """Note a stored record with nearly the NIM of each line that has none, in the stage. Raise what a read raises."""
-    nims = await in_thread(request, partial(stage.column, "nims_without_near"))
-    keys = sorted({near_key(nim) for nim in nims} - {""})
-    near: dict[str, Mahasiswa] = {}
-    for found in slices(await reader.near(keys, NEAR_MAX_RECORDS) if keys else [], READ_NIMS):
-        stored = await reader.find(found)
-        near |= {near_key(nim): record for nim, record in stored.items()}
-    pairs = [(nim, *near.get(near_key(nim), ("", None))[:2]) for nim in nims]
-    await in_thread(request, partial(stage.do, "note_near", pairs))
+async def stage_of(request: Request) -> Stage:
+    """The stage that the path of a request names; raise Gone."""
+    folder, purpose = request.service.uploads, request.purpose
+    return await in_thread(request, partial(Stage.find, folder, request.parameter, purpose))
 
 
-def client_of(request: BareRequest) -> str:
+async def in_thread(request: Request, work: Callable[[], T]) -> T:
+    """Do a step with a stage in a thread, with the person of the request for the history."""
+    return await request.limits.slots.run(STAGE, partial(copy_context().run, work))
+
+
+def client_of(request: Request) -> str:
     """The address of a client. An IPv6 address stands for its network, because one client may have all of it."""
     address = request.connection.address()
     return str(ipaddress.ip_network(f"{address}/64", strict=False)) if ":" in address else address
 
 
-def _refuse(error: str, pasted: str) -> None:
-    """Raise UploadRefused if there is an error."""
-    if error:
-        raise UploadRefused(error, pasted=pasted)
-
-
-async def _parsed(request: BareRequest) -> FormData:
-    # The client's charset would choose the codec of all texts. ISO 8859-1 keeps every byte.
-    content_type = f'multipart/form-data; charset=latin-1; boundary="{boundary_of(request)}"'
+async def _parsed(request: Request) -> FormData:
+    # Without the client's charset, which would choose the codec of all texts.
+    content_type = f'multipart/form-data; boundary="{boundary_of(request)}"'
     longest = FILE_MAX_BYTES + UPLOAD_FORM_BYTES
     async with aclosing(body_pieces(request, longest, "file too large")) as pieces:
         parser = MultiPartParser(
@@ -187,8 +223,3 @@ async def _parsed(request: BareRequest) -> FormData:
             if "exceeded" in error.message:
                 raise ProblemPage("too large", PASTED_MAX_BYTES) from None
             raise ProblemPage("bad request") from None
-
-
-def _utf8(text: str) -> str:
-    """The text whose bytes are the characters of this one."""
-    return text.encode("latin-1").decode(errors="replace")

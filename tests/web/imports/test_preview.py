@@ -27,7 +27,7 @@ from spreadsheets import (
 from mahasiswa import wording
 from mahasiswa.settings import parse_database_url
 from mahasiswa.sheets.stage import Stage, folder_of
-from mahasiswa.web.import_page import COLUMNS_MAX, FIRST_LINES, PAGE_LINES
+from mahasiswa.web.stage_page import COLUMNS_MAX, FIRST_LINES, PAGE_LINES
 
 STALE, CHANGED = (wording.PREVIEW_ALERTS[name] for name in ("stale", "changed"))
 
@@ -140,7 +140,7 @@ def test_a_person_skips_one_line_or_all_with_a_problem_and_takes_it_back(
     both = importer.pressed(one, "lewati:no_nim")
     assert both.counts == {"Baru": 1, "Perlu diperbaiki": 1, "Dilewati": 2}
     assert both.buttons["simpan"] == "Simpan 1 mahasiswa baru, lewati 3"
-    assert importer.pressed(both, "kembalikan").counts == preview.counts
+    assert importer.pressed(both, "kembalikan:person").counts == preview.counts
 
 
 def test_a_doubt_stops_its_lines_until_a_person_calls_them_right(

@@ -11,8 +11,7 @@ from visitor import texts_in
 
 from mahasiswa import wording
 from mahasiswa.sheets.read import UPLOAD_MAX_ROWS
-from mahasiswa.web.import_page import PAGE_LINES
-from mahasiswa.web.selections import MISSING_MAX
+from mahasiswa.web.stage_page import FIRST_LINES, PAGE_LINES
 
 CHOOSE = "/mahasiswa/pilih"
 LIST = as_records(
@@ -61,11 +60,12 @@ def found(page: Page) -> list[str]:
 def missing(page: Page) -> list[str]:
     """Return the NIMs without a record, each with its row and the reason."""
     told = []
-    for row in page.tree.css("#perbaiki .repair"):
-        typed = row.css("input")[0].attributes
-        reason = " ".join(node.text() for node in row.css(".reason"))
-        place = str(typed["aria-label"]).removeprefix("NIM, ")
-        told.append(" ".join(f"{place}: {typed['value']} {reason}".split()))
+    for problem in page.tree.css("#perbaiki .problem"):
+        for row in problem.css(".repair"):
+            typed = row.css("input")[0].attributes
+            reasons = row.css(".reason") or problem.css(".bad")
+            place = str(typed["aria-label"]).removeprefix("NIM, ")
+            told.append(f"{place}: {typed['value']} {reasons[0].text()}")
     return told
 
 
@@ -114,7 +114,7 @@ def test_a_line_with_several_nims_is_asked_about_and_a_whole_line_may_be_a_nim(
     other.fill([*LIST, ("001 Ani", "Eko", "Solo")])
     page = selected(people, "001 Ani\n2300018101 2300018102")
     assert found(page) == ["001 Ani"]
-    assert missing(page) == [f"baris 2: 2300018101 2300018102 {wording.SEVERAL_NIMS}"]
+    assert missing(page) == ["baris 2: 2300018101 2300018102 NIM ini tidak ada di daftar."]
 
 
 def test_another_name_and_a_hidden_row_are_doubts(people: Site) -> None:
@@ -126,8 +126,7 @@ def test_another_name_and_a_hidden_row_are_doubts(people: Site) -> None:
         "other_nama",
         "hidden",
     ]
-    told = " ".join(page.texts("#other_nama li")[0].split())
-    assert told == "Baris 3: 002 Di daftar: Budi · Tertulis: Citra Keluarkan"
+    assert page.texts("#other_nama .reason")[0] == "Di daftar: Budi · Tertulis: Citra"
     page = shown(people, press(people, page, "lewati:0.5"))
     page = shown(people, press(people, page, "benar:other_nama"))
     page = shown(people, press(people, page, "lewati:hidden"))
@@ -212,10 +211,16 @@ def test_ten_thousand_records_are_removed_at_once(people: Site, other: Database)
     assert send(people, pasted).status_code in (400, 413)
 
 
-def test_more_nims_that_were_not_found_than_fit_follow_later(people: Site) -> None:
-    page = selected(people, "\n".join(["001", *(f"x{n}" for n in range(MISSING_MAX + 30))]))
-    assert len(missing(page)) == MISSING_MAX
-    assert "30 baris lain dapat diperbaiki setelah ini." in page.html
+def test_nims_that_were_not_found_are_paged(people: Site) -> None:
+    page = selected(people, "\n".join(["001", *(f"x{n}" for n in range(FIRST_LINES + 5))]))
+    assert len(missing(page)) == FIRST_LINES
+    assert len(missing(people.page(page.target("Berikutnya")))) == 5
+
+
+def test_a_stored_nim_takes_the_place_of_one_that_is_nearly_equal(people: Site) -> None:
+    page = selected(people, "1\n2\n20/4")
+    page = shown(people, press(people, page, "perbaiki:near"))
+    assert (found(page), missing(page)) == (["001", "002", "20/4"], [])
 
 
 @pytest.mark.parametrize(
