@@ -226,6 +226,25 @@ def test_sheets_are_chosen_in_the_preview(importer: Importer) -> None:
     ]
 
 
+def test_other_columns_replace_the_texts_of_a_line_to_repair(importer: Importer) -> None:
+    """The page sends the texts of its inputs, which nobody has typed. A typed line stays as it was typed."""
+    titles = "NIM|Nama|Ayah|Alamat"
+    rows = ("|Ani|Budi|Solo", "|Citra|Dodo|Solo", "7100|Eko|Fajar|Solo")
+    preview = importer.upload(table(*rows, titles=titles))
+    fields = {"kolom.0.1": "", "kolom.0.2": "nama", "alamat.0.3": "Bantul"}
+    again = importer.pressed(preview, "baca", fields)
+    assert [again.fields[f"nama.0.{number}"] for number in (2, 3)] == ["Budi", "Citra"]
+    assert again.fields["alamat.0.3"] == "Bantul"
+
+
+def test_after_a_choice_without_rows_another_one_is_read(importer: Importer) -> None:
+    sheets = {name: [HEADER, (f"230{name}", "Ani", "Solo")] for name in "12"}
+    preview = importer.upload(by_openpyxl(several=sheets), "a.xlsx")
+    none = {f"lembar.{number}": "0" for number in range(2)}
+    assert importer.refused(importer.press(preview, "baca", none)) == wording.NO_ROWS
+    assert importer.pressed(importer.open(preview.path), "baca").counts == {"Baru": 2}
+
+
 # ---- one version, one button
 @pytest.mark.parametrize("action", ["periksa", "simpan", "lewati:no_nim", "baca"])
 def test_a_button_of_an_older_page_does_nothing(importer: Importer, action: str) -> None:
