@@ -120,8 +120,7 @@ def choice_of(stage: Stage, form: Mapping[str, Sequence[str]]) -> Mapping[str, o
         ):  # the page may have shown the columns of other sheets only
             given = ("".join(form[f"kolom.{sheet.id}.{index}"]) for index in range(sheet.width))
             parts = {index: part for index, part in enumerate(given) if part in columns.PARTS}
-        fields = [columns.PARTS[part].field for part in parts.values()]
-        if is_read and fields.count("nim") != 1:
+        if is_read and [columns.PARTS[part].field for part in parts.values()].count("nim") != 1:
             return None
         choice[str(sheet.id)] = {"columns": parts, "is_read": is_read}
     return {"sheets": choice}
@@ -138,8 +137,10 @@ def _save(stage: Stage, states: Sequence[State], students: Students) -> bool:
         # Also records that were changed since, because their NIMs were confirmed.
         work = students.store.write_all("delete", removals=[line.nim for line in lines])
     else:
-        writes = [Write(line.record, line.stored and digest(line.stored)) for line in lines]
-        work = students.store.write_all("import", writes)
+        work = students.store.write_all(
+            "import",
+            [Write(line.record, line.stored and digest(line.stored)) for line in lines],
+        )
     try:
         change = students.wait(work)
     except Changed:

@@ -87,8 +87,9 @@ async def select_found(request: Request, store: Store, pages: Pages) -> Response
         async for records in chunks:
             nims += [record.nim for record in records]
             if len(nims) > UPLOAD_MAX_ROWS:
-                limit = wording.number(UPLOAD_MAX_ROWS)
-                raise UploadRefused(wording.TOO_MANY_FOUND.format(limit=limit))
+                raise UploadRefused(
+                    wording.TOO_MANY_FOUND.format(limit=wording.number(UPLOAD_MAX_ROWS))
+                )
     return await _selected(request, store, pages, nims)
 
 

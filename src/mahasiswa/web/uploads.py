@@ -87,8 +87,7 @@ async def received(request: Request) -> AsyncIterator[Upload]:
         with tempfile.TemporaryFile() as text:
             text.write(pasted.encode())
             text.seek(0)
-            is_short = len(pasted) <= PASTED_SHOWN_MAX_BYTES
-            yield Upload(text, pasted=pasted if is_short else "")
+            yield Upload(text, pasted=pasted if len(pasted) <= PASTED_SHOWN_MAX_BYTES else "")
     finally:
         await form.close()
 
@@ -189,8 +188,8 @@ async def run_child(
 
 async def stage_of(request: Request) -> Stage:
     """The stage that the path of a request names; raise Gone."""
-    folder, purpose = request.service.uploads, request.purpose
-    return await in_thread(request, partial(Stage.find, folder, request.parameter, purpose))
+    find = partial(Stage.find, request.service.uploads, request.parameter, request.purpose)
+    return await in_thread(request, find)
 
 
 async def in_thread(request: Request, work: Callable[[], T]) -> T:
