@@ -75,30 +75,6 @@ def test_an_upload_ends_after_two_hours(tmp_path: Path) -> None:
     assert left(folder) == {young}
 
 
-@pytest.mark.parametrize("name", ["../mahasiswa.db", "0" * 32, "A" * 32, "0" * 31 + "\n", ""])
-def test_only_an_identifier_of_this_folder_names_an_upload(tmp_path: Path, name: str) -> None:
-    folder = tmp_path / "unggahan"
-    begun(folder)
-    with pytest.raises(Gone):
-        Stage.find(folder, name, "impor")
-
-
-def test_an_upload_is_found_by_its_own_form_only(tmp_path: Path) -> None:
-    name = begun(tmp_path / "unggahan", purpose="pilih")
-    Stage.find(tmp_path / "unggahan", name, "pilih").db.close()
-    with pytest.raises(Gone):
-        Stage.find(tmp_path / "unggahan", name, "impor")
-
-
-@pytest.mark.parametrize("damage", [b"", b"x" * 9000])
-def test_a_damaged_file_is_no_upload(tmp_path: Path, damage: bytes) -> None:
-    folder = tmp_path / "unggahan"
-    name = begun(folder)
-    (folder / name).write_bytes(damage)
-    with pytest.raises(Gone):
-        Stage.find(folder, name, "impor")
-
-
 def test_a_folder_that_other_users_can_read_is_refused(tmp_path: Path) -> None:
     """Also a symbolic link, which another user could have made in the folder for temporary files."""
     folder = tmp_path / "unggahan"
