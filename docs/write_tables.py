@@ -39,8 +39,7 @@ LIMITS = [
     (
         "time to send the body of a request",
         (
-            "{BODY_TIMEOUT_SECONDS}, and 1 s more for each {MIN_BYTES_PER_SECOND} received;"
-            " {BODY_TIMEOUT_SECONDS} without a byte"
+            "{BODY_TIMEOUT_SECONDS} without a byte; each {MIN_BYTES_PER_SECOND} received give back 1 s"
         ),
         "408, and the connection is closed",
     ),
@@ -50,25 +49,25 @@ LIMITS = [
         "within {mahasiswa.server.http_protocol.CHECK_SECONDS} the connection is reset, and its memory is free",
     ),
     (
-        "time to take an answer, except the list page; the kernel may hold {UNSENT_MAX_BYTES} more",
-        "{WRITE_TIMEOUT_SECONDS}, and 1 s more for each {MIN_BYTES_PER_SECOND} taken",
+        "time to take an answer; the kernel may hold {UNSENT_MAX_BYTES} more",
+        "{WRITE_TIMEOUT_SECONDS}; each {MIN_BYTES_PER_SECOND} taken give back 1 s",
         "the same",
     ),
     (
-        "input that a client sends before it has the answer to the last request",
-        "{INPUT_MAX_BYTES} and one more read, within the budget of bodies",
-        "it waits; without room in the budget the connection is closed",
+        "requests that wait on a connection for the answer to an earlier one",
+        "{PIPELINE_MAX_REQUESTS}",
+        "400 after their answers, and the connection is closed",
     ),
     ("trailers and chunk sizes of a body, without content between them", "{INPUT_MAX_BYTES}", "400"),
     ("body of a form, and of a deletion, which ignores it", "{FORM_MAX_BYTES}", "413"),
     ("fields of a form; of a preview or of ticked rows", "{MAX_FIELDS}; {PREVIEW_MAX_FIELDS}", "400"),
-    ("path of an address after that of `BASE_URL`", "{PATH_MAX_BYTES}", "414"),
+    ("path of an address", "{PATH_MAX_BYTES}", "414"),
     (
         "query of an address, without a malformed escape",
         "{QUERY_MAX_BYTES}, {QUERY_MAX_PARAMETERS} parameters",
         "400",
     ),
-    ("head of a request; its address", "{INPUT_MAX_BYTES}, {HEAD_MAX_HEADERS} headers; {INPUT_MAX_BYTES}", "431; 414"),
+    ("head of a request; its address", "{INPUT_MAX_BYTES} without separators, {HEAD_MAX_HEADERS} headers; {INPUT_MAX_BYTES}", "431; 414"),
     ("part of the Content-Type of an upload that has its boundary", "the first {CONTENT_TYPE_MAX_BYTES}", "400"),
     ("length of a page, except the list and printouts", "{PAGE_MAX_BYTES}", "503"),
     (
@@ -86,11 +85,6 @@ LIMITS = [
         "{mahasiswa.web.uploads.FILE_MAX_BYTES}, {UPLOAD_MAX_ROWS} rows; {PASTED_MAX_BYTES}",
         "413; 400 for the rows",
     ),
-    (
-        "uploads that arrive at the same time in a worker; of one address",
-        "{UPLOADS_MAX}; {UPLOADS_MAX_OF_ADDRESS}",
-        "503",
-    ),
     ("time in which an upload arrives", "{UPLOAD_TIMEOUT_SECONDS}", "408"),
     (
         "child process that reads an upload",
@@ -107,11 +101,7 @@ LIMITS = [
         "{MAX_AGE_SECONDS}; {mahasiswa.sheets.stage.MAX_BYTES}",
         "404; 413",
     ),
-    (
-        "form of a preview or of a selection; such forms that arrive at the same time in a worker",
-        "{PREVIEW_FORM_MAX_BYTES}; {PREVIEWS_MAX}",
-        "413; 503",
-    ),
+    ("form of a preview or of a selection", "{PREVIEW_FORM_MAX_BYTES}", "413"),
     (
         "time in which the rest of a refused body is read, so that the client gets the page and no reset",
         "{DRAIN_TIMEOUT_SECONDS}",
@@ -154,22 +144,7 @@ LIMITS = [
     ),
     ("time in which the event loop  does not run", "{SILENT_SECONDS}", "the process ends itself, and is started again"),
     ("time from SIGTERM until requests are cut off", "{GRACEFUL_SHUTDOWN_SECONDS}", "requests in flight are cut off"),
-    ("request bodies in the memory of a worker; the part that only forms may take", "{BODIES_MAX_BYTES}; {FORMS_RESERVED_BYTES}", "503"),
-    (
-        "answers in the memory of a worker; the part that only those of at most {SMALL_BYTES} may take",
-        "{ANSWERS_MAX_BYTES}; {SMALL_ANSWERS_RESERVED_BYTES}",
-        "503",
-    ),
-    (
-        "older versions of the list page that clients still take",
-        "{SHARED_ANSWERS_MAX_BYTES}",
-        "clients of the slowest one, from the address that has most, are cut off",
-    ),
-    (
-        "files that are being sent",
-        "{SENT_FILES_MAX}, {SENT_FILES_MAX_BYTES} together",
-        "the slowest client of the address that has most is cut off",
-    ),
+    ("versions of the list page that clients still take", "{mahasiswa.web.list_cache.VERSIONS_MAX}", "clients of the oldest one are cut off"),
 ]  # fmt: skip
 
 
@@ -194,7 +169,6 @@ TESTS = {
     "sheets/workbook": "sheets/test_read",
     "sheets/xlsx_scan": "sheets/test_read",
     "sheets/stage": "web/imports/test_stage",
-    "server/pace": "faults/test_stalled faults/test_connections",
     "server/listener": "cli/test_server",
     "server/worker": "cli/test_processes cli/test_server cli/test_shutdown",
     "sheets/csv_form": "sheets/test_exports",
@@ -323,7 +297,8 @@ def _shown(name: str, constants: dict[str, object]) -> str:
 def kinds() -> Iterator[list[str]]:
     yield ["kind of work in one worker", "at the same time", "may wait"]
     for kind in KINDS:
-        yield [kind.name, f"{kind.running}", f"{kind.waiting:,}"]
+        share = f", {kind.of_address} of one address" if kind.of_address < kind.running else ""
+        yield [kind.name, f"{kind.running:,}{share}", f"{kind.waiting:,}"]
 
 
 def problems() -> Iterator[list[str]]:

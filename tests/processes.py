@@ -99,14 +99,14 @@ import gc, jinja2, json, os, sys, tempfile
 import mahasiswa.server.worker
 import mahasiswa.store.postgres.engine, mahasiswa.store.sqlite.engine
 from mahasiswa.commands.cli import main
-from mahasiswa.server.worker import Limits, Settings, create_app
+from mahasiswa.server.worker import Settings, Slots, create_app
 compiled, compile = {}, jinja2.Environment.compile
 def compile_once(environment, source, *arguments):
     if source not in compiled:
         compiled[source] = compile(environment, source, *arguments)
     return compiled[source]
 jinja2.Environment.compile = compile_once
-create_app(Settings.from_environment({}), None, Limits())
+create_app(Settings.from_environment({}), None, Slots())
 gc.freeze()  # a collection would copy each page of the memory
 for line in sys.stdin:
     *arguments, folder, environment, output, errors = json.loads(line)

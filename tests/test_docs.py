@@ -11,7 +11,7 @@ import pytest
 
 from mahasiswa.commands.cli import main
 from mahasiswa.web.app import ROUTES
-from mahasiswa.work import KINDS, PREVIEW, STAGE
+from mahasiswa.work import DATABASE_KINDS
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = [
@@ -154,5 +154,5 @@ def test_the_picture_is_what_its_script_draws(tmp_path: Path) -> None:
 
 def test_the_reference_has_the_number_of_database_connections() -> None:
     text = (ROOT / "docs" / "reference.md").read_text()
-    connections = sum(kind.running for kind in KINDS if kind not in (PREVIEW, STAGE))
+    connections = sum(kind.running for kind in DATABASE_KINDS)
     assert f"at most {connections} connections" in text

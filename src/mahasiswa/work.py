@@ -1,50 +1,24 @@
 """Bounded work: the kinds of work of a worker process, and the maximum of each kind that may run and wait at a time.
 
-Each kind has its own slots and threads, so work of one kind never waits for a thread of another
-kind. But all changes of an SQLite file wait for its one writer. The table of kinds is the only
-place with these limits; docs/reference.md shows it.
+Each kind has its own slots and threads, so work of one kind never waits for a thread of another kind. But all changes of an
+SQLite file wait for its one writer. The table of kinds is the only place with these limits; docs/reference.md shows it.
 """
 
 import asyncio
-import logging
-import math
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager, suppress
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 # Maximum time of one database step of a web request, including its time in the queue.
 STEP_TIMEOUT_SECONDS = 5.0
 
-# Maximum bytes in the memory of a worker. The reserved parts are for bodies and answers of at most
-# SMALL_BYTES.
-SMALL_BYTES = 64 * 1024
-BODIES_MAX_BYTES = 96 * 1024 * 1024  # of request bodies
-FORMS_RESERVED_BYTES = 32 * 1024 * 1024  # room for 512 forms of 64 KB
-# Answers that clients have not taken yet, except the list page, which clients share.
-ANSWERS_MAX_BYTES = 64 * 1024 * 1024
-SMALL_ANSWERS_RESERVED_BYTES = 16 * 1024 * 1024
-# Versions of the list page that clients have not taken yet.
-SHARED_ANSWERS_MAX_BYTES = 64 * 1024 * 1024
 PAGE_MAX_BYTES = 16 * 1024 * 1024  # of a page, before it is compressed
-
-# Temporary files that are being sent.
-SENT_FILES_MAX = 32
-SENT_FILES_MAX_BYTES = 1024 * 1024 * 1024
-
-UPLOADS_MAX = 16  # uploads that arrive at the same time
-UPLOADS_MAX_OF_ADDRESS = 4
-PREVIEWS_MAX = 16  # forms of previews that arrive at the same time
-
-Count = Callable[[int], None]
-"""Counts bytes in a budget; raises Busy."""
+LONG_PAGE_BYTES = 1024 * 1024
 
 S = TypeVar("S", bound=Sequence[Any])
 T = TypeVar("T")
-
-log = logging.getLogger(__name__)
 
 
 def slices(items: S, length: int) -> Iterator[S]:
@@ -69,11 +43,16 @@ def groups(items: Iterable[T], size_of: Callable[[T], int], max_size: int) -> It
 
 
 class Kind(NamedTuple):
-    """A kind of work. `running` is the number of its threads or child processes, and of its database connections."""
+    """A kind of work.
+
+    `running` is the number of its threads, child processes and database connections, or of requests at the same time. One
+    address has at most `of_address` of them.
+    """
 
     name: str
     running: int
-    waiting: int
+    waiting: int = 0
+    of_address: int = 1000
 
 
 RECORD = Kind("single records", 4, 1000)
@@ -82,12 +61,22 @@ LIST = Kind("the list page", 1, 1000)
 PAGE = Kind("pages of the list", 1, 100)
 SEARCH = Kind("searches", 2, 32)
 EXPORT = Kind("exports", 2, 8)
-PREVIEW = Kind("uploads that are read", 2, 16)
-STAGE = Kind("pages of previews", 4, 100)
 IMPORT = Kind("reads of previews, and batches", 2, 8)
 CHANGE = Kind("changes", 1, 1000)
 
-KINDS = (RECORD, EDIT, LIST, PAGE, SEARCH, EXPORT, PREVIEW, STAGE, IMPORT, CHANGE)
+DATABASE_KINDS = (RECORD, EDIT, LIST, PAGE, SEARCH, EXPORT, IMPORT, CHANGE)
+
+PREVIEW = Kind("uploads that are read", 2, 16)
+STAGE = Kind("pages of previews", 4, 100)
+
+# Requests that take memory or disk while their clients are slow.
+FORM = Kind("forms that arrive, or wait for their answer", 1000)
+PREVIEW_FORM = Kind("forms of previews that arrive", 16)
+UPLOAD = Kind("uploads that arrive", 16, of_address=4)
+FILE = Kind("files that are made or sent", 32, of_address=16)
+LONG_PAGE = Kind("pages of more than 1 MB, except the list, that are made or sent", 16)
+
+KINDS = (*DATABASE_KINDS, PREVIEW, STAGE, FORM, PREVIEW_FORM, UPLOAD, FILE, LONG_PAGE)
 
 
 class Busy(Exception):
@@ -117,8 +106,8 @@ class Slots:
 
     def __init__(self) -> None:
         self._free = {kind: asyncio.Semaphore(kind.running) for kind in KINDS}
-        self._running = dict.fromkeys(KINDS, 0)
-        self._waiting = dict.fromkeys(KINDS, 0)
+        self._waiting = Counter[Kind]()
+        self._addresses: dict[Kind, Counter[str]] = {kind: Counter() for kind in KINDS}
         self._threads = {kind: Threads(kind.running, kind.name) for kind in KINDS}
 
     @asynccontextmanager
@@ -136,12 +125,25 @@ class Slots:
             raise self._busy(kind) from None
         finally:
             self._waiting[kind] -= 1
-        self._running[kind] += 1
+        with self.place(kind):
+            try:
+                yield
+            finally:
+                self._free[kind].release()
+
+    @contextmanager
+    def place(self, kind: Kind, address: str = "") -> Iterator[None]:
+        """Hold one place of a kind whose work does not wait; raise Busy."""
+        held = self._addresses[kind]
+        if held.total() >= kind.running or held[address] >= kind.of_address:
+            raise self._busy(kind)
+        held[address] += 1
         try:
             yield
         finally:
-            self._running[kind] -= 1
-            self._free[kind].release()
+            held[address] -= 1
+            if not held[address]:
+                del held[address]
 
     def count_changes(self, count: int) -> None:
         """Count changes that wait in the queue of the store, or that have left it; raise Busy if that queue is full."""
@@ -162,7 +164,8 @@ class Slots:
         return loop.run_in_executor(self._threads[kind], function, *arguments)
 
     def _busy(self, kind: Kind) -> Busy:
-        return Busy(f"{kind.name}: {self._running[kind]} running, {self._waiting[kind]} waiting")
+        running = self._addresses[kind].total()
+        return Busy(f"{kind.name}: {running} running, {self._waiting[kind]} waiting")
 
 
 async def ended(
@@ -190,165 +193,3 @@ async def ended(
         # The future and its exception form a cycle. It would keep the texts of an upload until
         # garbage collection.
         del running
-
-
-@dataclass
-class Budget:
-    """Counts bytes of bodies or of answers.
-
-    A body or an answer that is longer than SMALL_BYTES must leave `reserved_bytes` free.
-    """
-
-    name: str
-    max_bytes: int
-    reserved_bytes: int
-    in_memory: int = 0  # bytes that are counted now
-
-    @contextmanager
-    def hold(self) -> Iterator[Count]:
-        """Count bytes until the end of the block; yield the function that counts further bytes."""
-        taken = 0
-
-        def take(count: int) -> None:
-            nonlocal taken
-            self.keep(count, is_small=taken + count <= SMALL_BYTES)
-            taken += count
-
-        try:
-            yield take
-        finally:
-            self.in_memory -= taken
-
-    def keep(self, count: int, *, is_small: bool) -> None:
-        """Count bytes, or give them back if `count` is negative; raise Busy.
-
-        Only small bodies and answers may take `reserved_bytes`.
-        """
-        if count > 0 and self.in_memory + count > self.max_bytes - (
-            0 if is_small else self.reserved_bytes
-        ):
-            raise Busy(f"{self.name}: {self.in_memory >> 20} MB")
-        self.in_memory += count
-
-
-class Client(Protocol):
-    """A client that takes an answer, or sends a body."""
-
-    def address(self) -> str:
-        """Its address. Behind a trusted proxy it is the address that the proxy names."""
-
-    def moved_at(self) -> float:
-        """When it has last taken or sent a byte, in seconds of time.monotonic()."""
-
-
-@dataclass
-class _Held:
-    thing: object
-    size: int
-    clients: dict[Callable[[], None], tuple[str, Client]]
-    """By the function that cuts a client off: its address and itself."""
-
-    def addresses(self) -> set[str]:
-        return {address for address, _ in self.clients.values()}
-
-    def moved_at(self, address: str) -> float:
-        """When a client with this address has last moved a byte."""
-        return max(client.moved_at() for known, client in self.clients.values() if known == address)
-
-
-@dataclass
-class SlowClients:
-    """Counts what slow clients hold: files, uploads, and versions of the list page.
-
-    Clients share a version of the list page. Each change makes another version, so slow clients can
-    hold many versions. If another thing has no room, the address that holds most gives one up: the
-    thing of which it has moved no byte for longest. The clients of that address are cut off from
-    it.
-    """
-
-    name: str
-    max_things: float
-    max_bytes: int
-    _held: dict[int, _Held] = field(default_factory=dict)
-    """Each thing and its clients, by the identity of the thing, because equal pages take memory twice."""
-
-    def hold(self, thing: object, size: int, client: Client, cut_off: Callable[[], None]) -> None:
-        """Count a thing of `size` bytes until this client releases it."""
-        held = self._held.setdefault(id(thing), _Held(thing, size, {}))
-        held.clients[cut_off] = client.address(), client
-        self._make_room()
-
-    def grow(self, thing: object, size: int) -> None:
-        """Count further bytes of a thing that is held."""
-        if held := self._held.get(id(thing)):
-            held.size += size
-            self._make_room()
-
-    def release(self, thing: object, cut_off: Callable[[], None]) -> None:
-        if held := self._held.get(id(thing)):
-            held.clients.pop(cut_off, None)
-            if not held.clients:
-                del self._held[id(thing)]
-
-    def _make_room(self) -> None:
-        while len(self._held) > 1 and (
-            len(self._held) > self.max_things
-            or sum(held.size for held in self._held.values()) > self.max_bytes
-        ):
-            log.warning(
-                "busy: slow clients hold too many %s, so the slowest one was cut off", self.name
-            )
-            self._cut_off_one()
-
-    def _cut_off_one(self) -> None:
-        shares: defaultdict[str, float] = defaultdict(float)  # of the room
-        for held in self._held.values():
-            for address in held.addresses():
-                shares[address] += 1 / self.max_things + held.size / self.max_bytes
-        greediest = max(shares, key=shares.__getitem__)
-        theirs = [held for held in self._held.values() if greediest in held.addresses()]
-        slowest = min(theirs, key=lambda held: held.moved_at(greediest))
-
-        for cut_off, (address, _) in list(slowest.clients.items()):
-            if address == greediest:
-                self.release(slowest.thing, cut_off)
-                cut_off()
-
-
-@dataclass
-class Arrivals:
-    """Counts bodies that arrive now, so that a few slow clients cannot fill the disk or the memory."""
-
-    name: str
-    most: int
-    most_of_address: int
-    _now: Counter[str] = field(default_factory=Counter)
-
-    @contextmanager
-    def one(self, address: str) -> Iterator[None]:
-        """Count one more until the end of the block; raise Busy."""
-        if self._now.total() >= self.most or self._now[address] >= self.most_of_address:
-            raise Busy(
-                f"{self.name}: {self._now.total()} arrive, {self._now[address]} of them from {address}"
-            )
-        self._now[address] += 1
-        try:
-            yield
-        finally:
-            self._now[address] -= 1
-            self._now += Counter()  # forgets addresses without one
-
-
-class Limits:
-    """The limits of one worker process: slots, budgets, and the files, list pages and uploads of slow clients."""
-
-    def __init__(self) -> None:
-        self.slots = Slots()
-        self.bodies = Budget("request bodies", BODIES_MAX_BYTES, FORMS_RESERVED_BYTES)
-        self.answers = Budget("answers", ANSWERS_MAX_BYTES, SMALL_ANSWERS_RESERVED_BYTES)
-        self.shared_answers = SlowClients(
-            "versions of the list", math.inf, SHARED_ANSWERS_MAX_BYTES
-        )
-        self.files = SlowClients("files", SENT_FILES_MAX, SENT_FILES_MAX_BYTES)
-        self.arriving_uploads = Arrivals("uploads", UPLOADS_MAX, UPLOADS_MAX_OF_ADDRESS)
-        self.arriving_previews = Arrivals("forms of previews", PREVIEWS_MAX, PREVIEWS_MAX)

@@ -202,15 +202,14 @@ def test_lost_triggers_are_created_again_at_the_next_start(listed: Path) -> None
 
 
 async def test_a_worker_purges_without_other_changes_and_goes_on_after_a_failure(
-    listed: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    listed: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """If a purge fails, the log says why. The next one removes the expired entries."""
-    monkeypatch.setattr(worker, "PURGE_SECONDS", 0.05)
     age_history(listed, 31)
     run_script(listed, "ALTER TABLE mahasiswa_history_state RENAME TO aside")
     async with opened(listed) as store, asyncio.timeout(10):
-        purging = asyncio.create_task(worker.purge_history(store))
-        await until(lambda: "expired entries of the history were not removed" in caplog.text)
+        purging = asyncio.create_task(worker.repeat(store.purge, 0.05, "not removed"))
+        await until(lambda: "not removed: " in caplog.text)
         run_script(listed, "ALTER TABLE aside RENAME TO mahasiswa_history_state")
         await until(lambda: ask(listed, "SELECT count(*) FROM mahasiswa_history") == [(0,)])
         purging.cancel()

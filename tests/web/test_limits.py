@@ -11,8 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import httpx
 import psutil  # type: ignore[import-untyped]
@@ -43,20 +42,7 @@ from mahasiswa.web.forms import (
 from mahasiswa.web.list_query import MAX_ROWS_PER_PAGE, PRINTED_MAX_ROWS, SEARCH_MAX_CHARACTERS
 from mahasiswa.web.request_guard import QUERY_MAX_BYTES, QUERY_MAX_PARAMETERS
 from mahasiswa.web.uploads import FILE_MAX_BYTES, PASTED_MAX_BYTES
-from mahasiswa.work import (
-    ANSWERS_MAX_BYTES,
-    BODIES_MAX_BYTES,
-    FORMS_RESERVED_BYTES,
-    SENT_FILES_MAX_BYTES,
-    SHARED_ANSWERS_MAX_BYTES,
-    SMALL_ANSWERS_RESERVED_BYTES,
-    SMALL_BYTES,
-    Budget,
-    Busy,
-    Limits,
-    SlowClients,
-    slices,
-)
+from mahasiswa.work import slices
 
 
 class Limit(NamedTuple):
@@ -123,7 +109,7 @@ REQUESTS: Mapping[str, Limit] = {
     "QUERY_MAX_BYTES": Limit(QUERY_MAX_BYTES, lambda n: get("/?", b"a" * n), 200, 400),
     "QUERY_MAX_PARAMETERS": Limit(QUERY_MAX_PARAMETERS, lambda n: get("/?a", b"&a" * (n - 1)), 200, 400),
     "HEAD_MAX_HEADERS": Limit(HEAD_MAX_HEADERS, lambda n: GET + b"X: a\r\n" * (n - 2) + b"\r\n", 200, 431),
-    "INPUT_MAX_BYTES": Limit(INPUT_MAX_BYTES, lambda n: (GET + b"X: ").ljust(n - 4, b"a") + b"\r\n\r\n", 200, 431),
+    "INPUT_MAX_BYTES": Limit(INPUT_MAX_BYTES, lambda n: GET + b"X: " + b"a" * (n - len(b"/mahasiswa/add" b"Host" b"localhost" b"Connection" b"close" b"X")) + b"\r\n\r\n", 200, 431),
     "CONTENT_TYPE_MAX_BYTES": Limit(CONTENT_TYPE_MAX_BYTES, with_content_type, 302, 400),
     "NIM_MAX_CHARACTERS": Limit(NIM_MAX_CHARACTERS, lambda n: form("nim={}&nama=A&alamat=B".format("🎓" * n).encode(), "/mahasiswa/add"), 302, 400),
     "FILE_MAX_BYTES": Limit(FILE_MAX_BYTES, lambda n: file_of(padded(n)), 302, 413, b"Ukuran berkas melebihi 16 MB"),
@@ -236,43 +222,3 @@ def test_a_command_waits_for_a_lock_of_postgresql(
             with pytest.raises(Unavailable):
                 merge(database, ("1", "Ani", "Solo"))
             assert time.monotonic() - began > LOCK_TIMEOUT_SECONDS
-
-
-@pytest.mark.parametrize(
-    ("things", "maximum"),
-    [
-        (Limits().shared_answers, SHARED_ANSWERS_MAX_BYTES),
-        (Limits().files, SENT_FILES_MAX_BYTES),
-    ],
-    ids=["SHARED_ANSWERS_MAX_BYTES", "SENT_FILES_MAX_BYTES"],
-)
-def test_slow_clients_hold_so_many_bytes(things: SlowClients, maximum: int) -> None:
-    """One more costs a client its connection. test_answer_bounds.py has the limits of numbers."""
-    client: Any = SimpleNamespace(address=str, moved_at=float)
-    lost: list[bool] = []
-    for size in (maximum, 1):
-        assert not lost
-        things.hold(object(), size, client, lambda: lost.append(True))
-    assert lost
-
-
-@pytest.mark.parametrize(
-    ("budget", "maximum", "reserved"),
-    [
-        (Limits().bodies, BODIES_MAX_BYTES, FORMS_RESERVED_BYTES),
-        (Limits().answers, ANSWERS_MAX_BYTES, SMALL_ANSWERS_RESERVED_BYTES),
-    ],
-)
-def test_a_budget_leaves_a_part_for_small_things(
-    budget: Budget, maximum: int, reserved: int
-) -> None:
-    """A thing of SMALL_BYTES is small. One byte more than the budget is refused."""
-    with budget.hold() as large, budget.hold() as small:
-        large(maximum - reserved)
-        for take, count in ((large, 1), (small, SMALL_BYTES + 1)):
-            with pytest.raises(Busy):
-                take(count)
-        small(SMALL_BYTES)
-        budget.keep(reserved - SMALL_BYTES, is_small=True)
-        with pytest.raises(Busy):
-            budget.keep(1, is_small=True)

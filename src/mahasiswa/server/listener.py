@@ -31,7 +31,6 @@ class CannotStart(Exception):
     def __init__(self, settings: Settings, cause: OSError) -> None:
         port = "" if settings.socket else f" port {settings.port}"
         super().__init__(f"cannot listen on {settings.host}{port}: {cause.strerror}")
-        self.cause = cause
         self.exit_code = IN_VAIN if isinstance(cause, PermissionError) else FAILED
 
 
@@ -46,8 +45,7 @@ def bind(settings: Settings) -> socket.socket:
         if host == "::":
             listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)
-        if hasattr(socket, "TCP_NOTSENT_LOWAT"):
-            listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, UNSENT_MAX_BYTES)
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, UNSENT_MAX_BYTES)
         listener.bind((host, settings.port))
     except OSError as error:
         raise CannotStart(settings, error) from error

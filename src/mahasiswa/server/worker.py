@@ -11,7 +11,8 @@ import resource
 import signal
 import socket
 import sys
-from collections.abc import AsyncIterator
+from asyncio.subprocess import DEVNULL, PIPE
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -29,14 +30,13 @@ from mahasiswa.server.http_protocol import HttpProtocol
 from mahasiswa.server.listener import FAILED, IN_VAIN, CannotStart, bind
 from mahasiswa.settings import Settings, SQLiteURL
 from mahasiswa.sheets.stage import folder_of, remove_ended
-from mahasiswa.store import Store
 from mahasiswa.store.engines import engine_of
 from mahasiswa.store.history_items import PURGE_SECONDS
 from mahasiswa.store.store_errors import NeedsRepair, StoreError
 from mahasiswa.system.parent import end_with
 from mahasiswa.web.app import create_app
 from mahasiswa.web.middleware import Middleware
-from mahasiswa.work import Busy, Limits, Threads
+from mahasiswa.work import Busy, Slots, Threads
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
@@ -148,14 +148,10 @@ class Beat:
 
     async def __call__(self) -> None:
         faulthandler.dump_traceback_later(SILENT_SECONDS, exit=True, file=sys.stderr or 2)
-        if self.is_first:
-            self.is_first = False
-            if self._is_last():
-                _notify_systemd()
-                _say_where(self.settings)
-
-    def _is_last(self) -> bool:
-        return self.unready is None or os.read(self.unready.fileno(), 1) == LAST
+        is_first, self.is_first = self.is_first, False
+        if is_first and (self.unready is None or os.read(self.unready.fileno(), 1) == LAST):
+            _notify_systemd()
+            _say_where(self.settings)
 
 
 class Application:
@@ -195,19 +191,26 @@ class Application:
         sys.setswitchinterval(SWITCH_SECONDS)
         asyncio.get_running_loop().set_default_executor(Threads())
         with log_thread():
-            limits = Limits()
-            store = await engine_of(self._settings.database_url).open_store(limits.slots)
-            self.middleware = create_app(self._settings, store, limits)
+            slots = Slots()
+            store = await engine_of(self._settings.database_url).open_store(slots)
+            self.middleware = create_app(self._settings, store, slots)
             await _collect_garbage()
+            folder = folder_of(self._settings.database_url)
+            sweep = partial(asyncio.to_thread, remove_ended, folder)
             tasks = [
-                asyncio.create_task(purge_history(store)),
-                asyncio.create_task(keep_backups(self._settings)),
-                asyncio.create_task(remove_uploads(self._settings)),
+                # Expired entries go also if no record is changed.
+                repeat(
+                    store.purge, PURGE_SECONDS, "expired entries of the history were not removed"
+                ),
+                repeat(sweep, SWEEP_SECONDS, "uploads that have ended were not removed"),
             ]
+            if isinstance(self._settings.database_url, SQLiteURL) and self._settings.backup_dir:
+                tasks.append(repeat(_back_up, BACKUP_CHECK_SECONDS, "no back-up was made"))
+            running = list(map(asyncio.create_task, tasks))
             try:
                 yield
             finally:
-                for task in tasks:
+                for task in running:
                     task.cancel()
                 await store.close()
 
@@ -237,29 +240,21 @@ def _end_soon() -> None:
     timer.start()
 
 
-async def keep_backups(settings: Settings) -> None:
-    """Run `mahasiswa backup --due` each hour. Of several processes one makes the back-up, by a lock in the folder."""
-    if not (isinstance(settings.database_url, SQLiteURL) and settings.backup_dir):
-        return
+async def repeat(work: Callable[[], Awaitable[object]], seconds: float, failed: str) -> None:
+    """Do work at once, and again in intervals. If it fails, log why."""
     while True:
-        await _back_up()
-        await asyncio.sleep(BACKUP_CHECK_SECONDS)
+        try:
+            await work()
+        except (StoreError, Busy, OSError) as error:
+            log.warning("%s: %s", failed, error)
+        await asyncio.sleep(seconds)
 
 
 async def _back_up() -> None:
-    """Make a back-up if it is due. Log each line of the command."""
-    pipe = asyncio.subprocess.PIPE
-    try:
-        process = await asyncio.create_subprocess_exec(
-            *BACK_UP,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=pipe,
-            stderr=pipe,
-            start_new_session=True,
-        )
-    except OSError as error:
-        log.error("a back-up could not be started: %s", error.strerror)  # noqa: TRY400 - it is tried again
-        return
+    """Make a back-up if it is due. Of several processes one makes it, by a lock in the folder. Log what the command says."""
+    process = await asyncio.create_subprocess_exec(
+        *BACK_UP, stdin=DEVNULL, stdout=PIPE, stderr=PIPE, start_new_session=True
+    )
     try:
         said, errors = await process.communicate()
     finally:
@@ -268,12 +263,7 @@ async def _back_up() -> None:
     for line in said.decode(errors="backslashreplace").splitlines():
         log.info("%s", line)
     if process.returncode:
-        reason = (
-            errors.decode(errors="backslashreplace")
-            .rstrip()
-            .rpartition("\n")[2]
-            .rpartition("mahasiswa: ")[2]
-        )
+        reason = errors.decode(errors="backslashreplace").rpartition("mahasiswa: ")[2].strip()
         log.error("the back-up failed: %s", reason or f"exit code {process.returncode}")
 
 
@@ -284,30 +274,6 @@ def _give_memory_back() -> None:
         # With the usual 128 KB for both, a long list takes longer.
         mallopt(M_MMAP_THRESHOLD, 4 << 20)
         mallopt(M_TRIM_THRESHOLD, 8 << 20)
-
-
-async def remove_uploads(settings: Settings) -> None:
-    """Remove the uploads that have ended, at the start and then in intervals."""
-    folder = folder_of(settings.database_url)
-    while True:
-        try:
-            await asyncio.to_thread(remove_ended, folder)
-        except (OSError, Busy) as error:
-            log.warning("uploads that have ended were not removed: %s", error)
-        await asyncio.sleep(SWEEP_SECONDS)
-
-
-async def purge_history(store: Store) -> None:
-    """Remove expired entries even if no record is changed.
-
-    If several workers use the database, the first worker that asks removes them.
-    """
-    while True:
-        try:
-            await store.purge()
-        except (StoreError, Busy) as error:
-            log.warning("expired entries of the history were not removed: %s", error)
-        await asyncio.sleep(PURGE_SECONDS)
 
 
 def _make_ready(settings: Settings) -> None:
@@ -330,8 +296,7 @@ def _make_ready(settings: Settings) -> None:
 def _raise_open_files() -> None:
     """Raise the limit of open files to the system's maximum, because each connection is an open file."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    with suppress(ValueError):  # macOS refuses an unlimited number
-        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def _notify_systemd() -> None:

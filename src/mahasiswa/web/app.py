@@ -14,7 +14,7 @@ from mahasiswa.web.pages import Pages
 from mahasiswa.web.request_guard import RequestGuard
 from mahasiswa.web.routes import HEALTH_PATH, METRICS_PATH, Route, Router
 from mahasiswa.web.service import Service
-from mahasiswa.work import Limits
+from mahasiswa.work import Slots
 
 ROUTES: tuple[Route, ...] = (
     # The six routes of the specification, section 4.
@@ -112,14 +112,14 @@ ROUTES: tuple[Route, ...] = (
 )
 
 
-def create_app(settings: Settings, store: Store, limits: Limits) -> Middleware:
+def create_app(settings: Settings, store: Store, slots: Slots) -> Middleware:
     """The service as an ASGI application on an open store. The caller closes the store."""
     # The first call looks for a folder with room. Make it now: later all folders may be full.
     tempfile.gettempdir()
     pages = Pages(settings)
-    cache = ListCache(store, pages, limits.slots)
+    cache = ListCache(store, pages, slots)
     router = Router(route for route in ROUTES if settings.metrics or route.path != METRICS_PATH)
     guard = RequestGuard(settings)
     uploads = folder_of(settings.database_url)
-    service = Service(settings, store, uploads, cache, pages, limits, Counter())
+    service = Service(settings, store, uploads, cache, pages, slots, Counter())
     return Middleware(router, guard, service)

@@ -25,7 +25,7 @@ async def check(request: Request, store: Store, pages: Pages) -> Response:
     found: dict[Suspicion, Hits] = {}
     for suspicion in get_args(Suspicion):
         found[suspicion] = await store.reader(SEARCH).suspects(suspicion, SUSPECTS_MAX)
-        request.count_answer(len(packed(found[suspicion].records)))
+        request.count_page(len(packed(found[suspicion].records)))
     show = partial(
         pages.page,
         "check.html",
@@ -40,8 +40,8 @@ async def check(request: Request, store: Store, pages: Pages) -> Response:
 async def tidy_all(request: Request, store: Store, pages: Pages) -> Response:
     """POST /mahasiswa/periksa: remove needless spaces from names and addresses, as one batch."""
     found = await request.while_connected(store.reader(SEARCH).untidy(TIDIED_MAX))
-    request.count_answer(len(packed(found)))
-    writes = await request.limits.slots.run(SEARCH, partial(_tidied, found))
+    request.count_page(len(packed(found)))
+    writes = await request.slots.run(SEARCH, partial(_tidied, found))
     try:
         await store.write_all("tidy", writes)
     except Changed:

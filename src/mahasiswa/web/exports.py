@@ -41,7 +41,7 @@ async def export_records(
     """
     ending = ".csv" if ".csv" in request.path else ".xlsx"
     kind = export.EXPORTS[ending]
-    async with unsent_file() as file:
+    async with unsent_file(request) as file:
         if kind.needs_child:
             with tempfile.TemporaryFile() as lines:
                 await in_thread(records, partial(_write_lines, lines))
@@ -65,7 +65,7 @@ async def print_records(
 ) -> Response:
     """A page to print these records of a search or of a `selection`, with the layout in the URL's query."""
     printout = Printout.of(request.query_params)
-    async with unsent_file() as file:
+    async with unsent_file(request) as file:
         total = await in_thread(records, partial(_write_rows, file, printed_row(printout)))
         count = min(total, PRINTED_MAX_ROWS)
         frame = pages.print_frame(query, total, count, printout, selection)
@@ -94,7 +94,7 @@ def _write_lines(file: BinaryIO, records: Iterator[Sequence[str]]) -> None:
 async def _pack(request: Request, lines: BinaryIO, file: BinaryIO, titles: Sequence[str]) -> None:
     """Let a child write a workbook to the file; raise ProblemPage if it cannot."""
     with tempfile.TemporaryDirectory() as folder:
-        async with request.limits.slots.slot(EXPORT, WORKBOOK_TIMEOUT_SECONDS):
+        async with request.slots.slot(EXPORT, WORKBOOK_TIMEOUT_SECONDS):
             code = await run_child(
                 export.__name__,
                 folder,

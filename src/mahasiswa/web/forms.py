@@ -1,18 +1,22 @@
-"""Reads the body of a POST, a form or an upload: counts its bytes, and decodes its texts unchanged."""
+"""Reads the body of a POST, a form or an upload, with its deadline, and decodes its texts unchanged."""
 
+import asyncio
 import re
 from collections import defaultdict
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from sys import getsizeof
 from typing import Any
 from urllib.parse import parse_qs
 
 from python_multipart.multipart import parse_options_header
 from starlette.requests import ClientDisconnect
 
+from mahasiswa.web.connection import MIN_BYTES_PER_SECOND
 from mahasiswa.web.request import BareRequest, Form, ProblemPage
 from mahasiswa.wording import ProblemName
-from mahasiswa.work import STAGE, Count
+from mahasiswa.work import FORM, PREVIEW_FORM, STAGE
+
+# Maximum time in which a client sends nothing of a body. What it sends gives time back.
+BODY_TIMEOUT_SECONDS = 10.0
 
 FORM_MAX_BYTES = 64 * 1024
 MAX_FIELDS = 20  # of a form for one record
@@ -37,8 +41,8 @@ async def read_form(request: BareRequest, fields: Sequence[str]) -> Form:
     Other fields than `fields` are ignored. If `fields` is empty, the whole body is ignored, and
     needs no content type (specification 4.6).
     """
-    with request.limits.bodies.hold() as count:
-        body = await read_body(request, FORM_MAX_BYTES, "too large", count)
+    request.hold(FORM)
+    body = await read_body(request, FORM_MAX_BYTES)
     form = Form(dict.fromkeys(fields), {})
     sent = _parsed(request, body, MAX_FIELDS) if fields else {}
     for field in fields:
@@ -48,9 +52,6 @@ async def read_form(request: BareRequest, fields: Sequence[str]) -> Form:
                 form.wrong[field] = "not_utf8"
             if len(values) > 1:
                 form.wrong[field] = "twice"
-    # The texts stay in memory while the change waits. A text with an emoji takes four bytes for
-    # each character.
-    request.count_texts(sum(map(getsizeof, form.values.values())))
     return form
 
 
@@ -64,12 +65,9 @@ async def read_preview_form(request: BareRequest) -> Mapping[str, Sequence[str]]
         sent = _parsed(request, body, PREVIEW_MAX_FIELDS)
         return defaultdict(list, {name: list(map(_replaced, sent[name])) for name in sent})
 
-    with (
-        request.limits.arriving_previews.one(request.connection.address()),
-        request.limits.bodies.hold() as count,
-    ):
-        body = await read_body(request, PREVIEW_FORM_MAX_BYTES, "too large", count)
-        return await request.limits.slots.run(STAGE, parse)
+    with request.slots.place(PREVIEW_FORM):
+        body = await read_body(request, PREVIEW_FORM_MAX_BYTES)
+        return await request.slots.run(STAGE, parse)
 
 
 def cells_of(
@@ -84,9 +82,7 @@ def cells_of(
     return cells
 
 
-def _parsed(
-    request: BareRequest, body: bytes | bytearray, max_fields: int
-) -> Mapping[str, Sequence[str]]:
+def _parsed(request: BareRequest, body: bytes, max_fields: int) -> Mapping[str, Sequence[str]]:
     """The texts of each field. A byte that is not UTF-8 is a surrogate. Raise ProblemPage if the body is not a form."""
     headers = request.first_headers
     content_type = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
@@ -110,16 +106,13 @@ def _replaced(text: str) -> str:
     return text.encode(errors=SURROGATES).decode(errors="replace")
 
 
-async def read_body(
-    request: BareRequest, max_bytes: int, too_large: ProblemName, count: Count
-) -> bytearray:
-    """A whole body; raise what `body_pieces` raises, and what `count` of a length raises."""
-    # A list of tiny pieces would take far more memory than their bytes, which are counted.
+async def read_body(request: BareRequest, max_bytes: int) -> bytes:
+    """A whole body; raise what `body_pieces` raises."""
+    # A list of tiny pieces would take far more memory than their bytes.
     body = bytearray()
-    async for piece in body_pieces(request, max_bytes, too_large):
+    async for piece in body_pieces(request, max_bytes, "too large"):
         body += piece
-        count(len(piece))
-    return body
+    return bytes(body)
 
 
 async def body_pieces(
@@ -129,18 +122,25 @@ async def body_pieces(
     length = int(request.first_headers.get(b"content-length", -1))  # -1: a chunked body
     if length > max_bytes:
         raise ProblemPage(too_large, max_bytes)
+    now = asyncio.get_running_loop().time
+    left = BODY_TIMEOUT_SECONDS
     received = 0
     has_more = True
     while has_more:
-        message = await request.receive()
+        began = now()
+        try:
+            async with asyncio.timeout(left):
+                message = await request.receive()
+        except TimeoutError:
+            raise ProblemPage("too slow") from None
         if message["type"] == "http.disconnect":  # also if the body breaks HTTP's framing
             raise ClientDisconnect
         piece: bytes = message.get("body", b"")
         received += len(piece)
         if received > max_bytes:
             raise ProblemPage(too_large, max_bytes)
-        if request.connection.body_is_late:
-            raise ProblemPage("too slow")
+        earned = len(piece) / MIN_BYTES_PER_SECOND - (now() - began)
+        left = min(BODY_TIMEOUT_SECONDS, left + earned)
         # Stop reading at Content-Length: waiting for the empty final message costs one more receive().
         has_more = message.get("more_body", False) and received != length
         yield piece

@@ -106,14 +106,14 @@ async def print_selected(request: Request, store: Store, pages: Pages) -> Respon
 
 async def _left(request: Request) -> AsyncGenerator[Sequence[Sequence[str]]]:
     lines = await _lines(request, "left")
-    async with request.limits.slots.slot(EXPORT):
+    async with request.slots.slot(EXPORT):
         yield [(*line[2:5], said(line) if line.problem else "") for line in lines]
 
 
 async def _records(request: Request, reader: Reader) -> AsyncGenerator[Sequence[Mahasiswa]]:
     """The records that the page of a selection shows as found, without those that were removed since."""
     lines = await _lines(request, "of_state", *REMOVED, -1, 0)
-    async with request.limits.slots.slot(EXPORT):
+    async with request.slots.slot(EXPORT):
         for asked in slices([line.nim for line in lines], READ_NIMS):
             stored = await reader.find(asked)
             if found := [stored[nim] for nim in asked if nim in stored]:

@@ -1,7 +1,10 @@
 """Cache of the list page: rendered once per version of the data, then served from memory."""
 
+import logging
+from collections import deque
 from contextlib import suppress
 from datetime import date
+from typing import TYPE_CHECKING
 
 from starlette.types import Scope
 
@@ -13,9 +16,17 @@ from mahasiswa.web.request import ProblemPage
 from mahasiswa.web.responses import CachedPage, FixedResponse
 from mahasiswa.work import LIST, Slots
 
+if TYPE_CHECKING:
+    from mahasiswa.web.connection import Readers
+
 PAGE_MAX_RECORDS = 12_000
 """Maximum records of a page that is kept. The route streams a longer list. After a change, a stream
 sends its first byte sooner than a page that is rendered as a whole."""
+
+# Maximum versions of the page that slow clients take at a time: the current one and four older ones.
+VERSIONS_MAX = 5
+
+log = logging.getLogger(__name__)
 
 
 class ListCache:
@@ -31,6 +42,7 @@ class ListCache:
         self._pages = pages
         self._kept_of: tuple[Version | None, date] = (None, date.min)
         self._page: CachedPage | None = None
+        self._readers: deque[Readers] = deque()
         self._rendering = SharedTask(self._render)
 
     def respond_now(self, scope: Scope) -> FixedResponse | None:
@@ -54,7 +66,17 @@ class ListCache:
             # The page is kept under the version of its records, which may be later than the version that was asked for.
             self._kept_of = snapshot.version, today
             self._page = page
+            self._cut_slowest_off()
         return self._page
+
+    def _cut_slowest_off(self) -> None:
+        """Reset the clients that still take a very old page, because each page takes memory."""
+        if self._page:
+            self._readers.append(self._page.readers)
+        if len(self._readers) > VERSIONS_MAX:
+            for reader in list(self._readers.popleft()):
+                log.warning("busy: a client that took an old list too slowly was cut off")
+                reader.cut_off()
 
     def _is_current(self, version: Version | None) -> bool:
         return version is not None and self._kept_of == (version, self._pages.today())

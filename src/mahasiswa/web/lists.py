@@ -73,7 +73,7 @@ async def _page(request: Request, page: ListQuery, store: Store, pages: Pages) -
         with suppress(Busy, Unavailable):  # then the page offers no similar searches
             shown = shown._replace(spellings=await store.reader(SEARCH).spellings(page.query))
     packed = list_html.packed(found.records)
-    request.count_answer(len(packed))
+    request.count_page(len(packed))
     render = partial(pages.list_page, packed, len(found.records), found.last, shown)
     if len(packed) <= list_html.LOOP_MAX_BYTES:
         return render()
@@ -97,7 +97,7 @@ async def _stream(
         first += len(records)
         last = records[-1].nim
         records = ()  # none while the client takes the page
-        yield await request.limits.slots.run(LIST, render)
+        yield await request.slots.run(LIST, render)
         records = await reader.after(last, STREAM_ROWS)
     yield after
 

@@ -6,6 +6,7 @@ import re
 import secrets
 import time
 from collections.abc import Coroutine, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
@@ -23,7 +24,7 @@ from mahasiswa.web.forms import read_form
 from mahasiswa.web.pages import Pages
 from mahasiswa.web.request import ProblemPage
 from mahasiswa.web.request_guard import RequestGuard
-from mahasiswa.web.responses import FixedResponse, compressed, takes_gzip
+from mahasiswa.web.responses import FixedResponse, compressed, send_page, takes_gzip
 from mahasiswa.web.routes import Router
 from mahasiswa.web.service import Request, Service
 from mahasiswa.web.uploads import UploadRefused
@@ -59,21 +60,19 @@ class Middleware:
         """Answer one HTTP request."""
         began = time.perf_counter()
         request = Request(scope, receive, self.service, self.guard.prefix, self.router)
+        request.address = self.guard.address(scope)
         request.number = f"{next(self.numbers) % 10**8:08}"
         # Each request is a task, so no other request has this name.
         OLEH.set(self.guard.person(scope))
         status = 500
         try:
-            # An answer counts in the budget until the client has taken it, and so do the texts of a form.
-            with (
-                request.limits.answers.hold() as request.count_answer,
-                request.limits.bodies.hold() as request.count_texts,
-            ):
+            with ExitStack() as request.holding:
                 response = await self._respond(request)
                 status = response.status_code
-                await response(scope, receive, send)
-                if not isinstance(response, FixedResponse):
-                    await request.connection.drain()
+                if isinstance(response, FixedResponse | StreamingResponse):
+                    await response(scope, receive, send)
+                else:
+                    await send_page(response, send)
         except ClientDisconnect:
             status = CLIENT_DISCONNECTED
         except Busy as reason:  # in the middle of a response; uvicorn closes the connection
@@ -141,7 +140,7 @@ class Middleware:
         except Gone:
             response = pages.upload_form(request.route.purpose, wording.PREVIEW_GONE, 404)
         if not isinstance(response, FixedResponse | StreamingResponse):
-            request.count_answer(len(response.body))
+            request.count_page(len(response.body))
         return response
 
     def _log(self, request: Request, status: int, seconds: float) -> None:
@@ -163,7 +162,7 @@ class Middleware:
         oleh = OLEH.get()
         nim = "" if added is None else f" {_quoted(added[:NIM_MAX_CHARACTERS])}"
         who = "" if oleh is None else f" by {_quoted(oleh)}"
-        sender = f"{self.guard.address(request.scope)} {request.number}"
+        sender = f"{request.address} {request.number}"
         outcome = f"{status} {seconds * 1000:.1f} ms"
         log.log(level, "%s %s%s%s %s %s", method, path, nim, who, outcome, sender)
 

@@ -4,6 +4,7 @@ import asyncio
 import errno
 import logging
 from collections.abc import Coroutine, Mapping
+from contextlib import ExitStack  # noqa: TC003 - in an annotation of an attribute
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple, TypeVar
@@ -18,7 +19,7 @@ from mahasiswa.web.connection import connection_of
 from mahasiswa.web.list_query import ListQuery, is_list_query
 from mahasiswa.web.routes import Router
 from mahasiswa.wording import ProblemName
-from mahasiswa.work import Busy, Count, Limits
+from mahasiswa.work import LONG_PAGE, LONG_PAGE_BYTES, Busy, Kind, Slots
 
 # Errors of the operating system that are no fault of the program.
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
@@ -51,16 +52,17 @@ class BareRequest(StarletteRequest):
     """An HTTP request and its route. `path` is raw, without the prefix of BASE_URL: handlers decode its segment."""
 
     def __init__(
-        self, scope: Scope, receive: Receive, limits: Limits, prefix: bytes, router: Router
+        self, scope: Scope, receive: Receive, slots: Slots, prefix: bytes, router: Router
     ) -> None:
         super().__init__(scope, receive)
-        self.limits = limits
+        self.slots = slots
         self.path = scope["raw_path"].removeprefix(prefix).decode("latin-1") or "/"
         self.methods = router.methods(self.path)
         self.route = self.methods.get("GET" if self.method == "HEAD" else self.method)
         self.connection = connection_of(scope)
-        self.count_answer: Count  # bytes of the answer, or of the records for it
-        self.count_texts: Count  # bytes of the texts of a form, in the budget of bodies
+        self.address: str  # of the client
+        self.is_long = False
+        self.holding: ExitStack  # until the answer was sent
         self.number = ""  # short, and in the log, so that a person can say which request failed
         self.fields: Form  # of a POST, unless a helper reads its body
         # The nim of an addition, for the log. Other changes have the nim in their path.
@@ -93,6 +95,16 @@ class BareRequest(StarletteRequest):
         )
         has_query = keeps_query and is_list_query(self.query_params)
         return ListQuery.of(self.query_params).list_query if has_query else ""
+
+    def hold(self, kind: Kind) -> None:
+        """Hold a place of this kind until the answer was sent; raise Busy."""
+        self.holding.enter_context(self.slots.place(kind, self.address))
+
+    def count_page(self, length: int) -> None:
+        """Count a page, or the records for it, of this length in bytes if it is long; raise Busy."""
+        if length > LONG_PAGE_BYTES and not self.is_long:
+            self.is_long = True
+            self.hold(LONG_PAGE)
 
     async def while_connected(self, work: Coroutine[Any, Any, T]) -> T:
         """Do work after the body was read. If the client sends no more, cancel the work and raise ClientDisconnect."""

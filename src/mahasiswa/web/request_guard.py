@@ -3,7 +3,8 @@
 import ipaddress
 import logging
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping
+from contextlib import suppress
 from urllib.parse import urlsplit
 
 from starlette.types import Scope
@@ -32,75 +33,49 @@ class RequestGuard:
     def __init__(self, settings: Settings) -> None:
         self.prefix = settings.prefix.encode()
         self.list_url = self.prefix + b"/"
-        self.monitor_urls = tuple(
-            self.prefix + path.encode() for path in (HEALTH_PATH, METRICS_PATH)
-        )
-        self.hosts = _allowed_hosts(settings) if settings.same_origin_only else None
+        self._settings = settings
+        self._monitor_urls = [self.prefix + path.encode() for path in (HEALTH_PATH, METRICS_PATH)]
+        self._hosts = _allowed_hosts(settings) if settings.same_origin_only else None
         self._user_header = settings.user_header.lower().encode()
-        self._trusted = settings.trusted_proxies
-        # Only a proxy can open the Unix socket, and none of its connections has an address.
-        self._trusts_unknown = bool(settings.socket)
         self._has_warned = False
 
     def problem(self, scope: Scope) -> ProblemName | None:
         """The problem that the request must be answered with, or None if it may pass."""
         path: bytes = scope["raw_path"]
         query = scope.get("query_string", b"")  # the parser's callback asks before there is one
-        hosts = [value for name, value in scope["headers"] if name == b"host"]
-        host = hosts[0] if hosts else b""
+        names = [name for name, _ in scope["headers"]]
+        sent = dict(scope["headers"])
+        host = sent.get(b"host", b"").lower()
+        version = scope["http_version"]
         if (
-            len(hosts) > 1
-            or scope["http_version"] not in ("1.0", "1.1")
+            names.count(b"host") > 1
+            or names.count(self._user_header) > 1
             # HTTP/1.0 allows a request without a Host.
-            or not (host or scope["http_version"] == "1.0")
+            or (version, bool(host)) not in (("1.1", True), ("1.0", True), ("1.0", False))
             or not path
-            or malformed_escape.search(path)
             or len(query) > QUERY_MAX_BYTES  # many `&%` take long to parse
             or query.count(b"&") >= QUERY_MAX_PARAMETERS
-            or malformed_escape.search(query)
-            or (
-                self._user_header
-                and sum(name == self._user_header for name, _ in scope["headers"]) > 1
-            )
+            or malformed_escape.search(path + b"?" + query)
         ):
             return "bad request"
         # A load balancer and Prometheus send an address as Host. Their answers hold no record and
         # no Host.
-        if self.hosts and not (
-            (host.lower() in self.hosts or path in self.monitor_urls)
-            and self._is_same_origin(scope["method"], host, scope["headers"])
+        if self._hosts and not (
+            (host in self._hosts or path in self._monitor_urls)
+            and (scope["method"] in SAFE_METHODS or _is_same_origin(host, sent))
         ):
             return "other site"
-        if path != self.prefix and not path.startswith(self.list_url):
-            return "no page"
-        return None
-
-    def _is_same_origin(
-        self, method: str, host: bytes, headers: Sequence[tuple[bytes, bytes]]
-    ) -> bool:
-        """Whether the request, if it may change something, comes from a page of ours.
-
-        Browsers name the origin of a request in Sec-Fetch-Site, older ones in Origin. A client that sends neither is
-        no browser. `problem` checks the host against DNS rebinding: a foreign site's name can lead to our address.
-        """
-        if method in SAFE_METHODS:
-            return True
-        sent = dict(headers)
-        if site := sent.get(b"sec-fetch-site"):
-            return site in (b"same-origin", b"none")
-        origin = sent.get(b"origin")
-        return not origin or origin.lower().partition(b"://")[2] == host.lower()
+        is_ours = path == self.prefix or path.startswith(self.list_url)
+        return None if is_ours else "no page"
 
     def person(self, scope: Scope) -> str | None:
         """The name in USER_HEADER, or None. It is believed only from a trusted proxy."""
-        value = dict(scope["headers"]).get(self._user_header) if self._user_header else None
-        if not value:
-            return None
+        value: bytes = dict(scope["headers"]).get(self._user_header, b"")
         address = _sender(scope)
-        if self._is_trusted(address):
+        if value and self._is_trusted(address):
             text = "".join(filter(str.isprintable, value.decode(errors="replace"))).strip()
             return text[:NAME_MAX_CHARACTERS] or None
-        if address and not self._has_warned:
+        if value and address and not self._has_warned:
             log.warning(
                 "the header of USER_HEADER is ignored: %s is not in TRUSTED_PROXIES", address
             )
@@ -113,20 +88,29 @@ class RequestGuard:
         forwarded = b",".join(
             [value for name, value in scope["headers"] if name == b"x-forwarded-for"]
         )
-        for text in reversed(forwarded[-FORWARDED_MAX_BYTES:].decode("latin-1").split(",")):
-            if not self._is_trusted(address):
-                break
-            try:
-                address = _address(text.strip())
-            except ValueError:  # the header is absent, or a proxy has written no address
-                break
+        texts = forwarded[-FORWARDED_MAX_BYTES:].decode("latin-1").split(",")
+        with suppress(ValueError):  # the header is absent, or a proxy has written no address
+            while texts and self._is_trusted(address):
+                address = _address(texts.pop().strip())
         return str(address or "-")
 
     def _is_trusted(self, address: Address | None) -> bool:
-        """Whether a proxy is in TRUSTED_PROXIES, or has opened the Unix socket."""
+        """Whether a proxy is in TRUSTED_PROXIES, or has opened the Unix socket, whose connections have no address."""
         if address is None:
-            return self._trusts_unknown
-        return any(address in network for network in self._trusted)
+            return bool(self._settings.socket)
+        return any(address in network for network in self._settings.trusted_proxies)
+
+
+def _is_same_origin(host: bytes, sent: Mapping[bytes, bytes]) -> bool:
+    """Whether a request that may change something comes from a page of ours.
+
+    Browsers name the origin of a request in Sec-Fetch-Site, older ones in Origin. A client that sends neither is no
+    browser. `problem` checks the host against DNS rebinding: a foreign site's name can lead to our address.
+    """
+    if site := sent.get(b"sec-fetch-site"):
+        return site in (b"same-origin", b"none")
+    origin = sent.get(b"origin")
+    return not origin or origin.lower().partition(b"://")[2] == host
 
 
 def _sender(scope: Scope) -> Address | None:
@@ -143,9 +127,9 @@ def _address(text: str) -> Address:
 def _allowed_hosts(settings: Settings) -> frozenset[bytes]:
     """The values of Host that BASE_URL allows; if it is a loopback name, all loopback names."""
     parts = urlsplit(settings.base_url.lower())
-    port = f":{parts.port}" if parts.port else ""
-    name = parts.netloc.removesuffix(port)
+    default = {"http": 80, "https": 443}[parts.scheme]
+    port = parts.port or default
+    name = parts.netloc.removesuffix(f":{port}")
     names = LOOPBACK_NAMES if name in LOOPBACK_NAMES else (name,)
-    default_port = {"http": ":80", "https": ":443"}[parts.scheme]
-    ports = {"", default_port} if port in ("", default_port) else {port}
-    return frozenset(f"{name}{port}".encode() for name in names for port in ports)
+    ends = {f":{port}"} | ({""} if port == default else set())
+    return frozenset(f"{name}{end}".encode() for name in names for end in ends)

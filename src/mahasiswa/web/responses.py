@@ -3,7 +3,6 @@
 import asyncio
 import copy
 import hashlib
-import os
 import re
 import tempfile
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -13,9 +12,9 @@ from typing import BinaryIO, cast
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from mahasiswa.web.connection import connection_of
+from mahasiswa.web.connection import Readers, connection_of
 from mahasiswa.web.request import BareRequest
-from mahasiswa.work import Busy, Kind, ended, slices
+from mahasiswa.work import FILE, Busy, Kind, ended, slices
 
 # ISA-L is the fastest, for 2 to 6% more bytes than zlib (docs/decisions.md, Measured).
 # A higher level of zlib takes twice the time for 5% fewer bytes.
@@ -28,8 +27,9 @@ except ImportError:  # isal has no wheel for this machine
 
     GZIP_LEVEL = 4
 
-# A stream is sent in such pieces. The next piece is written when the client has taken this one.
+# An answer is sent in such pieces.
 STREAM_PIECE_BYTES = 64 * 1024
+END = {"type": "http.response.body", "body": b"", "more_body": False}
 GZIP_MIN_BYTES = 1024  # a shorter page fits into one packet as it is
 
 NUMBER_MARK = b"<!--number-->"  # in an error page, for the number of its request
@@ -38,8 +38,9 @@ refuses_gzip = re.compile(rb"gzip\s*;\s*q=0(\.0*)?\s*(,|$)")
 
 
 @asynccontextmanager
-async def unsent_file() -> AsyncIterator[BinaryIO]:
+async def unsent_file(request: BareRequest) -> AsyncIterator[BinaryIO]:
     """A temporary file for Stream, closed if the block raises. The first write creates it, so waiting costs none."""
+    request.hold(FILE)
     file = cast("BinaryIO", tempfile.SpooledTemporaryFile(1))  # noqa: SIM115 - open until its last byte was sent
     try:
         yield file
@@ -59,8 +60,7 @@ async def close_file(file: BinaryIO) -> None:
 class Stream(StreamingResponse):
     """An answer whose body is made while it is sent, perhaps from a file, which is closed at the end.
 
-    It raises Busy and ClientDisconnect. A chunk counts in the budget of answers until the client has taken it, and the
-    file among those that are being sent. HEAD gets no chunk.
+    It raises Busy and ClientDisconnect. HEAD gets no chunk.
     """
 
     def __init__(
@@ -76,34 +76,37 @@ class Stream(StreamingResponse):
         self._file = file
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 - the request has both
-        held = self._request.limits.files
-        connection = self._request.connection
         try:
-            if self._file:
-                size = self._file.seek(0, os.SEEK_END)
-                held.hold(self, size, connection, connection.cut_off)
             await self._request.while_connected(self.stream_response(send))
         finally:
-            held.release(self, connection.cut_off)
             if self._file:
                 await close_file(self._file)
 
     async def stream_response(self, send: Send) -> None:
         """Send the head, each chunk in pieces, and the end."""
-        await send(
-            {"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers}
-        )
+        await _send_head(self, send)
         if self._request.method != "HEAD":
             async for chunk in cast("AsyncIterator[bytes]", self.body_iterator):
-                await self._send_chunk(chunk, send)
-        await send({"type": "http.response.body", "body": b"", "more_body": False})
+                await _send_pieces(chunk, send)
+        await send(END)
 
-    async def _send_chunk(self, chunk: bytes, send: Send) -> None:
-        with self._request.limits.answers.hold() as count:
-            count(len(chunk))
-            for piece in slices(chunk, STREAM_PIECE_BYTES):
-                await send({"type": "http.response.body", "body": piece, "more_body": True})
-                await self._request.connection.drain()
+
+async def send_page(page: Response, send: Send) -> None:
+    """Send a page, and return when the kernel has taken it, because it counts among long pages until then."""
+    await _send_head(page, send)
+    await _send_pieces(bytes(page.body), send)
+    await send(END)
+
+
+async def _send_head(response: Response, send: Send) -> None:
+    head = {"status": response.status_code, "headers": response.raw_headers}
+    await send({"type": "http.response.start", **head})
+
+
+async def _send_pieces(chunk: bytes, send: Send) -> None:
+    """Send a part of an answer. uvicorn writes a piece when the kernel has taken the piece before it."""
+    for piece in slices(chunk, STREAM_PIECE_BYTES):
+        await send({"type": "http.response.body", "body": piece, "more_body": True})
 
 
 async def chunks_of(
@@ -122,15 +125,22 @@ class FixedResponse(Response):
 
     body: bytes
 
-    def __init__(self, body: bytes, headers: Mapping[str, str], status_code: int = 200) -> None:
+    def __init__(
+        self,
+        body: bytes,
+        headers: Mapping[str, str],
+        status_code: int = 200,
+        readers: Readers | None = None,
+    ) -> None:
         super().__init__(body, status_code, headers, "text/html" if status_code == 200 else None)
+        self.readers = Readers() if readers is None else readers
         lines = [b"%b: %b\r\n" % header for header in self.raw_headers]
         self.head = b"".join(lines) + b"\r\n"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send it as it is if the connection allows that. uvicorn would check and join its headers each time."""
-        if not connection_of(scope).write_now(self.status_code, self.head, self.body):
-            await super().__call__(scope, receive, send)
+        """Send it as it is. Clients that do not take it are counted with the others of the same page."""
+        connection_of(scope).readers = self.readers
+        await super().__call__(scope, receive, send)
 
     def with_number(self, number: str) -> "FixedResponse":
         """A copy with the number of a request, because other requests may get the same response."""
@@ -144,6 +154,7 @@ class CachedPage:
     """A page that is rendered once and sent many times: plain, with gzip, or as 304 to a client that has it."""
 
     def __init__(self, body: bytes, headers: Mapping[str, str]) -> None:
+        self.readers = Readers()
         packed = gzipped(body)
         tag = hashlib.sha256(packed).hexdigest()[:32]  # fewer bytes to hash than those of the page
         self._plain = (f'"{tag}"'.encode(), body)
@@ -160,7 +171,8 @@ class CachedPage:
             own = {**self._headers, "etag": tag.decode()}
             if wants_gzip:
                 own["content-encoding"] = "gzip"
-            response = FixedResponse(b"", own, 304) if is_known else FixedResponse(body, own)
+            status, body = (304, b"") if is_known else (200, body)
+            response = FixedResponse(body, own, status, self.readers)
             self._responses[wants_gzip, is_known] = response
         return self._responses[wants_gzip, is_known]
 
@@ -173,7 +185,7 @@ async def rendered_in_thread(
     def packed() -> Response:
         return compressed(render(), request.number, takes_gzip=takes_gzip(request.scope))
 
-    return await request.limits.slots.run(kind, packed)
+    return await request.slots.run(kind, packed)
 
 
 def takes_gzip(scope: Scope) -> bool:

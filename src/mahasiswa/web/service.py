@@ -1,4 +1,4 @@
-"""The store, the pages and the limits that all handlers share, and the request that they get."""
+"""The store, the pages and the slots that all handlers share, and the request that they get."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,19 +12,19 @@ from mahasiswa.web.metrics import Requests
 from mahasiswa.web.pages import Pages
 from mahasiswa.web.request import BareRequest
 from mahasiswa.web.routes import Router, UploadPurpose
-from mahasiswa.work import Limits
+from mahasiswa.work import Slots
 
 
 @dataclass
 class Service:
-    """The settings, the store, the folder of uploads, the pages, the limits of a worker, and the number of its requests."""
+    """The settings, the store, the folder of uploads, the pages, the slots of a worker, and the number of its requests."""
 
     settings: Settings
     store: Store
     uploads: Path
     cache: ListCache
     pages: Pages
-    limits: Limits
+    slots: Slots
     requests: Requests
 
 
@@ -34,7 +34,7 @@ class Request(BareRequest):
     def __init__(
         self, scope: Scope, receive: Receive, service: Service, prefix: bytes, router: Router
     ) -> None:
-        super().__init__(scope, receive, service.limits, prefix, router)
+        super().__init__(scope, receive, service.slots, prefix, router)
         self.service = service
 
     @property

@@ -32,7 +32,7 @@ from mahasiswa.web.forms import body_pieces, boundary_of
 from mahasiswa.web.pages import Pages
 from mahasiswa.web.request import ProblemPage
 from mahasiswa.web.service import Request
-from mahasiswa.work import PREVIEW, STAGE
+from mahasiswa.work import PREVIEW, STAGE, UPLOAD
 
 FILE_MAX_BYTES = 16 << 20
 PASTED_MAX_BYTES = 1 << 20
@@ -68,7 +68,7 @@ class Upload(NamedTuple):
 @asynccontextmanager
 async def received(request: Request) -> AsyncIterator[Upload]:
     """The upload in the body of a request, until the end of the block; raise ProblemPage, Busy, UploadRefused."""
-    with request.limits.arriving_uploads.one(client_of(request)):
+    with request.slots.place(UPLOAD, client_of(request)):
         try:
             async with asyncio.timeout(UPLOAD_TIMEOUT_SECONDS):
                 form = await _parsed(request)
@@ -133,7 +133,7 @@ async def read_into(
     See read.py for the choice. Raise UploadRefused, Stale, TooHeavy, Busy and OSError.
     """
     options = json.dumps({"version": version, "choice": choice})
-    async with request.limits.slots.slot(PREVIEW, READ_TIMEOUT_SECONDS):
+    async with request.slots.slot(PREVIEW, READ_TIMEOUT_SECONDS):
         code = await run_child(
             read.__name__,
             str(stage.path),
@@ -194,12 +194,12 @@ async def stage_of(request: Request) -> Stage:
 
 async def in_thread(request: Request, work: Callable[[], T]) -> T:
     """Do a step with a stage in a thread, with the person of the request for the history."""
-    return await request.limits.slots.run(STAGE, partial(copy_context().run, work))
+    return await request.slots.run(STAGE, partial(copy_context().run, work))
 
 
 def client_of(request: Request) -> str:
     """The address of a client. An IPv6 address stands for its network, because one client may have all of it."""
-    address = request.connection.address()
+    address = request.address
     return str(ipaddress.ip_network(f"{address}/64", strict=False)) if ":" in address else address
 
 

@@ -17,7 +17,7 @@ from mahasiswa.web.uploads import (
     READ_TIMEOUT_SECONDS,
     UPLOAD_TIMEOUT_SECONDS,
 )
-from mahasiswa.work import PREVIEWS_MAX, UPLOADS_MAX, UPLOADS_MAX_OF_ADDRESS
+from mahasiswa.work import PREVIEW_FORM, UPLOAD
 
 REQUEST = upload(csv(HEADER, ("2301", "Ani", "Solo")), b"berkas", b"a.csv")
 PROXIED = {"TRUSTED_PROXIES": "127.0.0.0/8"}
@@ -43,7 +43,7 @@ def test_only_some_uploads_arrive_at_the_same_time(tmp_path: Path) -> None:
     with Service(tmp_path / "a.db", PROXIED) as service:
         for name in ("192.0.2.7", "2001:db8::{}"):
             with ExitStack() as stack:
-                own = [of(name.format(number)) for number in range(UPLOADS_MAX_OF_ADDRESS)]
+                own = [of(name.format(number)) for number in range(UPLOAD.of_address)]
                 clients = arriving(service, stack, *own)
                 until(lambda: service.raw(of(name.format(9))).startswith(b"HTTP/1.1 503 "))  # noqa: B023
                 assert service.raw(of("198.51.100.1")).startswith(b"HTTP/1.1 302 ")
@@ -51,7 +51,7 @@ def test_only_some_uploads_arrive_at_the_same_time(tmp_path: Path) -> None:
                 assert clients[0].recv(12) == b"HTTP/1.1 302"
                 assert service.raw(of(name.format(9))).startswith(b"HTTP/1.1 302 ")
         with ExitStack() as stack:
-            all_others = [of(f"198.51.100.{number}") for number in range(UPLOADS_MAX)]
+            all_others = [of(f"198.51.100.{number}") for number in range(UPLOAD.running)]
             arriving(service, stack, *all_others)
             until(lambda: service.raw(of("203.0.113.1")).startswith(b"HTTP/1.1 503 "))
             assert_busy(service.raw(of("203.0.113.1")))
@@ -62,7 +62,7 @@ def test_only_some_uploads_arrive_at_the_same_time(tmp_path: Path) -> None:
 def test_only_some_forms_of_previews_arrive_at_the_same_time(service: Service) -> None:
     form = post(f"{IMPORT}/{'0' * 32}", b"versi=1&aksi=periksa")
     with ExitStack() as stack:
-        arriving(service, stack, *[form] * PREVIEWS_MAX)
+        arriving(service, stack, *[form] * PREVIEW_FORM.running)
         with service.site() as site:
             target = f"{IMPORT}/{'0' * 32}"
             until(lambda: site.post(target, {"versi": "1"}).status_code == 503)

@@ -18,7 +18,7 @@ from spreadsheets import HEADER, IMPORT, Importer, csv, zip_bomb
 
 from mahasiswa import wording
 from mahasiswa.sheets.read import FILE_MAX_BYTES, MEMORY_BYTES, PROCESSOR_SECONDS
-from mahasiswa.work import UPLOADS_MAX_OF_ADDRESS
+from mahasiswa.work import UPLOAD
 
 ANI = csv(HEADER, ("2301", "Ani", "Solo"))
 
@@ -86,7 +86,7 @@ def test_further_uploads_of_one_address_are_busy(service: Service) -> None:
     head = b"POST %b HTTP/1.1\r\n%b" % (IMPORT.encode(), HOST)
     head += b"Content-Type: multipart/form-data; boundary=x\r\nContent-Length: 1000\r\n"
     with ExitStack() as stack, service.site() as site:
-        for _ in range(UPLOADS_MAX_OF_ADDRESS):
+        for _ in range(UPLOAD.of_address):
             client = stack.enter_context(socket.create_connection(("127.0.0.1", service.port)))
             # The answer 100 Continue comes when the application starts to read the body.
             client.sendall(head + b"Expect: 100-continue\r\n\r\n")

@@ -32,7 +32,7 @@ from mahasiswa.store import Store
 from mahasiswa.web.app import create_app
 from mahasiswa.web.list_cache import PAGE_MAX_RECORDS
 from mahasiswa.web.pages import Pages
-from mahasiswa.work import Limits
+from mahasiswa.work import Slots
 
 
 @pytest.fixture(scope="module", params=[*product(ENGINES, "12")], ids=" ".join)
@@ -175,7 +175,7 @@ def test_a_list_too_long_for_the_cache_is_streamed(database: str) -> None:
 async def client_of(settings: Settings, store: Store) -> AsyncIterator[httpx.AsyncClient]:
     """Serve in this process, in which a test can replace a method; yield a client."""
     app = Application(settings)
-    app.middleware = create_app(settings, store, Limits())
+    app.middleware = create_app(settings, store, Slots())
     config = uvicorn.Config(app, http=HttpProtocol, log_config=None, proxy_headers=False)
     config.load()
     state = ServerState()

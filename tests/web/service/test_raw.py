@@ -5,6 +5,7 @@ test_limits.py has the requests at each limit.
 
 import random
 import socket
+import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
@@ -14,8 +15,9 @@ import pytest
 from attack import assert_log_is_sound, holds
 from harness import URL_ENCODED, Service
 from processes import until
-from sockets import CLOSE, Line, get, post, statuses, upload
+from sockets import CLOSE, Line, get, half_closed, post, statuses, upload
 
+from mahasiswa.server.http_protocol import HEAD_TIMEOUT_SECONDS, PIPELINE_MAX_REQUESTS
 from mahasiswa.web.forms import FORM_MAX_BYTES
 
 Row = tuple[str, list[int]]
@@ -110,9 +112,8 @@ TEXTS: Mapping[str, Row] = {
     "asterisk form": ("OPTIONS * HTTP/1.1|HOST|CLOSE||", [404]),
     "an expectation": ("POST /mahasiswa/add HTTP/1.1|HOST|FORM|Content-Length: 5|Expect: 100-continue|CLOSE||nim=r", [100, 400]),
     "an expectation with spaces after it": ("POST /mahasiswa/add HTTP/1.1|HOST|FORM|Content-Length: 5|Expect: 100-continue \t|CLOSE||nim=r", [100, 400]),
-    "an expectation in HTTP/1.0": ("POST /mahasiswa/add HTTP/1.0|HOST|FORM|Content-Length: 5|Expect: 100-continue||nim=r", [400]),
     "dots": ("GET /../../etc/passwd HTTP/1.1|HOST|CLOSE||", [404]),
-    "an unknown method": ("FOO / HTTP/1.1|HOST|CLOSE||", [405]),
+    "an unknown method": ("FOO / HTTP/1.1|HOST|CLOSE||", [400]),
     "an upgrade": ("GET / HTTP/1.1|HOST|Upgrade: h2c|HTTP2-Settings: AAMAAABkAAQCAAAAAAIAAAAA|CLOSE||", [200]),
     "a WebSocket": ("GET / HTTP/1.1|HOST|Upgrade: websocket|Sec-WebSocket-Version: 13|Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==|Connection: upgrade, close||", [200]),
     "empty lines first": ("||GET / HTTP/1.1|HOST|CLOSE||", [200]),
@@ -123,7 +124,7 @@ TEXTS: Mapping[str, Row] = {
     "a target of 70 KB": (f"GET /{'a' * 70_000} HTTP/1.1|HOST|CLOSE||", [414]),
     "a header of 1 MB": (f"GET / HTTP/1.1|HOST|X: {'a' * 1_000_000}|CLOSE||", [431]),
     "a header's name of 70 KB": (f"GET / HTTP/1.1|HOST|{'a' * 70_000}: a|CLOSE||", [431]),
-    "a method of 70 KB": (f"{'A' * 70_000} / HTTP/1.1|HOST|CLOSE||", [414]),
+    "a method of 70 KB": (f"{'A' * 70_000} / HTTP/1.1|HOST|CLOSE||", [400]),
 }  # fmt: skip
 CORPUS: Mapping[str, tuple[bytes, list[int]]] = {
     **{name: (wire(text), found) for name, (text, found) in TEXTS.items()},
@@ -221,3 +222,33 @@ def test_requests_in_any_pieces_are_answered_in_order(service: Service) -> None:
         assert (len(answers), last) == (len(marks), 400), cuts
         places = [received.index(mark) for mark in marks]
         assert places == sorted(places), cuts
+
+
+@pytest.mark.parametrize("more", [0, 5])
+def test_so_many_requests_wait_on_a_connection(service: Service, more: int) -> None:
+    """Further ones are refused after the answers to those that wait."""
+    count = 1 + PIPELINE_MAX_REQUESTS
+    sent = get("/mahasiswa/add").replace(CLOSE, b"") * (count + more - 1) + get("/mahasiswa/add")
+    assert statuses(service.raw(sent)) == [200] * count + [400] * bool(more)
+
+
+ADD_PAGE = wire("GET /mahasiswa/add HTTP/1.1|HOST||")
+# The bytes that a client sends before it ends its input, and the answers.
+ENDED = {
+    "nothing": (b"", []),
+    "half a head": (ADD_PAGE[:-2], []),
+    "requests": (ADD_PAGE * 2 + post("/mahasiswa/delete/x", b"") + ADD_PAGE, [200, 200, 302, 200]),
+    "a request and half of one": (ADD_PAGE + post("/mahasiswa/delete/x", b"abc")[:-1], [200]),
+    "a request that is refused": (ADD_PAGE + wire("FOO / HTTP/1.1|HOST||"), [200, 400]),
+}
+
+
+@pytest.mark.parametrize("name", ENDED)
+def test_a_client_that_ends_its_input_gets_the_answers_to_its_complete_requests(
+    service: Service, name: str
+) -> None:
+    """Then the connection ends at once, long before its deadlines. An incomplete request is not answered."""
+    sent, expected = ENDED[name]
+    began = time.monotonic()
+    assert statuses(half_closed(service.port, sent)) == expected
+    assert time.monotonic() - began < HEAD_TIMEOUT_SECONDS / 2

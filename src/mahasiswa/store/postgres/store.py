@@ -30,7 +30,7 @@ from mahasiswa.store.reader import (
     last_item,
 )
 from mahasiswa.store.shared_sql import ordered
-from mahasiswa.work import EDIT, KINDS, LIST, Kind
+from mahasiswa.work import DATABASE_KINDS, EDIT, LIST, Kind
 
 T = TypeVar("T")
 
@@ -39,7 +39,7 @@ class PostgresStore(Store):
     """The Store on a database that `migrate` has made ready. Nothing depends on a session, so a pooler may be used."""
 
     def __init__(self, conninfo: str) -> None:
-        self.pools = {kind: Pool(conninfo, kind) for kind in KINDS}
+        self.pools = {kind: Pool(conninfo, kind) for kind in DATABASE_KINDS}
         self._readers = {kind: PostgresReader(pool) for kind, pool in self.pools.items()}
         self._versions = SharedTask(lambda: self.pools[LIST].run(_version))
         self._running: set[asyncio.Task[Any]] = set()

@@ -29,7 +29,7 @@ from mahasiswa.store.sqlite.sqlite_errors import refusal
 from mahasiswa.store.sqlite.sqlite_reader import SQLiteReader, read_snapshot, take
 from mahasiswa.store.store_errors import Locked, StoreError, Unavailable
 from mahasiswa.system.administrator import typed
-from mahasiswa.work import EDIT, IMPORT, KINDS, LIST, Kind, Slots
+from mahasiswa.work import DATABASE_KINDS, EDIT, IMPORT, LIST, Kind, Slots
 
 # Maximum pages of a file whose list is read on the event loop, 1 MB: about 4,000 records with their history, or 30,000 of
 # the shortest records.
@@ -55,7 +55,7 @@ class SQLiteStore(Store):
         self._slots = slots
         self._readers = {
             kind: SQLiteReader(path, kind, slots, self._checked, self._report_damage)
-            for kind in KINDS
+            for kind in DATABASE_KINDS
         }
         self._writer = connect(path)  # it is used on one thread
         self._thread = ThreadPoolExecutor(1, "writer")
