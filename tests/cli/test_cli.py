@@ -43,7 +43,7 @@ FAILURES = """
     import a.csv | sqlite:///tidak/ada.db | 1 | tidak
     export b.csv | sqlite:///tidak/ada.db | 1 | tidak
     backup b.db | sqlite:///tidak/ada.db | 1 | tidak
-    copy --from sqlite:///tidak-ada.db | sqlite:///lain.db | 1 | tidak-ada.db does not exist
+    copy --from sqlite:///tidak-ada.db --to sqlite:///lain.db | | 1 | tidak-ada.db does not exist
     copy --from mysql://admin:rahasia@x/y | | 2 | '--from': it must be
 """
 

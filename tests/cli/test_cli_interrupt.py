@@ -39,7 +39,7 @@ COMMANDS: dict[str, Callable[[Path], bool]] = {
     "export keluar.csv": lambda folder: any(
         file.stat().st_size for file in folder.glob(".*.unfinished")
     ),
-    "copy --from sqlite:///mahasiswa.db": lambda folder: (folder / "lain.db").exists(),
+    "copy --to sqlite:///lain.db": lambda folder: (folder / "lain.db").exists(),
     "backup b.db": lambda folder: any(folder.glob(".*.unfinished")),
     "restore cadangan.db": lambda folder: any(folder.glob("mahasiswa.db.before-*")),
 }
@@ -56,8 +56,6 @@ def test_an_interrupted_command_changes_nothing(filled: Operator, command: str) 
         filled.done("backup", "cadangan.db")
         filled.sql("UPDATE mahasiswa SET nama = 'Ani'")
     filled.write("keluar.csv", b"yang lama")
-    if "copy" in command:
-        filled.environment["DATABASE_URL"] = "sqlite:///lain.db"
     names, records = filled.names(), filled.records()
     ended = filled.interrupted(*command.split(), at=lambda: COMMANDS[command](filled.folder))
     assert ended == (130, "", "mahasiswa: interrupted; nothing was changed")

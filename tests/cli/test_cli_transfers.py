@@ -109,27 +109,26 @@ def test_an_import_of_several_sheets_names_the_sheet_of_each_row(
     assert_begin(said, ["a.xlsx: Kelas B, baris 3: Nama atau alamat kosong."])
 
 
-# The commands, and the database that they use.
-COMMANDS_WITH_A_BAR = {
-    "import a.csv": "mahasiswa.db",
-    "export b.csv": "mahasiswa.db",
-    "copy --from sqlite:///mahasiswa.db": "lain.db",
-    "backup c.db": "mahasiswa.db",
-    "restore c.db": "mahasiswa.db",
-}
+COMMANDS_WITH_A_BAR = (
+    "import a.csv",
+    "export b.csv",
+    "copy --to sqlite:///lain.db",
+    "backup c.db",
+    "restore c.db",
+)
 
 
 def test_long_work_on_a_terminal_shows_a_progress_bar(operator: Operator) -> None:
     """On standard error, so that the output can be redirected."""
     operator.fill([])
     operator.write_rows(*numbered(3000))
-    for command, database in COMMANDS_WITH_A_BAR.items():
+    for command in COMMANDS_WITH_A_BAR:
         screen, terminal = pty.openpty()
         with started(
             *COMMAND,
             *command.split(),
             cwd=operator.folder,
-            env=operator.environment | {"TERM": "xterm", "DATABASE_URL": f"sqlite:///{database}"},
+            env=operator.environment | {"TERM": "xterm"},
             stderr=terminal,
         ) as process:
             assert process.wait(60) == 0
@@ -239,18 +238,18 @@ def test_copy_copies_all_records_to_the_other_engine_and_back(
         ]
     )
     here, back = f"sqlite:///{operator.database}", f"sqlite:///{operator.folder}/back.db"
-    for begin, end in ((here, database), (database, back)):
-        said = operator.done("copy", "--from", begin, DATABASE_URL=end)
-        assert said == "12000 records copied\n"
+    assert operator.done("copy", "--from", here, "--to", database) == "12000 records copied\n"
+    assert operator.done("copy", "--from", database, "--to", back) == "12000 records copied\n"
     assert records_of(operator.folder / "back.db") == operator.records()
     said = "mahasiswa: the database to copy to holds records already"
-    assert operator.failed("copy", "--from", here, DATABASE_URL=database) == [said]
+    assert operator.failed("copy", "--from", here, "--to", database) == [said]
 
 
-def test_the_history_of_a_copy_begins_with_one_import(operator: Operator) -> None:
+def test_copy_takes_the_other_address_from_the_environment(operator: Operator) -> None:
+    """So no other user reads it. The target's history begins with one import."""
     operator.fill(TWO)
     operator.imported_rows(("0001", "Ina", "Solo"), options=["--existing", "update"])
-    operator.done("copy", "--from", "sqlite:///mahasiswa.db", DATABASE_URL="sqlite:///kedua.db")
+    operator.done("copy", "--to", "sqlite:///kedua.db")
     kept = ask(
         operator.folder / "kedua.db",
         "SELECT kind, rows, nama_before, nama_after FROM mahasiswa_history",
@@ -260,3 +259,6 @@ def test_the_history_of_a_copy_begins_with_one_import(operator: Operator) -> Non
         (None, None, None, "Ina"),
         (None, None, None, "Budi"),
     ]
+    operator.use("sqlite:///ketiga.db")
+    operator.done("copy", "--from", "sqlite:///kedua.db")
+    assert records_of(operator.folder / "ketiga.db") == operator.records()

@@ -25,9 +25,8 @@ def test_every_command_reads_and_writes_utf_8(abroad: Operator) -> None:
     (folder / "masuk ’.csv").write_bytes(csv(HEADER, SITI))
     del abroad.environment["DATABASE_URL"]
 
-    def done(*arguments: str, **environment: str) -> str:
-        settings = f"{folder}/é.env"
-        return abroad.done("--settings", settings, *arguments, before=["env"], **environment)
+    def done(*arguments: str) -> str:
+        return abroad.done("--settings", f"{folder}/é.env", *arguments, before=["env"])
 
     assert "postgresql://…" in abroad.done("--help", before=["env"])
     assert done("import", "--accept-doubts", f"{folder}/masuk ’.csv").startswith("written: 1 new")
@@ -36,8 +35,7 @@ def test_every_command_reads_and_writes_utf_8(abroad: Operator) -> None:
     assert done("export", f"{folder}/keluar ’.xlsx") == f"1 records in {folder}/keluar ’.xlsx\n"
     assert done("backup").startswith(f"{folder}/cadangan é/siswa’-")
     assert done("backup", f"{folder}/é.db").startswith(f"{folder}/é.db: ")
-    copied = done("copy", "--from", f"sqlite:///{folder}/é.db", DATABASE_URL="sqlite:///x.db")
-    assert copied == "1 records copied\n"
+    assert done("copy", "--to", f"sqlite:///{folder}/lain’.db") == "1 records copied\n"
     assert done("forget", SITI[0]).startswith(f"{SITI[0]}: the record and its history are removed")
     assert done("restore", f"{folder}/é.db").startswith("1 records restored from ")
     checked = abroad.run("--settings", f"{folder}/é.env", "doctor", before=["env"]).stdout

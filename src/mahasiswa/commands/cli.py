@@ -263,34 +263,36 @@ def forget(nim: str) -> None:
     engine.rewrite()
 
 
-def _database(_context: click.Context, _parameter: click.Parameter, text: str) -> DatabaseURL:
+def _database(
+    _context: click.Context, _parameter: click.Parameter, text: str | None
+) -> DatabaseURL | None:
     try:
-        return parse_database_url(text)
+        return None if text is None else parse_database_url(text)
     except ValueError as error:
         raise click.BadParameter(f"it must be {error}") from None
 
 
 @main.command()
-@click.option(
-    "--from",
-    "source",
-    metavar="URL",
-    required=True,
-    callback=_database,
-    help="The database with the records.",
-)
-def copy(source: DatabaseURL) -> None:
-    """Copy all records from another database into that of DATABASE_URL, for example from SQLite to PostgreSQL.
+@click.option("--from", "source", metavar="URL", callback=_database, help="The one with records.")
+@click.option("--to", "target", metavar="URL", callback=_database, help="The one without records.")
+def copy(source: DatabaseURL | None, target: DatabaseURL | None) -> None:
+    """Copy all records from one database to another, for example from SQLite to PostgreSQL.
 
-    Every user of the computer can see the command line, so keep a password in libpq's password file. If any record cannot
-    be copied, none is. The database of DATABASE_URL must hold no records.
+    An address that is left out is DATABASE_URL. Give an address with a password only there, because every user of the
+    computer can see the command line. If any record cannot be copied, none is.
 
     \b
     mahasiswa copy --from sqlite:///mahasiswa.db
-    DATABASE_URL=sqlite:///mahasiswa.db mahasiswa copy --from postgresql://mahasiswa@db.example/mahasiswa
+    mahasiswa copy --to sqlite:///mahasiswa.db
     """  # noqa: D301 - as above
-    settings = _begin()
-    count = transfers.copy_records(source, settings.database_url, settings.backup_dir)
+    if source is None and target is None:
+        raise click.UsageError("Give --from, --to or both.")
+    interrupt.listen()
+    settings = Settings.from_environment(os.environ)
+    begin, end = source or settings.database_url, target or settings.database_url
+    for url in (begin, end):
+        _say_database(url)
+    count = transfers.copy_records(begin, end, settings.backup_dir)
     click.echo(f"{count} records copied")
 
 
@@ -298,8 +300,12 @@ def _begin() -> Settings:
     """Say which database a command uses, because a shell may have read its settings differently from the service."""
     interrupt.listen()
     settings = Settings.from_environment(os.environ)
-    click.echo(f"database: {settings.database_url}", err=True)
+    _say_database(settings.database_url)
     return settings
+
+
+def _say_database(url: DatabaseURL) -> None:
+    click.echo(f"database: {url}", err=True)
 
 
 def _fail(fault: object, code: int = 1) -> NoReturn:
