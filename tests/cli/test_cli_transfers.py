@@ -246,10 +246,11 @@ def test_copy_copies_all_records_to_the_other_engine_and_back(
 
 
 def test_copy_takes_the_other_address_from_the_environment(operator: Operator) -> None:
-    """So no other user reads it. The target's history begins with one import."""
+    """Or from a file, so no other user reads it. The target's history begins with one import."""
     operator.fill(TWO)
     operator.imported_rows(("0001", "Ina", "Solo"), options=["--existing", "update"])
-    operator.done("copy", "--to", "sqlite:///kedua.db")
+    operator.write("alamat.url", b"sqlite:///kedua.db\r\n")
+    operator.done("copy", "--to", "@alamat.url")
     kept = ask(
         operator.folder / "kedua.db",
         "SELECT kind, rows, nama_before, nama_after FROM mahasiswa_history",

@@ -17,7 +17,7 @@ from mahasiswa.settings import DatabaseURL, PostgresURL, SQLiteURL
 from mahasiswa.store.engines import engine_of
 from mahasiswa.store.postgres import postgres_schema
 from mahasiswa.store.sqlite import sqlite_schema
-from mahasiswa.store.store_errors import NeedsRepair, Unusable
+from mahasiswa.store.store_errors import NeedsRepair
 
 VERSION_1 = Path(__file__).with_name("version_1")
 RECORDS = [
@@ -144,7 +144,7 @@ def test_an_upgrade_without_room_for_the_copy_changes_nothing(
     shutil.copy(VERSION_1 / "mahasiswa.db", database)
     filler = small_disk / "filler"
     filler.write_bytes(bytes(shutil.disk_usage(small_disk).free - database.stat().st_size // 2))
-    with pytest.raises(Unusable, match="could not be copied before its upgrade: No space left"):
+    with pytest.raises(NeedsRepair, match="could not be copied before its upgrade: No space left"):
         migrate(database)
     assert ask(database, "PRAGMA user_version") == [(1,)]
     assert {path.suffix for path in small_disk.iterdir()} <= {".db", "", ".db-wal", ".db-shm"}

@@ -267,9 +267,13 @@ def _database(
     _context: click.Context, _parameter: click.Parameter, text: str | None
 ) -> DatabaseURL | None:
     try:
+        if text and text.startswith("@"):
+            text = Path(text[1:]).read_text("utf-8", "surrogateescape").strip()
         return None if text is None else parse_database_url(text)
+    except OSError as error:
+        raise click.BadParameter(f"{error.filename}: {error.strerror}") from None
     except ValueError as error:
-        raise click.BadParameter(f"it must be {error}") from None
+        raise click.BadParameter(f"it must be {error} or @FILE") from None
 
 
 @main.command()
@@ -278,12 +282,12 @@ def _database(
 def copy(source: DatabaseURL | None, target: DatabaseURL | None) -> None:
     """Copy all records from one database to another, for example from SQLite to PostgreSQL.
 
-    An address that is left out is DATABASE_URL. Give an address with a password only there, because every user of the
-    computer can see the command line. If any record cannot be copied, none is.
+    An address that is left out is DATABASE_URL. @FILE reads the address from a file. Use it for an address with a
+    password, because every user of the computer can see the command line. If any record cannot be copied, none is.
 
     \b
     mahasiswa copy --from sqlite:///mahasiswa.db
-    mahasiswa copy --to sqlite:///mahasiswa.db
+    mahasiswa copy --from sqlite:///mahasiswa.db --to @postgres.url
     """  # noqa: D301 - as above
     if source is None and target is None:
         raise click.UsageError("Give --from, --to or both.")

@@ -40,12 +40,12 @@ def usable(path: Path) -> Iterator[None]:
 
 
 @contextmanager
-def explained(fault: str) -> Iterator[None]:
-    """Raise Unusable with this fault and its reason for every error of SQLite and of files."""
+def explained(fault: str, kind: type[Unusable] = Unusable) -> Iterator[None]:
+    """Raise an error of this kind with this fault and its reason for every error of SQLite and of files."""
     try:
         yield
     except (apsw.Error, OSError) as error:
-        raise Unusable(f"{fault}: {reason(error)}") from error
+        raise kind(f"{fault}: {reason(error)}") from error
 
 
 def access_problem(path: Path) -> str:

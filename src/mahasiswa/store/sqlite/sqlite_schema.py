@@ -58,7 +58,7 @@ def migrate(
                 refuse_if_lost(path, backups)
             elif version < len(UPGRADES) and backups:
                 fault = f"{file} is of an older version, and could not be copied before its upgrade"
-                with explained(fault):
+                with explained(fault, NeedsRepair):
                     copy = copy_before(file)
                 log.info("%s is the list before the upgrade; an older release can restore it", copy)
             with transaction(db):
