@@ -15,7 +15,7 @@ from typing import cast
 import mahasiswa
 from mahasiswa.commands.cli import main
 from mahasiswa.settings import Settings
-from mahasiswa.sheets.rules import PROBLEMS
+from mahasiswa.sheets.rules import PROBLEMS, REPAIRS, is_fault
 from mahasiswa.web.metrics import METRICS
 from mahasiswa.work import KINDS
 
@@ -303,9 +303,9 @@ def kinds() -> Iterator[list[str]]:
 
 def problems() -> Iterator[list[str]]:
     yield ["problem of a line", "kind", "repair of all lines"]
-    for problem in PROBLEMS.values():
-        kind = "fault" if problem.is_fault else "doubt"
-        yield [problem.sentence, kind, problem.repair]
+    for code, sentence in PROBLEMS.items():
+        kind = "fault" if is_fault(code) else "doubt"
+        yield [sentence, kind, REPAIRS.get(code, "")]
 
 
 def modules() -> Iterator[list[str]]:

@@ -50,7 +50,6 @@ def column_letter(column: int) -> str:
 
 
 # ---- a whole file, or all pasted cells
-EMPTY_FILE = "Berkas ini kosong (0 byte). Pilih berkas lain."
 EMPTY = "Berkas ini kosong. Pilih berkas yang berisi data mahasiswa."
 PICTURE = "Berkas ini berupa gambar. Ketik datanya di Excel, atau mintalah berkas Excel-nya, lalu unggah lagi."
 PDF = "Berkas ini berformat PDF. Mintalah berkas Excel-nya, atau salin tabelnya ke Excel, lalu unggah lagi."
@@ -78,14 +77,11 @@ OPEN_QUOTE = 'Baris {row}: tanda kutip (“"”) dibuka tetapi tidak ditutup. Pe
 _ADD_TITLES = "Beri judul NIM, Nama, dan Alamat pada baris pertama"
 NO_OTHER_COLUMN = f"Kolom Nama dan Alamat tidak ditemukan. {_ADD_TITLES}."
 NAMES_NOT_PARTED = "Nama dan alamat di teks ini hanya dipisahkan spasi, jadi batasnya tidak dapat dipastikan. Salin tabelnya dari Excel atau Word, atau beri koma di antara nama dan alamat, lalu coba lagi."
-NO_TITLES = "Judul kolom tidak ditemukan."
-NIM_NOT_TITLED = "Kolom NIM tidak ditemukan."
-NIM_COLUMN_BLANK = "Kolom {column} (NIM) kosong."
-NIM_COUNTS_ROWS = "Kolom {column} tampaknya nomor urut, bukan NIM."
-TITLED_TWICE = "Ada dua kolom {} ({} dan {})."
-TITLE_UNSURE = "Kolom {column} mungkin bukan {field}."
-CELLS_WITHOUT_TITLE = "Ada sel di kanan judul terakhir."
-COLUMN_WITHOUT_TITLE = "Kolom {column} di sebelah {field} tidak berjudul."
+NIM_NOT_TITLED = "Judul kolom NIM tidak ditemukan."
+NIM_COUNTS_ROWS = "Kolom NIM kosong, atau hanya berisi nomor urut."
+COLUMN_UNSURE = "Kolom {field} belum pasti."
+CELLS_WITHOUT_TITLE = "Sebagian besar baris berisi sel yang tidak berjudul."
+UNTITLED = "tanpa judul"
 LINES_SPLIT = "NIM, Nama, dan Alamat dipisahkan menurut NIM dan koma pertama. Periksa contohnya."
 HIDDEN_COLUMN = "Kolom {column} tersembunyi di Excel."
 OTHER_TITLES = "Baris {row} tampaknya judul tabel lain."

@@ -171,7 +171,7 @@ REFUSED: dict[str, tuple[list[str], bytes, list[str]]] = {
         csv(HEADER, *numbered(250, "Siti", "Jalan {}", nim="#####")),
         MANY_WRONG,
     ),
-    "no NIM": ([], b"Nama;Alamat\r\nAni;Solo\r\n", ["Kolom NIM tidak ditemukan."]),
+    "no NIM": ([], b"Nama;Alamat\r\nAni;Solo\r\n", ["Judul kolom NIM tidak ditemukan."]),
 }
 
 

@@ -61,11 +61,11 @@ def as_xlsx(rows: list[Mahasiswa]) -> bytes:
 
 def read_back(data: bytes) -> list[Mahasiswa]:
     """The cells below the titles, as the import reads them."""
-    ((sheet, columns),) = tables_of(io.BytesIO(data))
+    ((_, rows, columns),) = tables_of(io.BytesIO(data))
     assume(columns.header == 1)
     return [
         Mahasiswa._make([*map(text_of, cells), "", ""][:3])
-        for number, cells in sheet.rows
+        for number, cells, _ in rows
         if number > 1
     ]
 

@@ -13,7 +13,7 @@ from mahasiswa.sheets.csv_form import START
 from mahasiswa.sheets.export import EXPORTS
 from mahasiswa.sheets.html_table import html_rows
 from mahasiswa.sheets.read import tables_of
-from mahasiswa.sheets.rules import Judge, bare_nim, judge
+from mahasiswa.sheets.rules import bare_nim, judge, lines
 from mahasiswa.sheets.xlsx_export import write_xlsx
 
 pytestmark = [pytest.mark.torture, pytest.mark.alone]
@@ -33,9 +33,8 @@ EXPORT = START.decode()
 
 def upload(text: str) -> None:
     """Do everything that the child process does with a file."""
-    of_file = Judge()
-    for sheet, columns in tables_of(io.BytesIO(text.encode())):
-        for _ in of_file.lines(sheet.rows, columns, sheet.hidden):
+    for _, rows, columns in tables_of(io.BytesIO(text.encode())):
+        for _ in lines(rows, columns):
             pass
 
 
@@ -46,7 +45,7 @@ def page(text: str) -> None:
 
 def clean(nim: str) -> None:
     """Judge one line. A cell is longer here than any that is read."""
-    bare_nim(judge(nim, nim, nim).nim)
+    bare_nim(judge(0, (nim, nim, nim)).nim)
 
 
 def export(text: str) -> None:

@@ -26,9 +26,9 @@ from mahasiswa.sheets.rules import (
     OTHER_TITLES,
     PROBLEMS,
     SKIPPED,
-    Judge,
     JudgedLine,
     is_fault,
+    lines,
 )
 from mahasiswa.store import Query
 from mahasiswa.store.engines import engine_of
@@ -120,7 +120,7 @@ def _incoming(source: BinaryIO, table: Table, *, accept_doubts: bool) -> Iterato
         if line.skipped:
             table.skipped.append((number, SKIPPED[line.skipped]))
         elif code and (is_fault(code) or not accept_doubts):
-            problems.append((number, PROBLEMS[code].sentence.format(**line._asdict())))
+            problems.append((number, PROBLEMS[code].format(**line._asdict())))
             has_fault |= is_fault(code)
         elif not problems:
             count += 1
@@ -134,24 +134,34 @@ def _incoming(source: BinaryIO, table: Table, *, accept_doubts: bool) -> Iterato
 
 def _judged(source: BinaryIO, table: Table) -> Iterator[tuple[int, str, JudgedLine]]:
     """The lines of all sheets whose columns are sure, each with its number and the code of its first problem."""
-    judge = Judge()
+    seen: dict[int, int] = {}  # the hash of the texts of each NIM
     doubt = wording.EMPTY
-    for sheet, columns in tables_of(source):
-        if columns.doubt or is_example(sheet.name):
-            table.unread.append(sheet.name)
+    for name, rows, columns in tables_of(source):
+        if columns.doubt or is_example(name):
+            table.unread.append(name)
             doubt = columns.doubt or doubt
             continue
         before = len(table.sheets) * SHEET_MAX_ROWS
-        table.sheets.append(sheet.name)
-        for line in judge.lines(sheet.rows, columns, sheet.hidden):
+        table.sheets.append(name)
+        for line in lines(rows, columns):
             if line.own == OTHER_TITLES:
                 raise Refused(wording.OTHER_TITLES.format(row=line.number))
-            code = line.own.partition(" ")[0]
-            if judge.twice == line.number and not is_fault(code):
-                code = "nim_twice"
-            yield before + line.number, code, line
+            once = _once(line, seen)
+            yield before + line.number, once.own.partition(" ")[0], once
     if not table.sheets:
         raise Refused(doubt)
+
+
+def _once(line: JudgedLine, seen: dict[int, int]) -> JudgedLine:
+    """The line. It is skipped if an earlier one is equal, and wrong if an earlier one has other texts for its NIM."""
+    if line.skipped or not line.nim:
+        return line
+    nim, texts = hash(line.nim), hash(line[1:4])
+    first = seen.get(nim)
+    seen[nim] = texts
+    if first == texts:
+        return line._replace(skipped="same")
+    return line if first is None else line._replace(own=f"nim_twice {line.own}")
 
 
 def export_file(url: DatabaseURL, file: Path) -> int:

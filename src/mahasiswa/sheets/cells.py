@@ -3,14 +3,12 @@
 import html
 import re
 from collections.abc import Collection, Iterable, Sequence
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 # Excel keeps 15 digits of a number, so a longer whole number may have lost its last digits.
 MAX_EXACT = 10**15
 ROW_MAX_CELLS = 16_384  # as in Excel
 CELL_MAX_CHARACTERS = 131_072  # four times what Excel holds, and the limit of Python's CSV reader
-
-BadKind = Literal["error", "date", "formula", "damaged"]
 
 # UTF-8 that was read as Windows-1252: the first byte of a letter, and the others.
 _NEXT = (
@@ -38,16 +36,20 @@ class TooHeavy(Exception):
 
 
 class Bad(NamedTuple):
-    """A cell that must not be stored as it is. `text` is what a person sees in it, perhaps blank."""
+    """A cell that must not be stored as it is. `kind` is error, date, formula or damaged; `text` is what a person sees in it, perhaps blank."""
 
-    kind: BadKind
+    kind: str
     text: str
 
 
 Cell = str | int | float | Bad | None
 
-Row = tuple[int, Sequence[Cell]]
+Cells = Sequence[Cell]
+Row = tuple[int, Cells]
 """A row: its number, as the spreadsheet program shows it, and its cells from column A on."""
+
+KeptRow = tuple[int, Cells, bool]
+"""A row with a text, and whether Excel hides it."""
 
 
 class Sheet(NamedTuple):
@@ -84,6 +86,6 @@ def text_of(cell: Cell) -> str:
 def is_blank(cells: Iterable[Cell]) -> bool:
     """Whether no cell has a text."""
     for cell in cells:
-        if cell is not None and not (isinstance(cell, str) and (not cell or cell.isspace())):
+        if cell is not None and not (isinstance(cell, str) and not cell.strip()):
             return False
     return True

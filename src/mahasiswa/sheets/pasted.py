@@ -8,7 +8,6 @@ from mahasiswa.record import tidy
 from mahasiswa.sheets.cells import Refused, Row
 
 NIM_MIN_DIGITS = 5
-LINE_MAX_CHARACTERS = 2000
 
 # The time and the sender of a message, as WhatsApp copies them.
 _stamp = re.compile(
@@ -25,28 +24,14 @@ _AROUND = " \t,:;_|*/–—-"
 
 def split_lines(lines: Iterable[str]) -> Sequence[Row]:
     """NIM, Nama and Alamat of each line with a NIM; other lines as one text. Raises Refused if most have no NIM."""
-    rows: list[Row] = []
-    count = unsure = 0
-    for number, line in enumerate(lines, 1):
-        text = without_stamp(line.strip())
-        if not text.strip(" -=_|+"):
-            continue
-        if len(text) > LINE_MAX_CHARACTERS:
-            raise Refused(wording.LINES_NOT_READ)
-        cells = _cells(text)
-        rows.append((number, cells))
-        count += len(cells) > 1
-        unsure += len(cells) > 1 and bool(re.search("[0-9]", cells[1]))
-    if 2 * count <= len(rows):
+    texts = enumerate((_stamp("", line.strip()) for line in lines), 1)
+    rows = [(number, _cells(text)) for number, text in texts if text.strip(" -=_|+")]
+    names = [cells[1] for _, cells in rows if len(cells) > 1]
+    if 2 * len(names) <= len(rows):
         raise Refused(wording.LINES_NOT_READ)
-    if 10 * unsure > count:
+    if 10 * sum(_digits(name) > 0 for name in names) > len(names):
         raise Refused(wording.NAMES_NOT_PARTED)
-    return rows
-
-
-def without_stamp(line: str) -> str:
-    """A line without the time and the sender of a message."""
-    return _stamp("", line)
+    return [(0, wording.HEADER), *rows]
 
 
 def _cells(line: str) -> Sequence[str]:

@@ -7,23 +7,28 @@ the reason why the file cannot be read. See `stage` for other codes. Any other e
 
 import io
 import json
-import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain, islice, zip_longest
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from mahasiswa import wording
-from mahasiswa.record import FIELDS
+from mahasiswa.sheets import rules
 from mahasiswa.sheets.biff import biff_rows
-from mahasiswa.sheets.cells import Refused, Row, Sheet, is_blank, text_of
-from mahasiswa.sheets.columns import TITLES_MAX, Columns, fields_of, find, join, measured, part_of
+from mahasiswa.sheets.cells import KeptRow, Refused, Sheet, is_blank, text_of
+from mahasiswa.sheets.columns import TITLES_MAX, Columns, fields_of, find, part_of, texts_of
 from mahasiswa.sheets.delimited import read_text
 from mahasiswa.sheets.file_kind import encoding_of, kind_of
 from mahasiswa.sheets.html_table import html_rows
-from mahasiswa.sheets.rules import OTHER_TITLES, Judge, JudgedLine, cleaned
-from mahasiswa.sheets.stage import EXIT_DISK_FULL, EXIT_STALE, Kept, Stage, StagedSheet, Stale
+from mahasiswa.sheets.rules import OTHER_TITLES, JudgedLine
+from mahasiswa.sheets.stage import (
+    EXIT_DISK_FULL,
+    EXIT_STALE,
+    Stage,
+    StagedSheet,
+    Stale,
+)
 from mahasiswa.sheets.workbook import read_workbook, undamaged
 from mahasiswa.system.child import bound
 
@@ -34,76 +39,55 @@ PROCESSOR_SECONDS = 20
 FILE_MAX_BYTES = 16 << 20
 
 TOP_ROWS = 200  # rows of a sheet in which titles and doubts about the columns are looked for
-EXAMPLES, EXAMPLE_MAX_CHARACTERS = 3, 60
+EXAMPLES = 3
 _OF_EXAMPLES = ("contoh", "petunjuk", "panduan", "example", "referensi")  # names of sheets
 
 
-def sheets_of(file: BinaryIO, *, nim_only: bool = False) -> Iterator[Sheet]:
-    """The sheets of a seekable file of any kind. Each must be read before the next. Raises Refused and TooHeavy."""
-    if not file.seek(0, os.SEEK_END):
-        raise Refused(wording.EMPTY_FILE)
-    file.seek(0)
+def tables_of(
+    file: BinaryIO, *, nim_only: bool = False
+) -> Iterator[tuple[str, Iterable[KeptRow], Columns]]:
+    """The sheets that have rows, of a seekable file of any kind: name, rows and columns of each.
+
+    Each must be read before the next. Raises Refused and TooHeavy.
+    """
+    for sheet in _sheets(file, nim_only=nim_only):
+        hidden = sheet.hidden
+        rows = ((number, row, number in hidden) for number, row in sheet.rows if not is_blank(row))
+        if top := list(islice(rows, TOP_ROWS)):
+            columns = find(top)
+            doubt = "" if nim_only else columns.doubt
+            if sheet.is_split:
+                doubt = wording.LINES_SPLIT
+            for column in columns.of.keys() & {*sheet.hidden_columns}:
+                doubt = wording.HIDDEN_COLUMN.format(column=wording.column_letter(column))
+            yield sheet.name, chain(top, rows), columns._replace(doubt=doubt)
+
+
+def _sheets(file: BinaryIO, *, nim_only: bool) -> Iterable[Sheet]:
     kind = kind_of(file)
     if kind == "workbook":
-        sheets = undamaged(read_workbook(file))
-    elif kind == "biff":
-        sheets = iter([Sheet("", undamaged(biff_rows(file.read())))])
-    elif kind == "html":
-        sheets = iter([Sheet("", enumerate(html_rows(file), 1))])
-    else:
-        text = io.TextIOWrapper(file, encoding_of(file), errors="replace", newline="")
-        sheets = iter([read_text(text, nim_only=nim_only)])
-    for sheet in sheets:
-        yield sheet._replace(rows=(row for row in sheet.rows if not is_blank(row[1])))
-
-
-def tables_of(file: BinaryIO, *, nim_only: bool = False) -> Iterator[tuple[Sheet, Columns]]:
-    """The sheets that have rows, each with its columns. Raises as `sheets_of` does."""
-    for sheet in sheets_of(file, nim_only=nim_only):
-        rows = iter(sheet.rows)
-        if top := list(islice(rows, TOP_ROWS)):
-            columns = _columns(sheet, top, nim_only=nim_only)
-            yield sheet._replace(rows=chain(top, rows)), columns
-
-
-def _columns(sheet: Sheet, top: Sequence[Row], *, nim_only: bool) -> Columns:
-    columns = find(top, nim_only=nim_only)
-    if sheet.is_split:
-        columns = Columns(0, wording.HEADER, dict(enumerate(FIELDS)), doubt=wording.LINES_SPLIT)
-    hidden = [column for column in sheet.hidden_columns if column in columns.of]
-    doubt = "" if nim_only else columns.doubt
-    if hidden:
-        doubt = doubt or wording.HIDDEN_COLUMN.format(column=wording.column_letter(hidden[0]))
-    return columns._replace(doubt=doubt)
+        return undamaged(read_workbook(file))
+    if kind == "biff":
+        return [Sheet("", undamaged(biff_rows(file.read())))]
+    if kind == "html":
+        return [Sheet("", enumerate(html_rows(file), 1))]
+    text = io.TextIOWrapper(file, encoding_of(file), errors="replace", newline="")
+    return [read_text(text, nim_only=nim_only)]
 
 
 def fill(stage: Stage, file: BinaryIO, *, nim_only: bool) -> None:
     """Put the sheets of a file into its stage. Raises Refused and TooHeavy."""
-    kept: list[tuple[StagedSheet, Kept]] = []
-    for at, (sheet, columns) in enumerate(tables_of(file, nim_only=nim_only)):
-        rows = list(islice(sheet.rows, ROWS_MAX))
-        staged = _staged(at, sheet.name, columns, rows[:TOP_ROWS])
-        kept.append((staged, [(number, cells, number in sheet.hidden) for number, cells in rows]))
-    if not kept:
+    sheets = []
+    for at, (name, rows, columns) in enumerate(tables_of(file, nim_only=nim_only)):
+        kept = list(islice(rows, ROWS_MAX))
+        body = [row for number, row, _ in kept[:TOP_ROWS] if number > columns.header]
+        width = min(max(map(len, body), default=0), TITLES_MAX)
+        examples = [texts_of(body, column)[:EXAMPLES] for column in range(width)]
+        staged = StagedSheet(at, name, *columns[:2], examples, *columns[2:], is_read=True)
+        sheets.append((staged, kept))
+    if not sheets:
         raise Refused(wording.EMPTY)
-    read = _with_titles([staged for staged, _ in kept])
-    stage.put_sheets((staged._replace(is_read=staged in read), rows) for staged, rows in kept)
-
-
-def _staged(at: int, name: str, columns: Columns, top: Sequence[Row]) -> StagedSheet:
-    body = (row[:TITLES_MAX] for number, row in top if number > columns.header)
-    examples = [
-        list(
-            islice(
-                filter(None, (text_of(cell).strip()[:EXAMPLE_MAX_CHARACTERS] for cell in column)),
-                EXAMPLES,
-            )
-        )
-        for column in zip_longest(*body)
-    ]
-    return StagedSheet(
-        at, name, columns.header, columns.titles, examples, columns.of, columns.doubt, is_read=True
-    )
+    stage.put_sheets(sheets)
 
 
 def is_example(name: str) -> bool:
@@ -111,40 +95,13 @@ def is_example(name: str) -> bool:
     return name.casefold().startswith(_OF_EXAMPLES)
 
 
-def _with_titles(sheets: Sequence[StagedSheet]) -> Sequence[StagedSheet]:
-    """The sheets whose titles name the most fields, without those of examples; or else the first sheet."""
-    real = [sheet for sheet in sheets if not is_example(sheet.name)]
-    fields = [len(fields_of(sheet.columns)) for sheet in real or sheets]
-    most = [
-        sheet for sheet, count in zip(real or sheets, fields, strict=True) if count == max(fields)
-    ]
-    return most if max(fields) > 1 or not most[0].doubt else most[:1]
-
-
 def put_lines(stage: Stage, options: Mapping[str, Any]) -> None:
     """Judge the rows of the sheets that are read, in the columns that a person has chosen, if any. Raises Refused and Stale."""
-    purpose = stage.facts().purpose
-    choices = (options["choice"] or {"sheets": {}})["sheets"]
-    judge = Judge()
-    sheets: list[StagedSheet] = []
-    lines: list[Sequence[object]] = []
-    for found in stage.sheets():
-        sheet = found
-        if choice := choices.get(str(found.id)):
-            columns = {
-                int(column): choice["columns"][column]
-                for column in sorted(choice["columns"], key=int)
-            }
-            sheet = found._replace(columns=columns, is_read=choice["is_read"], doubt="")
-        if sheet.is_read and not sheet.doubt:
-            rows = stage.rows(sheet.id)
-            of_sheet = _picked(sheet, rows) if purpose == "pilih" else _judged(sheet, rows, judge)
-            for line in of_sheet:
-                lines.append((sheet.id, *line))
-                if line.own == OTHER_TITLES and not choice:
-                    sheet = sheet._replace(doubt=wording.OTHER_TITLES.format(row=line.number))
-        sheets.append(sheet)
-
+    judged = [
+        _judged(stage, sheet, options) for sheet in _chosen(stage.sheets(), options["choice"])
+    ]
+    sheets = [sheet for sheet, _ in judged]
+    lines = [(sheet.id, *line) for sheet, found in judged for line in found]
     must_choose = any(sheet.is_read and sheet.doubt for sheet in sheets)
     if len(lines) > UPLOAD_MAX_ROWS:
         raise Refused(wording.TOO_MANY_ROWS.format(limit=wording.number(UPLOAD_MAX_ROWS)))
@@ -153,20 +110,51 @@ def put_lines(stage: Stage, options: Mapping[str, Any]) -> None:
     stage.put_lines(sheets, [] if must_choose else lines, options["version"])
 
 
-def _judged(sheet: StagedSheet, rows: Kept, judge: Judge) -> Iterator[JudgedLine]:
-    pairs = [(number, cells) for number, cells, _ in rows]
-    columns = measured(Columns(sheet.header, sheet.titles, sheet.columns), pairs[:TOP_ROWS])
-    return judge.lines(pairs, columns, {number for number, _, is_hidden in rows if is_hidden})
+def _chosen(
+    sheets: Sequence[StagedSheet], choice: Mapping[str, Any] | None
+) -> Iterator[StagedSheet]:
+    """The sheets as a person reads them, or else those whose titles name the most fields, without those of examples."""
+    best = max(map(_rank, sheets))
+    for sheet in sheets:
+        if not choice:
+            yield sheet._replace(is_read=_rank(sheet) == best)
+            continue
+        of_sheet = choice["sheets"][str(sheet.id)]
+        columns = {int(column): part for column, part in of_sheet["columns"].items()}
+        # Every column may have texts.
+        titles = [title or wording.UNTITLED for title in sheet.titles]
+        yield sheet._replace(columns=columns, titles=titles, doubt="", is_read=of_sheet["is_read"])
 
 
-def _picked(sheet: StagedSheet, rows: Kept) -> Iterator[JudgedLine]:
-    """The NIMs of a column, with their names if the file has some; or each line as it is."""
-    for number, cells, is_hidden in rows:
-        nim, nama, _ = map(cleaned, join(cells, sheet.columns))
-        if not sheet.columns:
-            nim = " ".join(filter(None, map(cleaned, cells)))
-        if number > sheet.header and nim and not part_of(nim):
-            yield JudgedLine(number, nim, nama, "", "hidden" if is_hidden else "")
+def _rank(sheet: StagedSheet) -> int:
+    return len(fields_of(sheet.columns)) * (not is_example(sheet.name))
+
+
+def _judged(
+    stage: Stage, sheet: StagedSheet, options: Mapping[str, Any]
+) -> tuple[StagedSheet, Sequence[JudgedLine]]:
+    """A sheet, perhaps with a doubt about its columns, and its lines if they are read.
+
+    Those of a selection have a NIM, and perhaps a name. Without a column of NIMs, each row is one text.
+    """
+    if sheet.doubt or not sheet.is_read:
+        return sheet, []
+    rows = stage.rows(sheet.id)
+    columns = Columns(sheet.header, sheet.titles, sheet.columns)
+    if "nim" not in fields_of(sheet.columns):
+        columns = Columns(0, [""], {0: "nim"})
+        rows = [(number, [" ".join(map(text_of, row))], hidden) for number, row, hidden in rows]
+    lines = list(rules.lines(rows, columns))
+    if stage.facts().purpose == "pilih":
+        return sheet, [
+            line._replace(alamat="", own="hidden" * ("hidden" in line.own), skipped="")
+            for line in lines
+            if line.nim and not part_of(line.nim)
+        ]
+    others = [line.number for line in lines if line.own == OTHER_TITLES]
+    if others and not options["choice"]:
+        sheet = sheet._replace(doubt=wording.OTHER_TITLES.format(row=others[0]))
+    return sheet, lines
 
 
 def main(path: str, options_json: str) -> int:

@@ -119,8 +119,8 @@ def choice_of(stage: Stage, form: Mapping[str, Sequence[str]]) -> Mapping[str, o
             f"kolom.{sheet.id}.0" in form
         ):  # the page may have shown the columns of other sheets only
             given = ("".join(form[f"kolom.{sheet.id}.{index}"]) for index in range(sheet.width))
-            parts = {index: part for index, part in enumerate(given) if part in columns.PARTS}
-        if is_read and [columns.PARTS[part].field for part in parts.values()].count("nim") != 1:
+            parts = {index: part for index, part in enumerate(given) if part in columns.FIELD_OF}
+        if is_read and [columns.FIELD_OF[part] for part in parts.values()].count("nim") != 1:
             return None
         choice[str(sheet.id)] = {"columns": parts, "is_read": is_read}
     return {"sheets": choice}
@@ -165,7 +165,7 @@ def _change_lines(stage: Stage, lines: Iterable[Line]) -> bool:
 
 def _judged(line: Line) -> Line:
     """A line with new texts, which a person has not looked at yet."""
-    return line._replace(**rules.judge(*line[2:5])._asdict(), skipped="", accepted="")
+    return line._replace(**rules.judge(line.number, line[2:5])._asdict(), accepted="")
 
 
 ACTS: Mapping[str, str] = {"benar": "accept", "lewati": "skip", "kembalikan": "take_back"}

@@ -167,7 +167,7 @@ def _page(request: Request, pages: Pages, stage: Stage, alert: Alert | None) -> 
     context = {
         "alert": alert or ("checked" if request.url.query == CHECKED else ""),
         "choices": CHOICES,
-        "parts": columns.PARTS,
+        "parts": columns.FIELD_OF,
         "reasons": rules.SKIPPED,
         "said": said,
     }

@@ -5,14 +5,14 @@ from typing import NamedTuple
 
 from mahasiswa.sheets import columns, rules
 from mahasiswa.sheets.stage import Facts, Line, Stage, StagedSheet
-from mahasiswa.wording import PARTS
+from mahasiswa.wording import LABELS, PARTS
 
 FIRST_LINES = 10  # of each group
 PAGE_LINES = 500  # of the group that a person has opened
 COLUMNS_MAX = 300  # that a person can choose; those of further sheets are not shown
 TEXT_MAX_CHARACTERS = 200  # of a text that the page only shows
 
-CHOICES = {of.name: part for part, of in reversed(list(columns.PARTS.items()))}
+CHOICES = {LABELS.get(part, part): part for part in columns.FIELD_OF}
 """The parts that a column can have, by their names. Of parts with the same name, the first one."""
 
 
@@ -35,7 +35,7 @@ class Group(NamedTuple):
     @property
     def repair(self) -> str:
         """The text of the button that repairs all lines, or a blank text."""
-        return _formatted(rules.PROBLEMS[self.name].repair, self.lines[0], count=str(self.total))
+        return _formatted(rules.REPAIRS.get(self.name, ""), self.lines[0], count=str(self.total))
 
 
 class StagePage(NamedTuple):
@@ -91,7 +91,7 @@ class StagePage(NamedTuple):
 
 def said(line: Line) -> str:
     """The problem of a line."""
-    return _formatted(rules.PROBLEMS[line.problem].sentence, line)
+    return _formatted(rules.PROBLEMS[line.problem], line)
 
 
 def _formatted(text: str, line: Line, **values: str) -> str:

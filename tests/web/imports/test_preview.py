@@ -180,7 +180,7 @@ def test_columns_that_are_not_sure_must_be_chosen_first(importer: Importer) -> N
     rows = ("Ani|Budi|2300018001|Solo", "Cici|Dodo|2300018002|Bantul")
     preview = importer.upload(table(*rows, titles="Nama|Nama|NIM|Alamat"))
     assert preview.buttons == {"baca": "Baca kolom ini"}
-    assert "Ada dua kolom Nama (A dan B)." in preview.texts("main .bad")
+    assert "Kolom Nama belum pasti." in preview.texts("main .bad")
     assert preview.texts("tbody [scope=row]") == ["Nama", "Nama", "NIM", "Alamat"]
     assert "Ani · Cici" in preview.texts("tbody td")
     none = importer.shown(importer.press(preview, "baca", {"kolom.0.2": ""}), 400)
