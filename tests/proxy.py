@@ -1,4 +1,4 @@
-"""A proxy between a store and PostgreSQL that cuts connections at a commit."""
+"""A proxy between a store and PostgreSQL that records queries, delays answers and cuts connections at a commit."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -9,15 +9,18 @@ from typing import Literal
 class Proxy:
     """Forwards connections to a port of 127.0.0.1.
 
-    `cut` makes the next COMMIT break every connection: "question" before the server receives it, "answer" after the
-    server has committed.
+    `sent` holds every byte that clients have sent. `cut` makes the next COMMIT break every connection: "question" before
+    the server receives it, "answer" after the server has committed.
     """
 
     def __init__(self, target: int) -> None:
+        self.sent = b""
         self.cut: Literal["question", "answer"] | None = None
         self._target = target
         self._writers: set[asyncio.StreamWriter] = set()
         self._running: set[asyncio.Task[None]] = set()
+        self._flowing = asyncio.Event()
+        self.hold(on=False)
 
     @asynccontextmanager
     async def listening(self) -> AsyncIterator[int]:
@@ -26,10 +29,15 @@ class Proxy:
         try:
             yield server.sockets[0].getsockname()[1]
         finally:
+            self.hold(on=False)
             server.close()
             self._end()
             await asyncio.gather(*self._running)
             await server.wait_closed()
+
+    def hold(self, *, on: bool) -> None:
+        """Keep the server's answers back, or let them through."""
+        (self._flowing.clear if on else self._flowing.set)()
 
     async def _connect(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if task := asyncio.current_task():
@@ -39,16 +47,20 @@ class Proxy:
             answers, questions = await asyncio.open_connection("127.0.0.1", self._target)
             self._writers |= {writer, questions}
             await asyncio.gather(
-                self._forward(reader, questions, "question"),
-                self._forward(answers, writer, "answer"),
+                self._forward(reader, questions, asking=True),
+                self._forward(answers, writer, asking=False),
             )
 
     async def _forward(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, kind: str
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, asking: bool
     ) -> None:
         with suppress(OSError):
             while piece := await reader.read(65536):
-                if self.cut == kind and b"COMMIT\0" in piece:
+                if asking:
+                    self.sent += piece
+                else:
+                    await self._flowing.wait()
+                if self.cut == ("question" if asking else "answer") and b"COMMIT\0" in piece:
                     self._end()
                 writer.write(piece)
                 await writer.drain()

@@ -41,6 +41,28 @@ def test_only_the_owner_can_read_what_a_command_creates(operator: Operator) -> N
     assert mode_of(operator.folder / "cadangan.db") == 0o600
 
 
+def test_a_database_behind_a_link_is_read_with_its_log(operator: Operator) -> None:
+    """SQLite keeps the log beside the file that the link leads to, and a restore leaves the records before there.
+
+    The back-ups have the name of the link.
+    """
+    real = operator.folder / "lain" / "daftar.db"
+    real.parent.mkdir()
+    operator.database.symlink_to(real)
+    operator.keep_backups()
+    other = Operator(operator.folder)
+    other.use(operator.folder / "sumber.db")
+    other.fill(TWO)
+    with visited(operator.database) as site:
+        site.add("1", "Rahasia", "Solo")
+        operator.done("backup")
+        (backup,) = operator.backup_files()
+        assert backup.name.startswith("mahasiswa-")
+        operator.done("restore", str(other.database))
+        (before,) = real.parent.glob("daftar.db.before-*")
+        assert f"{before} may hold the texts. " in operator.done("forget", "1")
+
+
 def failing(folder: Path, calls: str, *options: str) -> list[str]:
     """Return the start of a command whose system calls fail, such as "mmap:error=ENODEV"."""
     strace = shutil.which("strace") or pytest.skip("strace is not installed")

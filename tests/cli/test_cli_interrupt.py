@@ -1,15 +1,21 @@
 """Ctrl-C while a command runs: one line, exit code 130, and nothing was changed."""
 
+import fcntl
 import signal
+import subprocess
 import sys
+import termios
+from array import array
 from collections.abc import Callable
 from contextlib import suppress
 from glob import glob
 from pathlib import Path
+from typing import IO
 
 import pytest
-from operators import COMMAND, MANY, Operator
-from processes import started
+from operators import COMMAND, MANY, TWO, Operator
+from postgres import execute, own_schema
+from processes import started, until
 from spreadsheets import HEADER, by_openpyxl, csv, numbered
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has other terminals")
@@ -45,6 +51,9 @@ COMMANDS: dict[str, Callable[[Path], bool]] = {
 }
 
 
+INTERRUPTED = (130, "", "mahasiswa: interrupted; nothing was changed")
+
+
 @pytest.mark.parametrize("command", COMMANDS)
 def test_an_interrupted_command_changes_nothing(filled: Operator, command: str) -> None:
     """No unfinished file is left. The target of a copy has no records, so the same command can be run again."""
@@ -58,13 +67,38 @@ def test_an_interrupted_command_changes_nothing(filled: Operator, command: str) 
     filled.write("keluar.csv", b"yang lama")
     names, records = filled.names(), filled.records()
     ended = filled.interrupted(*command.split(), at=lambda: COMMANDS[command](filled.folder))
-    assert ended == (130, "", "mahasiswa: interrupted; nothing was changed")
+    assert ended == INTERRUPTED
     assert filled.records() == records
     assert (filled.folder / "keluar.csv").read_bytes() == b"yang lama"
     if "copy" in command:
         assert filled.done(*command.split()) == f"{MANY} records copied\n"
     else:
         assert filled.names() == names
+
+
+def test_the_first_ctrl_c_ends_an_import_that_waits_for_its_input(operator: Operator) -> None:
+    """A person has typed `import -` at a terminal."""
+    operator.fill(TWO)
+    pipe = subprocess.PIPE
+    with started(*COMMAND, "import", "-", stdin=pipe, env=operator.environment) as process:
+        assert process.stdin
+        assert process.stderr
+        assert process.stderr.readline().startswith(b"database: ")
+        process.stdin.write(b"NIM")
+        process.stdin.flush()
+        until(lambda: has_read_all(process.stdin))
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 130
+        assert process.stderr.read() == b"mahasiswa: interrupted; nothing was changed\n"
+    assert operator.records() == TWO
+
+
+def has_read_all(pipe: IO[bytes] | None) -> bool:
+    """Whether the program at the other end of a pipe has taken everything, so that it waits for more."""
+    left = array("i", [0])
+    assert pipe
+    fcntl.ioctl(pipe, termios.FIONREAD, left)
+    return left[0] == 0
 
 
 def test_an_interrupted_export_to_standard_output_ends_with_one_line(
@@ -83,3 +117,16 @@ def test_an_interrupted_export_to_standard_output_ends_with_one_line(
         b"mahasiswa: interrupted; nothing was changed\n",
     )
     assert records < MANY
+
+
+def test_an_import_into_postgresql_that_is_interrupted_while_it_merges_changes_nothing(
+    operator: Operator, postgres: str
+) -> None:
+    """Ctrl-C comes when it has locked the table."""
+    locked = "SELECT 1 FROM pg_locks WHERE relation = to_regclass('mahasiswa') AND mode = 'ExclusiveLock'"
+    with own_schema(postgres) as url:
+        operator.use(url)
+        operator.write("a.csv", long_file(50_000))
+        ended = operator.interrupted("import", "a.csv", at=lambda: bool(execute(url, locked)))
+        assert ended == INTERRUPTED
+        assert execute(url, "SELECT count(*) FROM mahasiswa") == [(0,)]

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import stat
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -103,6 +104,20 @@ def test_a_restore_keeps_the_tables_of_other_programs_right(changed: Operator) -
     side = changed.ask("SELECT nim, nama FROM samping ORDER BY nim")
     assert side == [("0001", "Ani"), ("0002", "Budi")]
     assert changed.ask(KEPT) == before
+
+
+def test_a_backup_in_wal_mode_is_restored_from_a_folder_that_may_not_be_written(
+    changed: Operator, unprivileged: list[str]
+) -> None:
+    """SQLite alone would refuse it, because it would create a log beside the file."""
+    folder = changed.folder / "usb"
+    folder.mkdir()
+    shutil.copy(changed.folder / "cadangan.db", folder / "a.db")
+    run_script(folder / "a.db", "PRAGMA journal_mode = WAL")
+    folder.chmod(0o500)
+    changed.done("restore", "usb/a.db", before=unprivileged)
+    assert changed.records() == TWO
+    assert [path.name for path in folder.iterdir()] == ["a.db"]
 
 
 DAMAGED = r"a\.db cannot be restored in .*: .*(damaged|malformed).*"

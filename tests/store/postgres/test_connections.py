@@ -1,5 +1,6 @@
 """PostgreSQL: lost connections, a server that stops, a connection pooler, and the version of the data."""
 
+import asyncio
 import random
 import re
 import shutil
@@ -12,15 +13,16 @@ import pytest
 from harness import Service, free_port, visited
 from installed import do_what_staff_do
 from ledger import Ledger
-from postgres import Server, at_port, execute, start_as_server_user
+from postgres import QUICK, Server, at_port, execute, start_as_server_user, until
 from proxy import Proxy
 from sockets import CLOSE, get, post
-from stores import SITI, attempt, merge, migrate, opened, read_all
+from stores import BUDI, SITI, age_history, attempt, merge, migrate, opened, read_all
 
 from mahasiswa.settings import PostgresURL
+from mahasiswa.store import Store
 from mahasiswa.store.engines import engine_of
-from mahasiswa.store.store_errors import Uncertain
-from mahasiswa.work import STEP_TIMEOUT_SECONDS
+from mahasiswa.store.store_errors import Unavailable, Uncertain
+from mahasiswa.work import SEARCH, STEP_TIMEOUT_SECONDS
 
 LATENESS_SECONDS = 5.0  # how much later a busy machine may be
 
@@ -182,3 +184,56 @@ def test_the_service_depends_on_no_setting_of_the_role(address: str) -> None:
         (finding,) = engine_of(url).examine(None, 24)
         assert finding.is_good
         assert site.list().records == [SITI]
+
+
+# ---- the version of the data
+async def test_a_caller_never_receives_a_version_that_was_read_before_its_call(
+    server: Server, dsn: str, store: Store
+) -> None:
+    """A hundred callers who come while a query is running share the next query, and it finds the latest version.
+
+    A caller that is cancelled does not cancel it for the others.
+    """
+    proxy = Proxy(server.port)
+    async with (
+        proxy.listening() as port,
+        opened(at_port(dsn, port)) as delayed,
+    ):
+        before = await delayed.version()
+        proxy.sent = b""
+        proxy.hold(on=True)
+        first = asyncio.ensure_future(delayed.version())
+        await until(lambda: b"pg_current_snapshot" in proxy.sent)
+        await store.add(*SITI)
+        later = [asyncio.ensure_future(delayed.version()) for _ in range(100)]
+        await asyncio.sleep(0)
+        later.pop().cancel()
+        proxy.hold(on=False)
+        assert {await version for version in later} == {await store.version()} != {before}
+        assert await first is not None
+        assert proxy.sent.count(b"pg_current_snapshot") == 2
+
+
+async def test_a_standby_can_be_read_without_a_version_and_not_written(
+    server: Server, url: PostgresURL
+) -> None:
+    """It may lag behind, and its snapshots do not tell by how much. It keeps the days of its primary and purges nothing."""
+    execute(
+        url.address, "INSERT INTO mahasiswa VALUES ('0001', 'Siti Aminah', 'Jalan Kaliurang 5')"
+    )
+    age_history(url, 31)
+    with Server(QUICK, standby_of=server) as standby:
+        standby_url = PostgresURL(at_port(url.address, standby.port))
+        migrate(standby_url, 7)
+        async with opened(standby_url) as store:
+            assert await store.version() is None
+            snapshot = await store.snapshot(10)
+            assert snapshot[:3] == (None, 1, "\0".join(SITI).encode())
+            assert snapshot.last
+            await store.purge()
+            assert (await store.reader(SEARCH).history("", 0, 10)).total == 1
+            with pytest.raises(Unavailable, match="during recovery"):
+                await store.add(*BUDI)
+        said = "a standby, which takes no changes; nothing was changed"
+        with pytest.raises(Unavailable, match=said):
+            engine_of(standby_url).forget(SITI.nim)

@@ -13,7 +13,7 @@ from mahasiswa.settings import PostgresURL
 from mahasiswa.store import Store
 from mahasiswa.store.postgres.pool import MAX_ATTEMPTS
 from mahasiswa.store.postgres.postgres_sql import LOCK_TIMEOUT_SECONDS
-from mahasiswa.store.store_errors import Locked, Unavailable
+from mahasiswa.store.store_errors import Changed, Locked, Unavailable
 from mahasiswa.work import RECORD, STEP_TIMEOUT_SECONDS
 
 
@@ -33,6 +33,32 @@ async def test_an_addition_waits_four_seconds_for_a_program_that_adds_the_same_n
         assert time.monotonic() - began < STEP_TIMEOUT_SECONDS
         other.rollback()
     assert [record.nim for record in await read_all(store)] == ["2"]
+
+
+async def test_of_two_who_write_the_same_records_one_is_told_that_they_changed(
+    url: PostgresURL, store: Store
+) -> None:
+    """They do not deadlock if their orders differ; repeating the successful write is no error."""
+    async with opened(url) as second:
+        for number in range(8):
+            old: list[Mahasiswa | None] = [None] * 6
+            for names in (("Siti", "Ani"), ("Budi", "Ina")):
+                wanted = [
+                    [Mahasiswa(f"{number}{letter}", name, "Solo") for letter in "abcdef"]
+                    for name in names
+                ]
+                versions = [record and digest(record) for record in old]
+                writes = [list(map(Write, records, versions)) for records in wanted]
+                sent = (
+                    store.write_all("import", writes[0]),
+                    second.write_all("import", writes[1][::-1]),
+                )
+                answers = await asyncio.gather(*sent, return_exceptions=True)
+                assert {type(answer) for answer in answers} == {type(None), Changed}, answers
+                winner = answers.index(None)
+                await store.write_all("import", writes[winner])
+                old = [await second.reader(RECORD).get(record.nim) for record in wanted[0]]
+                assert old == wanted[winner]
 
 
 async def test_a_transaction_that_a_deadlock_ended_is_made_again(dsn: str, store: Store) -> None:
