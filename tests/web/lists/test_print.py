@@ -4,6 +4,7 @@ import re
 import shutil
 from datetime import datetime
 from html import unescape
+from itertools import pairwise
 from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
@@ -129,3 +130,26 @@ def test_all_hits_of_a_search_are_printed(window: Window, other: Database, tmp_p
         asked = run("pdftotext", "-bbox", tmp_path / "asked.pdf", "-")
         width, height = map(float, re.findall(r'<page width="(.+?)" height="(.+?)"', asked)[0])
         assert (width > height) == (columns == 16)
+
+
+SIGNED = "/mahasiswa/cetak?judul=Remedi&kolom=5&kota=Sleman&jabatan=Wali+Kelas&nama=Agus&nip=1965"
+
+
+def test_a_signature_stands_below_students_and_the_title_and_the_date_on_each_sheet(
+    window: Window, other: Database, tmp_path: Path
+) -> None:
+    """Whatever the number of students is. A row to write in is at least 8 mm high."""
+    for count in (27, 28, 44, 101):
+        other.fill(STUDENTS[:count])
+        window.open(f"{SIGNED}&kop=Dinas+Pendidikan%0D%0ASMP+1")
+        sheets = printed(window, tmp_path, A4)
+        last = sheets[-1]
+        assert f"Remedi {count} mahasiswa, {today()}" in last.text
+        assert all(sheet.texts.count("No NIM Nama Alamat 1 2 3 4 5") == 1 for sheet in sheets)
+        assert all("Remedi" in sheet.text for sheet in sheets)
+        assert last.texts[-5:-1] == [f"Sleman, {today()}", "Wali Kelas", "Agus", "NIP 1965"]
+        assert rows(last), count
+        tops = [line[0].top for line in sheets[0].lines if "/TK/" in "".join(w.text for w in line)]
+        assert min(b - a for a, b in pairwise(tops)) >= 8 * 72 / 25.4 - 0.5
+    assert sheets[0].texts[:2] == ["Dinas Pendidikan", "SMP 1"]
+    assert "SMP 1" not in last.text

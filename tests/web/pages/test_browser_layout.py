@@ -8,8 +8,10 @@ from browser import (
     PHONE,
     TALL_PHONE,
     OpenWindow,
+    contrast,
     each_look,
     in_window,
+    luminance,
 )
 from every_page import SITI, add_many, press, show_preview
 from harness import Site
@@ -161,3 +163,45 @@ def test_the_buttons_of_a_preview_cover_nothing_that_has_the_focus(
     box = buttons.bounding_box()
     assert box
     assert 3 * box["height"] <= PHONE[1]
+
+
+def test_forced_colours_keep_the_rule_under_the_header(open_window: OpenWindow) -> None:
+    """With forced colours the header of the table keeps the line below it."""
+    window = open_window("answers", forced_colors="active")
+    window.open("/")
+    for _ in each_look(window):
+        assert [window.style("th", f"borderBottom{name}") for name in ("Style", "Width")] == [
+            "solid",
+            "2px",
+        ]
+        assert (
+            contrast(
+                window.style("th", "borderBottomColor"), window.style("body", "backgroundColor")
+            )
+            >= 3
+        )
+
+
+def test_a_printed_list_or_history_has_no_buttons(open_window: OpenWindow, site: Site) -> None:
+    """Black on white, also in dark mode. The history is a table; nothing that needs a click is printed."""
+    add_many(site, 3)
+    site.add(*SITI)
+    window = open_window("answers")
+    window.open("/")
+    is_hidden = "elements => elements.every(element => !element.checkVisibility())"
+    for _ in each_look(window):
+        for scheme in ("light", "dark"):
+            window.page.emulate_media(
+                media="print", color_scheme="dark" if scheme == "dark" else "light"
+            )
+            assert window.page.locator(
+                "a, button, form, th:last-child, td:last-child"
+            ).evaluate_all(is_hidden)
+            assert window.style("body", "backgroundColor") == "rgb(255, 255, 255)"
+            for text in ["h1", "th", "td"]:
+                assert luminance(window.style(text, "color")) < 0.05
+    window.open("/mahasiswa/riwayat")
+    for _ in each_look(window):
+        for name in ("button", "search", "navigation"):
+            expect(window.page.get_by_role(name).first).to_be_hidden()
+        expect(window.rows.first).to_contain_text(SITI[0])

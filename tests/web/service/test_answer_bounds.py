@@ -1,6 +1,7 @@
 """What one client can cost others: the codec of an upload, long headers, slow readers, a full disk, no file descriptor."""
 
 import os
+import resource
 import socket
 from contextlib import ExitStack
 from functools import partial
@@ -12,7 +13,7 @@ from attack import assert_says_nothing_was_saved, attacked
 from engines import empty_database, run_elsewhere
 from harness import Service
 from postgres import locked
-from processes import until
+from processes import open_files, until
 from sockets import HOST, Answer, Line, connected, get, post, upload
 from stores import Place
 
@@ -41,6 +42,23 @@ def test_an_upload_cannot_choose_its_codec(service: Service, charset: str) -> No
         answer = service.raw(request)
     assert answer.startswith(b"HTTP/1.1 400 ")
     assert b"Kolom NIM" in answer or b"Judul kolom" in answer or b"bukan" in answer
+
+
+def test_a_worker_without_a_free_file_descriptor_answers_with_pages(tmp_path: Path) -> None:
+    """Nothing that a page needs is read when it is asked for. An export is refused, and a record is saved."""
+    with Service(tmp_path / "a.db") as service, Line(service.port) as line:
+        worker = service.worker
+        assert line.get("/sehat").status == 200
+        resource.prlimit(worker, resource.RLIMIT_NOFILE, (open_files(worker), 4096))
+        for path, status in {
+            "/tidak-ada": 404,
+            "/mahasiswa/edit/1": 404,
+            "/mahasiswa/ekspor.csv": 503,
+        }.items():
+            assert line.get(path).status == status
+        line.stores("1", "Siti", "Solo")
+        assert line.add("1", "Budi", "Solo").status == 409
+        assert "Traceback" not in service.stderr()
 
 
 def test_a_full_folder_for_temporary_files_is_a_page(tmp_path: Path, small_disk: Path) -> None:
