@@ -1,15 +1,21 @@
 """The cost contract: the worst input of a route, alone or from many clients, does not take the service from others."""
 
+import os
+import re
+import sys
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from functools import partial
+from pathlib import Path
 
 import pytest
 from attack import assert_log_is_sound, at_once, attacked, fill
 from harness import Service
-from processes import allow_files
+from processes import allow_files, cannot, until
 from sockets import CLOSE, connected, get, post, upload
 from spreadsheets import HEADER_XML, sheet_xml, text_cell, with_sheet, zip_bomb
+from stores import ask
 
 from mahasiswa.work import EXPORT, SEARCH, Kind
 
@@ -152,3 +158,51 @@ def test_a_full_queue_is_answered_503_with_retry_after(
     )
     assert any(answer.startswith(b"HTTP/1.1 200") for answer in answers)
     service.says(f"busy: {kind.name}: {kind.running} running")
+
+
+@pytest.fixture
+def control_group() -> Iterator[Path]:
+    unit = Path(__file__).parents[2] / "packaging" / "systemd" / "mahasiswa.service"
+    (limit,) = re.findall(r"(?m)^MemoryMax=(\d+M)$", unit.read_text("utf-8"))
+    root = Path("/sys/fs/cgroup/memory")  # version 1
+    root, file = (root, "memory.limit_in_bytes") if root.exists() else (root.parent, "memory.max")
+    group = root / f"mahasiswa-{os.getpid()}"
+    try:
+        group.mkdir()
+        (group / file).write_text(limit)
+    except OSError as error:
+        cannot("make a control group", error)
+    yield group
+    until(lambda: not (group / "cgroup.procs").read_text())
+    group.rmdir()
+
+
+@pytest.mark.torture
+def test_all_loads_at_once_fit_into_the_memory_of_the_unit(
+    tmp_path: Path, control_group: Path
+) -> None:
+    """The kernel kills no process of a service that has the MemoryMax= of its unit."""
+    start = f"echo $$ >{control_group}/cgroup.procs; exec {sys.executable} -m mahasiswa"
+    loads = [*REQUESTS.values()][1:3] * 3 + [*REQUESTS.values()][-1:] * 4
+    with Service(tmp_path / "a.db", {"LOG_LEVEL": "error"}, command=("sh", "-c", start)) as service:
+        numbers = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 600)"
+        insert = "INSERT INTO mahasiswa SELECT i, hex(zeroblob(5000)), hex(zeroblob(5000)) FROM n"
+        ask(tmp_path / "a.db", f"{numbers} {insert}")
+        fill(tmp_path / "a.db", 40_000)
+        with attacked(service, "/?halaman=1"), ExitStack() as stack:
+            for target in (
+                "/",
+                "/?per=500",
+                "/mahasiswa/riwayat",
+                "/mahasiswa/ekspor.csv",
+            ) * 8:
+                connected(service, stack, get(target))
+            with ThreadPoolExecutor(len(loads)) as clients:
+                list(
+                    clients.map(
+                        service.raw, [request() for _, request in loads], [300] * len(loads)
+                    )
+                )
+        counted = control_group / "memory.events"
+        counted = counted if counted.exists() else control_group / "memory.oom_control"
+        assert "oom_kill 0" in counted.read_text().splitlines()
