@@ -78,6 +78,11 @@ class HttpProtocol(HttpToolsProtocol):
             self.running.disconnected = True  # uvicorn marks the last request that waits
         super().connection_lost(None)  # after an error uvicorn would keep its timer
 
+    def shutdown(self) -> None:
+        """Close the connection at once, or after the response to a request whose body may still arrive."""
+        self.persists = False
+        super().shutdown()
+
     def eof_received(self) -> bool:  # type: ignore[override] # asyncio's contract, which uvicorn narrows
         """Keep the connection open for the answers to complete requests."""
         self.gone.set()
