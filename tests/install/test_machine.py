@@ -33,7 +33,7 @@ NAME, PASSWORD = "kampus.example", "rahasia"
 DEBIAN = "adduser apache2-utils ca-certificates curl git make nginx openssl procps python3-venv sudo systemd systemd-sysv"
 
 NEXT_VERSION = """
-UPGRADES = *UPGRADES, lambda db: db.execute('ALTER TABLE mahasiswa_history ADD COLUMN lain TEXT')
+UPGRADES = *UPGRADES, 'ALTER TABLE mahasiswa_history ADD COLUMN lain TEXT'
 """
 SCHEMA = "src/mahasiswa/store/sqlite/sqlite_schema.py"
 
