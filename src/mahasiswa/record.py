@@ -16,8 +16,6 @@ SHOWN_MAX_CHARACTERS = 1000
 
 # In code points. A link to a longer NIM would not fit into the address bar of every browser.
 NIM_MAX_CHARACTERS = 255
-# A browser resolves these as steps in a path, even if they are percent-encoded (URL Standard).
-UNADDRESSABLE_NIMS = (".", "..")
 
 
 class Mahasiswa(NamedTuple):

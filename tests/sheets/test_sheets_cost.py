@@ -34,7 +34,7 @@ EXPORT = START.decode()
 def upload(text: str) -> None:
     """Do everything that the child process does with a file."""
     for _, rows, columns in tables_of(io.BytesIO(text.encode())):
-        for _ in lines(rows, columns):
+        for _ in rows if columns.doubt else lines(rows, columns):
             pass
 
 

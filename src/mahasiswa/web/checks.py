@@ -14,10 +14,11 @@ from mahasiswa.web.list_query import ListQuery
 from mahasiswa.web.pages import Pages
 from mahasiswa.web.responses import rendered_in_thread
 from mahasiswa.web.service import Request
-from mahasiswa.work import SEARCH
+from mahasiswa.work import SEARCH, groups
 
 SUSPECTS_MAX = 50  # records that a check shows for each suspicion
-TIDIED_MAX = 1000  # records that are tidied at once, so that long texts cannot fill the memory
+TIDIED_MAX = 1000  # records that are tidied at once
+TIDIED_MAX_CHARACTERS = 4_000_000  # of them, because other changes wait meanwhile
 
 
 async def check(request: Request, store: Store, pages: Pages) -> Response:
@@ -39,7 +40,8 @@ async def check(request: Request, store: Store, pages: Pages) -> Response:
 
 async def tidy_all(request: Request, store: Store, pages: Pages) -> Response:
     """POST /mahasiswa/periksa: remove needless spaces from names and addresses, as one batch."""
-    found = await request.while_connected(store.reader(SEARCH).untidy(TIDIED_MAX))
+    untidy = await request.while_connected(store.reader(SEARCH).untidy(TIDIED_MAX))
+    found = next(groups(untidy, lambda record: len("".join(record)), TIDIED_MAX_CHARACTERS), [])
     request.count_page(len(packed(found)))
     writes = await request.slots.run(SEARCH, partial(_tidied, found))
     try:
