@@ -6,7 +6,7 @@ from operators import COMMAND, Operator
 from spreadsheets import HEADER, csv
 
 ASCII = {"LC_ALL": "POSIX", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
-SITI = ("1/é", "Siti Nur’aini 😀", "Jalan Café 5")
+SITI = ("2301/é", "Siti Nur’aini 😀", "Jalan Café 5")
 
 
 @pytest.fixture
