@@ -161,21 +161,22 @@ def download(server: Server) -> tuple[float, int]:
 
 
 def import_by_forms(server: Server, page: str, file: Path, confirm: str) -> float:
-    """Upload a spreadsheet on a page, and confirm its preview by the form with this action; return the seconds.
+    """Upload a spreadsheet on a page, and confirm its preview by the form of this selector; return the seconds.
 
-    The time is that of both requests, to the last byte of their answers. Reading the forms does not count.
+    The time is that of all requests, to the last byte of their answers. Reading the forms does not count.
     """
     with httpx.Client(base_url=server.url, timeout=600, trust_env=False) as browser:
         form = _form(browser.get(page), "form:has(input[type=file])")
         field = form.css_first("input[type=file]")
         assert field
         files = {field.attributes["name"] or "": (file.name, file.read_bytes())}
-        uploaded = browser.post(page, data=_fields(form), files=files)
-        form = _form(uploaded, f'form[action$="{confirm}"]')
-        confirmed = browser.post(form.attributes["action"] or "", data=_fields(form))
+        uploaded = browser.post(page, data=_fields(form), files=files, follow_redirects=True)
+        form = _form(uploaded, confirm)
+        confirmed = browser.post(form.attributes.get("action") or uploaded.url, data=_fields(form))
         if confirmed.status_code != 302:
             raise Failed(f"{server.peer.name} answered {confirmed.status_code} to the confirmation")
-        return uploaded.elapsed.total_seconds() + confirmed.elapsed.total_seconds()
+        answers = (*uploaded.history, uploaded, confirmed)
+        return sum(answer.elapsed.total_seconds() for answer in answers)
 
 
 def _form(answer: httpx.Response, selector: str) -> LexborNode:
