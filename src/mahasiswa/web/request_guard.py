@@ -5,6 +5,7 @@ import logging
 import re
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import lru_cache
 from urllib.parse import urlsplit
 
 from starlette.types import Scope
@@ -71,11 +72,13 @@ class RequestGuard:
     def person(self, scope: Scope) -> str | None:
         """The name in USER_HEADER, or None. It is believed only from a trusted proxy."""
         value: bytes = dict(scope["headers"]).get(self._user_header, b"")
+        if not value:
+            return None
         address = _sender(scope)
-        if value and self._is_trusted(address):
+        if self._is_trusted(address):
             text = "".join(filter(str.isprintable, value.decode(errors="replace"))).strip()
             return text[:NAME_MAX_CHARACTERS] or None
-        if value and address and not self._has_warned:
+        if address and not self._has_warned:
             log.warning(
                 "the header of USER_HEADER is ignored: %s is not in TRUSTED_PROXIES", address
             )
@@ -88,8 +91,8 @@ class RequestGuard:
         forwarded = b",".join(
             [value for name, value in scope["headers"] if name == b"x-forwarded-for"]
         )
-        texts = forwarded[-FORWARDED_MAX_BYTES:].decode("latin-1").split(",")
-        with suppress(ValueError):  # the header is absent, or a proxy has written no address
+        texts = forwarded[-FORWARDED_MAX_BYTES:].decode("latin-1").split(",") if forwarded else []
+        with suppress(ValueError):  # a proxy has written no address
             while texts and self._is_trusted(address):
                 address = _address(texts.pop().strip())
         return str(address or "-")
@@ -118,6 +121,7 @@ def _sender(scope: Scope) -> Address | None:
     return _address(scope["client"][0]) if scope["client"] else None
 
 
+@lru_cache  # a connection has the same address in each request
 def _address(text: str) -> Address:
     """An address without its zone; raise ValueError. An IPv4 address may be written as IPv6."""
     address = ipaddress.ip_address(text.partition("%")[0])
