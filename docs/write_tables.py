@@ -205,6 +205,7 @@ TESTS = {
     "system/interrupt": "cli/test_cli_interrupt",
     "system/child": "web/test_limits",
     "system/parent": "cli/test_processes",
+    "system/folder_lock": "cli/test_cli_restore web/imports/test_stage",
     "system/unfinished": "cli/test_backups cli/test_cli_files",
     "web/acts": "web/imports/test_preview web/imports/test_selection",
     "web/app": "web/pages/test_every_route web/service/test_routes",

@@ -6,7 +6,6 @@ exactly what its page has shown.
 """
 
 import errno
-import fcntl
 import hashlib
 import json
 import os
@@ -28,6 +27,7 @@ from mahasiswa.record import Mahasiswa
 from mahasiswa.settings import DatabaseURL, SQLiteURL
 from mahasiswa.sheets import rules
 from mahasiswa.sheets.cells import Bad, Cell, TooHeavy
+from mahasiswa.system.folder_lock import folder_lock
 from mahasiswa.work import Busy
 
 STAGES_MAX = 64
@@ -295,12 +295,8 @@ def _locked(folder: Path) -> Iterator[None]:
     found = folder.lstat()
     if (found.st_uid, found.st_mode & 0o170077) != (os.geteuid(), stat.S_IFDIR):
         raise PermissionError(errno.EACCES, "other users have access to this folder", str(folder))
-    lock = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with folder_lock(folder):
         yield
-    finally:
-        os.close(lock)
 
 
 @contextmanager

@@ -1,7 +1,6 @@
-"""Opens connections to the SQLite file, makes transactions, and locks the file's folder."""
+"""Opens connections to the SQLite file and makes transactions."""
 
 import ctypes
-import fcntl
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
@@ -13,6 +12,7 @@ from mahasiswa.store.sqlite.sqlite_errors import access_problem, usable
 from mahasiswa.store.store_errors import Unavailable
 from mahasiswa.system import interrupt
 from mahasiswa.system.administrator import typed
+from mahasiswa.system.folder_lock import folder_lock
 
 LOCK_TIMEOUT_SECONDS = 10.0
 """Maximum wait for a lock that another program holds. A change of the service waits until its own deadline."""
@@ -49,9 +49,8 @@ def connect(path: Path) -> apsw.Connection:
     # Plan a statement once. To plan it again for each value of its LIMIT takes longer than to run
     # it.
     db.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
-    db.execute(
-        PRAGMAS
-    ).fetchall()  # a statement after one that returns a row runs only when that is read
+    # SQLite runs a statement only when the rows of the one before it are read.
+    db.execute(PRAGMAS).fetchall()
     return db
 
 
@@ -127,14 +126,3 @@ def remove_wal(path: Path, inodes: Sequence[int]) -> None:
         if inodes and inodes == log_inodes(path):
             for suffix in LOG_SUFFIXES:
                 Path(f"{path}{suffix}").unlink(missing_ok=True)
-
-
-@contextmanager
-def folder_lock(folder: Path) -> Iterator[None]:
-    """Lock a folder against other processes of this program, which hold it for a moment only."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)

@@ -19,7 +19,6 @@ from mahasiswa.store.sqlite.backup import (
 from mahasiswa.store.sqlite.connection import (
     LOG_SUFFIXES,
     connect,
-    folder_lock,
     opened,
     real_file,
     transaction,
@@ -28,6 +27,7 @@ from mahasiswa.store.sqlite.sqlite_errors import explained, reason
 from mahasiswa.store.sqlite.sqlite_reader import take_named
 from mahasiswa.store.sqlite.sqlite_schema import is_newer, known_version, migrate
 from mahasiswa.store.store_errors import Uncertain
+from mahasiswa.system.folder_lock import folder_lock
 from mahasiswa.system.unfinished import unfinished
 
 

@@ -15,10 +15,11 @@ import apsw
 from mahasiswa.settings import DEFAULT_HISTORY_DAYS
 from mahasiswa.store.sqlite import sqlite_sql as sql
 from mahasiswa.store.sqlite.backup import copy_before, refuse_if_lost
-from mahasiswa.store.sqlite.connection import folder_lock, opened, real_file, transaction
+from mahasiswa.store.sqlite.connection import opened, real_file, transaction
 from mahasiswa.store.sqlite.sqlite_errors import access_problem, explained, usable
 from mahasiswa.store.store_errors import NeedsRepair, Unusable
 from mahasiswa.system.administrator import typed
+from mahasiswa.system.folder_lock import folder_lock
 
 log = logging.getLogger(__name__)
 
