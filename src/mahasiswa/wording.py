@@ -133,7 +133,7 @@ TICK_ALL = "Pilih semua baris di halaman ini"
 # ---- pages that report a problem
 ProblemName = Literal[
     "bad request", "other site", "no record", "no page", "not in history", "changed", "deleted", "renamed", "nothing to undo", "undo refused", "method", "too slow", "too large",
-    "confirmation too large", "file too large", "not carried", "not a form", "failed", "not saved", "uncertain", "not read",
+    "file too large", "not carried", "not a form", "failed", "not saved", "uncertain", "not read",
     "locked", "busy", "busy write", "search too long", "page too long", "disk full",
 ]  # fmt: skip
 
@@ -160,7 +160,6 @@ PROBLEMS: dict[ProblemName, Problem] = {
     "method": Problem(405, "Cara akses tidak didukung", "Halaman ini tidak dapat dibuka dengan cara tersebut."),
     "too slow": Problem(408, "Waktu pengiriman habis", "Data tidak diterima lengkap pada waktunya, jadi belum disimpan. Periksa koneksi internet, lalu kirim lagi."),
     "too large": Problem(413, "Kiriman terlalu besar", "Data yang dikirim terlalu besar (maksimal {limit})."),
-    "confirmation too large": Problem(413, "Kiriman terlalu besar", "Data yang akan disimpan melebihi {limit}. Bagi berkasnya menjadi beberapa bagian."),
     "file too large": Problem(413, "Berkas terlalu besar", "Ukuran berkas melebihi {limit}."),
     "not carried": Problem(422, "Tidak dapat diekspor", ""),
     "not a form": Problem(415, "Jenis data tidak didukung", "Data belum disimpan karena tidak dikirim sebagai formulir. Kirim lewat formulir di halaman ini."),

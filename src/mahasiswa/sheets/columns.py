@@ -19,7 +19,7 @@ _PERSON = (
     "(?:mahasiswai?|mhs|siswai?|siswi|murid|santri|santriwati|pesertadidik|peserta|taruna|anak)"
 )
 _NUMBER = "(?:no|nomor|nomer)"
-# Words that say nothing about what a column has.
+# Words in a title that do not name a field.
 _FILLER = (
     f"(?:{_PERSON}|{_NUMBER}|tuliskan|tulis|isikan|isi|masukkan|ketik|anda|kamu|saudara|lengkap|resmi|asli|aktif|baru|sesuai"
     "|pada|di|ktp|kk|kartukeluarga|ijazah|akta|kelahiran|wajib|diisi|huruf|kapital|besar|sekarang|saat|ini|yang|jelas|data)"

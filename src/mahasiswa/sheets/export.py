@@ -52,9 +52,8 @@ def main() -> None:
         sys.stdout.flush()
         sys.exit(NOT_CARRIED)
     except OSError:
-        os._exit(
-            DISK_FULL
-        )  # an orderly exit would write the rest of the buffer, and fail with another code
+        # An orderly exit would write the rest of the buffer, and fail with another code.
+        os._exit(DISK_FULL)
 
 
 def _records() -> Iterator[Sequence[str]]:

@@ -15,7 +15,7 @@ _without_attached = re.compile(r"^[0-9]{1,3}\.(?=[0-9]{5})|[-–_][^\W\d].*").su
 
 
 def forms_of(line: str) -> Sequence[str]:
-    """The texts that may be the NIM of a line: the whole line, then its words with a digit, without what is attached to them."""
+    """The texts that may be the NIM of a line: the whole line, then each word with a digit, without the punctuation around it."""
     words = [word.strip(_AROUND) for word in _words(line) if _has_digit(word)]
     bare = [_without_attached("", word) for word in words]
     return list(dict.fromkeys([line, *words, *bare]))[:FORMS_MAX]

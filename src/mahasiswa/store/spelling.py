@@ -1,4 +1,4 @@
-"""Searches that were perhaps meant by one that finds nothing: with nearly the same words of the list, or a slip in a nim."""
+"""Other searches for a person whose search finds nothing: with similar words of the list, or with one slip in a nim corrected."""
 
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches

@@ -33,7 +33,7 @@ def unfinished(final: Path, mode: int = 0o600) -> Iterator[Path]:
 
 
 def _remove_left(copy: Path) -> None:
-    """Remove what a killed program has left. A symbolic link, which may be planted, is refused."""
+    """Remove the file of a killed program. Refuse a symbolic link, because another user may have made it."""
     descriptor = os.open(copy, os.O_RDONLY | os.O_NOFOLLOW)
     try:
         _lock(descriptor, copy)

@@ -53,7 +53,7 @@ class Students(NamedTuple):
 def act(
     stage: Stage, version: int, button: str, typed: Iterable[Line], students: Students
 ) -> Alert | None:
-    """Store the typed lines, and do what a button says; return why the page is shown again. Raise Stale.
+    """Store the typed lines, and do what a button says. Return the reason to show the page again, or None. Raise Stale.
 
     A button that saves does nothing else if a line was typed, because its page has not shown the outcome.
     """
@@ -115,9 +115,8 @@ def choice_of(stage: Stage, form: Mapping[str, Sequence[str]]) -> Mapping[str, o
     for sheet in stage.sheets():
         is_read = form[f"lembar.{sheet.id}"] == ["1"]
         parts = sheet.columns
-        if (
-            f"kolom.{sheet.id}.0" in form
-        ):  # the page may have shown the columns of other sheets only
+        # The page may have shown the columns of other sheets only.
+        if f"kolom.{sheet.id}.0" in form:
             given = ("".join(form[f"kolom.{sheet.id}.{index}"]) for index in range(sheet.width))
             parts = {index: part for index, part in enumerate(given) if part in columns.FIELD_OF}
         if is_read and [columns.FIELD_OF[part] for part in parts.values()].count("nim") != 1:

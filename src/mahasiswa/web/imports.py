@@ -26,9 +26,8 @@ from mahasiswa.web.stage_page import CHOICES, StagePage, said
 from mahasiswa.web.uploads import UploadRefused, in_thread, read_into, received, stage_of, staged
 from mahasiswa.work import EXPORT, IMPORT, STAGE, slices
 
-CHECKED = (
-    "diperiksa"  # in the query of the page after a press that stored typed cells instead of saving
-)
+# In the query of the page after a press that stored typed cells instead of saving.
+CHECKED = "diperiksa"
 
 STATUSES: Mapping[Alert | None, int] = {"stale": 409, "changed": 409, "columns": 400}
 
@@ -53,7 +52,7 @@ async def show(request: Request, _store: Store, pages: Pages) -> Response:
 
 
 async def change(request: Request, store: Store, pages: Pages) -> Response:
-    """POST of the same: do what the pressed button says, with the lines of its page, and nothing if they are others."""
+    """POST of the same: do what the pressed button says. Do nothing if another page has changed the lines meanwhile."""
     form = await read_preview_form(request)
     with await stage_of(request) as stage:
         try:
@@ -139,7 +138,7 @@ async def _selected(request: Request, store: Store, pages: Pages, nims: Iterable
 async def _press(
     request: Request, stage: Stage, form: Mapping[str, Sequence[str]], students: Students
 ) -> Alert | None:
-    """Do what the pressed button says; return why the page is shown again, or None. Raise Stale."""
+    """Do what the pressed button says. Return the reason to show the page again, or None. Raise Stale."""
     version = whole_number("".join(form["versi"])) or 0
     button = "".join(form["aksi"])
     # Other columns give the lines other texts, so the typed ones are found before.

@@ -121,7 +121,10 @@ async def chunks_of(
 
 
 class FixedResponse(Response):
-    """A response that is complete when it is made. `head` has its headers as bytes, with the blank line after them."""
+    """A response that is complete when it is made.
+
+    `head` has its headers as bytes, with the blank line after them, for the answer from the parser's callback.
+    """
 
     body: bytes
 
@@ -146,7 +149,6 @@ class FixedResponse(Response):
         """A copy with the number of a request, because other requests may get the same response."""
         response = copy.copy(self)
         response.raw_headers = [*self.raw_headers, (b"x-request-id", number.encode())]
-        response.head = b"x-request-id: %b\r\n" % number.encode() + self.head
         return response
 
 

@@ -128,7 +128,7 @@ async def read_into(
     given: Upload | None = None,
     choice: Mapping[str, object] | None = None,
 ) -> None:
-    """Let a child process read an upload into a stage, or what the stage keeps of it by another choice of columns.
+    """Let a child process read an upload into a stage. With a choice of columns, it reads the rows that the stage keeps.
 
     See read.py for the choice. Raise UploadRefused, Stale, TooHeavy, Busy and OSError.
     """

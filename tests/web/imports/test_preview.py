@@ -120,7 +120,7 @@ def test_typed_cells_are_kept_by_every_button_and_saved_by_none(
 
 
 def test_a_typed_line_is_judged_again(importer: Importer) -> None:
-    """It may have another problem, or become one that the file has already, which counts once."""
+    """The typed line may have another problem. It may also become equal to another line, and then counts once."""
     preview = importer.upload(table("2301|Ani|Solo", "|Ani|Solo", "|Budi|Solo"))
     again = importer.pressed(preview, "periksa", {"nim.0.3": "2301", "nim.0.4": "1,2E+11"})
     assert again.counts == {"Baru": 1, "Perlu diperbaiki": 1, "Dilewati": 1}
