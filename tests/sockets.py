@@ -99,17 +99,6 @@ def upload(
     return post(target, data, CLOSE).replace(FORM, kind, 1)
 
 
-def half_closed(port: int, request: bytes) -> bytes:
-    """Send a request and then the end of the input; return everything until the service closes the connection too."""
-    received = b""
-    with socket.create_connection(("127.0.0.1", port), 30) as client:
-        client.sendall(request)
-        client.shutdown(socket.SHUT_WR)
-        while part := client.recv(65536):
-            received += part
-    return received
-
-
 def connected(
     service: Service,
     stack: ExitStack,

@@ -52,8 +52,6 @@ MAX_CONNECTIONS = 16_384
 # uvicorn calls Beat each second if the wall clock shows more than this time since the last call. A
 # clock that is set back must not delay a call.
 BEAT_MIN_SECONDS = -(10**9)
-# Disables uvicorn's timer of idle connections, because HttpProtocol has its own deadlines.
-NO_TIMEOUT_SECONDS = 10**6
 START_SECONDS = 15  # a process that has not begun by then is replaced; uvicorn's 5 are too few on a slow machine
 SWEEP_SECONDS = 600.0  # time between two looks for uploads that have ended
 # Maximum time for which a computing thread keeps the GIL. The event loop waits for the GIL at each
@@ -127,7 +125,6 @@ def _config(settings: Settings, unready: "Connection | None") -> uvicorn.Config:
         server_header=False,
         backlog=BACKLOG,
         limit_concurrency=MAX_CONNECTIONS + 1,  # uvicorn refuses the last one
-        timeout_keep_alive=NO_TIMEOUT_SECONDS,
         timeout_graceful_shutdown=GRACEFUL_SHUTDOWN_SECONDS,
         timeout_worker_healthcheck=START_SECONDS,
         timeout_notify=BEAT_MIN_SECONDS,

@@ -49,7 +49,7 @@ ROUTES: tuple[Route, ...] = (
         keeps_query=True,
     ),
     Route("GET", "/mahasiswa/impor", imports.choose),
-    Route("POST", "/mahasiswa/impor", imports.upload, body="upload", abandons=True),
+    Route("POST", "/mahasiswa/impor", imports.upload, body="upload"),
     Route("GET", "/mahasiswa/impor/templat.xlsx", lists.template),
     Route("GET", "/mahasiswa/impor/:id", imports.show),
     Route("POST", "/mahasiswa/impor/:id", imports.change, writes=True, body="preview"),
@@ -60,15 +60,12 @@ ROUTES: tuple[Route, ...] = (
     Route("GET", "/mahasiswa/periksa", checks.check, abandons=True),
     Route("POST", "/mahasiswa/periksa", checks.tidy_all, writes=True),
     Route("GET", "/mahasiswa/pilih", imports.choose, purpose="pilih"),
-    Route(
-        "POST", "/mahasiswa/pilih", imports.upload, body="upload", abandons=True, purpose="pilih"
-    ),
+    Route("POST", "/mahasiswa/pilih", imports.upload, body="upload", purpose="pilih"),
     Route(
         "POST",
         "/mahasiswa/pilih/centang",
         imports.select_ticked,
         body="preview",
-        abandons=True,
         purpose="pilih",
     ),
     Route("POST", "/mahasiswa/pilih/hasil", imports.select_found, abandons=True, purpose="pilih"),

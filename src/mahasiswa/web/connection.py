@@ -19,9 +19,6 @@ class Connection(Protocol):
     def cut_off(self) -> None:
         """Reset the connection."""
 
-    async def leave(self) -> None:
-        """Wait until the client sends no more, or is gone. Then it gets no answer."""
-
 
 Readers = WeakSet[Connection]
 

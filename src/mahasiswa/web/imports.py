@@ -41,7 +41,7 @@ async def upload(request: Request, store: Store, pages: Pages) -> Response:
     """POST /mahasiswa/impor and pilih: read a file or pasted cells into a stage, and lead to its page."""
     async with received(request) as given:
         fill = partial(read_into, request, given=given)
-        return await staged(request, store, pages, fill, given.name)
+        return await request.while_connected(staged(request, store, pages, fill, given.name))
 
 
 async def show(request: Request, _store: Store, pages: Pages) -> Response:

@@ -49,13 +49,6 @@ class Middleware:
     numbers: Iterator[int] = field(default_factory=lambda: count(secrets.randbelow(10**8)))
     """Of requests. Each worker begins at another number."""
 
-    def list_page_now(self, scope: Scope) -> FixedResponse | None:
-        """The answer to GET or HEAD of exactly the list, if nothing has to be waited for."""
-        page = None if self.guard.problem(scope) else self.service.cache.respond_now(scope)
-        if page:
-            self.service.requests["/", page.status_code] += 1
-        return page
-
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one HTTP request."""
         began = time.perf_counter()

@@ -15,7 +15,6 @@ from starlette.requests import Request as StarletteRequest
 from starlette.types import Receive, Scope
 
 from mahasiswa.store.store_errors import Locked, TookTooLong, Unavailable, Uncertain
-from mahasiswa.web.connection import connection_of
 from mahasiswa.web.list_query import ListQuery, is_list_query
 from mahasiswa.web.routes import Router
 from mahasiswa.wording import ProblemName
@@ -59,7 +58,6 @@ class BareRequest(StarletteRequest):
         self.path = scope["raw_path"].removeprefix(prefix).decode("latin-1") or "/"
         self.methods = router.methods(self.path)
         self.route = self.methods.get("GET" if self.method == "HEAD" else self.method)
-        self.connection = connection_of(scope)
         self.address: str  # of the client
         self.is_long = False
         self.holding: ExitStack  # until the answer was sent
@@ -107,9 +105,9 @@ class BareRequest(StarletteRequest):
             self.hold(LONG_PAGE)
 
     async def while_connected(self, work: Coroutine[Any, Any, T]) -> T:
-        """Do work after the body was read. If the client sends no more, cancel the work and raise ClientDisconnect."""
+        """Do work after the body was read. If the client leaves, cancel the work and raise ClientDisconnect."""
         working = asyncio.create_task(work)
-        disconnected = asyncio.create_task(self.connection.leave())
+        disconnected = asyncio.create_task(self._disconnected())
         try:
             await asyncio.wait((working, disconnected), return_when=asyncio.FIRST_COMPLETED)
             if working.done():
@@ -120,6 +118,10 @@ class BareRequest(StarletteRequest):
             working.cancel()
             await asyncio.gather(working, return_exceptions=True)
             del working  # for the same reason as in work.ended
+
+    async def _disconnected(self) -> None:
+        while (await self.receive())["type"] != "http.disconnect":
+            pass
 
     def problem_of(self, error: Exception) -> ProblemName:
         """The problem to report for an error. Its reason is logged, with a traceback if it is a bug."""

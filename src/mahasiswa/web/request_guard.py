@@ -43,7 +43,7 @@ class RequestGuard:
     def problem(self, scope: Scope) -> ProblemName | None:
         """The problem that the request must be answered with, or None if it may pass."""
         path: bytes = scope["raw_path"]
-        query = scope.get("query_string", b"")  # the parser's callback asks before there is one
+        query: bytes = scope["query_string"]
         names = [name for name, _ in scope["headers"]]
         sent = dict(scope["headers"])
         host = sent.get(b"host", b"").lower()

@@ -121,10 +121,7 @@ async def chunks_of(
 
 
 class FixedResponse(Response):
-    """A response that is complete when it is made.
-
-    `head` has its headers as bytes, with the blank line after them, for the answer from the parser's callback.
-    """
+    """A response that is complete when it is made."""
 
     body: bytes
 
@@ -137,8 +134,6 @@ class FixedResponse(Response):
     ) -> None:
         super().__init__(body, status_code, headers, "text/html" if status_code == 200 else None)
         self.readers = Readers() if readers is None else readers
-        lines = [b"%b: %b\r\n" % header for header in self.raw_headers]
-        self.head = b"".join(lines) + b"\r\n"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send it as it is. Clients that do not take it are counted with the others of the same page."""
