@@ -14,13 +14,10 @@ NEW_YEAR = datetime(2026, 12, 31, 17, 5, tzinfo=UTC)
     ("zone", "shown"),
     [
         ("Asia/Jakarta", "1 Jan 00.05 WIB"),
-        ("Asia/Pontianak", "1 Jan 00.05 WIB"),
         ("Asia/Makassar", "1 Jan 01.05 WITA"),
         ("Asia/Jayapura", "1 Jan 02.05 WIT"),
-        ("Europe/Berlin", "31 Des 18.05 CET"),
         ("Asia/Singapore", "1 Jan 01.05 UTC+08"),
         ("Asia/Kathmandu", "31 Des 22.50 UTC+0545"),
-        ("UTC", "31 Des 17.05 UTC"),
     ],
 )
 def test_a_moment_is_shown_in_its_time_zone_with_the_name_of_the_zone(
@@ -40,24 +37,9 @@ def test_a_limit_is_shown_in_the_unit_that_fits() -> None:
 
 def test_months_years_and_summer_time() -> None:
     """The abbreviations of the months are Indonesian. Year and name of the zone are those of the moment in the zone."""
-    months = [
-        moment(datetime(2026, month, 9, tzinfo=UTC), with_year=False).split()[1]
-        for month in range(1, 13)
-    ]
-    assert months == [
-        "Jan",
-        "Feb",
-        "Mar",
-        "Apr",
-        "Mei",
-        "Jun",
-        "Jul",
-        "Agu",
-        "Sep",
-        "Okt",
-        "Nov",
-        "Des",
-    ]
+    days = (datetime(2026, month, 9, tzinfo=UTC) for month in range(1, 13))
+    months = " ".join(moment(day, with_year=False).split()[1] for day in days)
+    assert months == "Jan Feb Mar Apr Mei Jun Jul Agu Sep Okt Nov Des"
     assert (
         moment(NEW_YEAR.astimezone(ZoneInfo("Asia/Jakarta")), with_year=True)
         == "1 Jan 2027 00.05 WIB"

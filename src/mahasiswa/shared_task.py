@@ -22,24 +22,24 @@ class SharedTask(Generic[T]):
 
     def __init__(self, work: Callable[[], Awaitable[T]]) -> None:
         self._work = work
-        self._running: asyncio.Task[T] | None = None
+        self._lock = asyncio.Lock()
         self._next: asyncio.Task[T] | None = None
 
     async def result(self) -> T:
         """Return the result, or raise what `work` raises."""
         if self._next is None:
-            self._next = asyncio.create_task(self._work_after(self._running))
+            self._next = asyncio.create_task(self._work_after_others())
             self._next.add_done_callback(retrieve_exception)
         return await asyncio.shield(self._next)
 
     async def close(self) -> None:
         """Wait for the calls that are running or planned."""
-        if tasks := [task for task in (self._running, self._next) if task]:
-            await asyncio.wait(tasks)
+        if self._next:
+            await asyncio.wait([self._next])
+        async with self._lock:
+            pass
 
-    async def _work_after(self, previous: asyncio.Task[T] | None) -> T:
-        if previous and not previous.done():
-            await asyncio.wait([previous])
-        self._running = self._next
-        self._next = None  # a later caller needs another call
-        return await self._work()
+    async def _work_after_others(self) -> T:
+        async with self._lock:
+            self._next = None  # a later caller needs another call
+            return await self._work()

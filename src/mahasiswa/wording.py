@@ -90,8 +90,6 @@ SHEETS_NOT_READ = "Lembar (sheet) yang tidak dibaca: {names}."
 NO_ROWS = "Di bawah judul kolom belum ada data. Isi datanya, simpan, lalu unggah lagi."
 
 # ---- one row of a file
-NUL = "{field} berisi karakter NUL yang tidak dapat disimpan. Ketik ulang isinya."
-ERROR = "{field} berisi kesalahan rumus ({text}). Perbaiki rumusnya, atau ketik isinya."
 NEW_NEEDS_ONE = "Nama atau alamat kosong. Mahasiswa baru harus memiliki keduanya."
 
 

@@ -149,12 +149,12 @@ def test_of_two_programs_only_one_makes_a_backup_of_a_list(kept: Operator) -> No
 
 
 def test_the_next_backup_replaces_the_unfinished_file_of_a_killed_one(filled: Operator) -> None:
-    """There is one such file for a list, and it is private."""
+    """There is one such file for a list, in a private folder."""
     filled.keep_backups()
     with started(*COMMAND, "backup", cwd=filled.folder, env=filled.environment) as process:
         (left,) = until(lambda: [*filled.backups.glob(".*.unfinished")])
         process.kill()
-    assert left.stat().st_mode & 0o777 == 0o600
+    assert left.stat().st_mode & 0o777 == 0o700
     file = backed_up(filled)
     assert [*filled.backups.iterdir()] == [file]
 

@@ -7,8 +7,6 @@ import sys
 import termios
 from array import array
 from collections.abc import Callable
-from contextlib import suppress
-from glob import glob
 from pathlib import Path
 from typing import IO
 
@@ -16,18 +14,9 @@ import pytest
 from operators import COMMAND, MANY, TWO, Operator
 from postgres import execute, own_schema
 from processes import started, until
-from spreadsheets import HEADER, by_openpyxl, csv, numbered
+from spreadsheets import HEADER, csv, numbered
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has other terminals")
-
-
-def is_read(file: Path) -> bool:
-    for opened in glob("/proc/[0-9]*/fd/*"):  # noqa: PTH207 - Path.glob fails if a process ends meanwhile
-        with suppress(OSError):  # a process has ended, or closed the file
-            if Path(opened).readlink() == file:
-                position = Path(opened.replace("/fd/", "/fdinfo/")).read_text().split()[1]
-                return int(position) > 100_000
-    return False
 
 
 def has_log(log: Path) -> bool:
@@ -41,9 +30,8 @@ def long_file(rows: int) -> bytes:
 # The command, and the moment of Ctrl-C, by the folder.
 COMMANDS: dict[str, Callable[[Path], bool]] = {
     "import b.csv": lambda folder: has_log(folder / "mahasiswa.db-wal"),  # its rows are written
-    "import a.xlsx": lambda folder: is_read(folder / "a.xlsx"),  # by a child process
     "export keluar.csv": lambda folder: any(
-        file.stat().st_size for file in folder.glob(".*.unfinished")
+        file.stat().st_size for file in folder.glob(".*.unfinished/copy/*")
     ),
     "copy --to sqlite:///lain.db": lambda folder: (folder / "lain.db").exists(),
     "backup b.db": lambda folder: any(folder.glob(".*.unfinished")),
@@ -57,10 +45,8 @@ INTERRUPTED = (130, "", "mahasiswa: interrupted; nothing was changed")
 @pytest.mark.parametrize("command", COMMANDS)
 def test_an_interrupted_command_changes_nothing(filled: Operator, command: str) -> None:
     """No unfinished file is left. The target of a copy has no records, so the same command can be run again."""
-    if command.startswith("import") and command.endswith(".csv"):
+    if command.startswith("import"):
         filled.write(command.split()[1], long_file(50_000))
-    elif "a.xlsx" in command:
-        filled.write("a.xlsx", by_openpyxl(HEADER, *numbered(50_000, "Siti", nim="x{:07}")))
     elif "restore" in command:
         filled.done("backup", "cadangan.db")
         filled.sql("UPDATE mahasiswa SET nama = 'Ani'")
@@ -99,24 +85,6 @@ def has_read_all(pipe: IO[bytes] | None) -> bool:
     assert pipe
     fcntl.ioctl(pipe, termios.FIONREAD, left)
     return left[0] == 0
-
-
-def test_an_interrupted_export_to_standard_output_ends_with_one_line(
-    filled: Operator,
-) -> None:
-    """The line is on standard error."""
-    with started(*COMMAND, "export", "-", env=filled.environment) as process:
-        assert process.stdout
-        assert process.stderr
-        process.stdout.readline()
-        process.send_signal(signal.SIGINT)
-        records = len(process.stdout.readlines())
-        said = process.stderr.readlines()[-1]
-    assert (process.returncode, said) == (
-        130,
-        b"mahasiswa: interrupted; nothing was changed\n",
-    )
-    assert records < MANY
 
 
 def test_an_import_into_postgresql_that_is_interrupted_while_it_merges_changes_nothing(

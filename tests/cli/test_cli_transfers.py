@@ -13,6 +13,8 @@ from processes import started
 from spreadsheets import HEADER, Record, by_openpyxl, cells_of, csv, numbered
 from stores import ask
 
+ADVICE = "Mend these rows. If they are only doubtful, the command with --accept-doubts writes them."
+
 
 def test_records_are_imported_and_exported_on_either_engine(
     operator: Operator, database: str
@@ -61,7 +63,7 @@ def test_import_skips_existing_records_unless_told_to_update(
 
 
 def test_an_import_with_doubts_is_refused_unless_they_are_accepted(operator: Operator) -> None:
-    """Each row that is doubted or skipped is named with the file, its number and the reason, on standard error."""
+    """Each row that is doubted or skipped is named with its number and the reason, on standard error."""
     rows = [
         ("0011", "Ani", "Solo"),
         HEADER,
@@ -72,17 +74,17 @@ def test_an_import_with_doubts_is_refused_unless_they_are_accepted(operator: Ope
     ]
     name = operator.write_rows(*rows)
     assert operator.failed("import", name) == [
-        "a.csv: Baris 7: “Fauzi 2” tampaknya bukan nama.",
-        "Check these rows. If they are right, repeat the command with --accept-doubts",
+        "mahasiswa: Baris 7: “Fauzi 2” tampaknya bukan nama.",
+        ADVICE,
     ]
     assert operator.records() == []
     answer = operator.run("import", name, "--accept-doubts")
     assert answer.returncode == 0
     assert answer.stdout == "written: 3 new, 0 changed; left as they are: 0\n"
     assert answer.stderr.splitlines() == [
-        "a.csv: Baris 3: Tampaknya judul kolom, bukan data.",
-        "a.csv: Baris 4: Sama persis dengan baris lain, jadi dihitung sekali.",
-        "a.csv: Baris 6: Tampaknya jumlah atau catatan, bukan data mahasiswa.",
+        "Baris 3: Tampaknya judul kolom, bukan data.",
+        "Baris 4: Sama persis dengan baris lain, jadi dihitung sekali.",
+        "Baris 6: Tampaknya jumlah atau catatan, bukan data mahasiswa.",
     ]
 
 
@@ -99,14 +101,14 @@ def test_an_import_of_several_sheets_names_the_sheet_of_each_row(
 
     answer = operator.run("import", file(), "--dry-run")
     assert answer.stderr.splitlines() == [
-        "a.xlsx: Kelas A, baris 3: Sama persis dengan baris lain, jadi dihitung sekali.",
-        "a.xlsx: Kelas B, baris 2: Sama persis dengan baris lain, jadi dihitung sekali.",
+        "Kelas A, baris 3: Sama persis dengan baris lain, jadi dihitung sekali.",
+        "Kelas B, baris 2: Sama persis dengan baris lain, jadi dihitung sekali.",
     ]
     said = operator.failed("import", file(("0011", "Budi", "Wates")))
     twice = "NIM 0011 ada di beberapa baris dengan isi yang berbeda."
-    assert said == [f"a.xlsx: Kelas B, baris 3: {twice}"]
+    assert said == [f"mahasiswa: Kelas B, baris 3: {twice}", ADVICE]
     said = operator.failed("import", file(("0012", "", "Solo")))
-    assert_begin(said, ["a.xlsx: Kelas B, baris 3: Nama atau alamat kosong."])
+    assert_begin(said, ["mahasiswa: Kelas B, baris 3: Nama atau alamat kosong."])
 
 
 COMMANDS_WITH_A_BAR = (
@@ -156,8 +158,9 @@ WRONG = [
     "Baris 5: NIM dibulatkan Excel (1,2E+11). Ketik NIM-nya.",
     "Baris 6: NIM 4004 ada di beberapa baris dengan isi yang berbeda.",
     "Baris 7: “#N/A” tampaknya bukan nama.",
+    ADVICE,
 ]
-MANY_WRONG = [*(f"Baris {n}: " for n in range(2, 102)), "and 150 more rows"]
+MANY_WRONG = [*(f"Baris {n}: " for n in range(2, 102)), "and 150 more rows", ADVICE]
 LACKING = "Baris 3: Nama atau alamat kosong. Mahasiswa baru harus memiliki keduanya."
 REFUSED: dict[str, tuple[list[str], bytes, list[str]]] = {
     "wrong rows": (["--existing", "update"], csv(HEADER, *WRONG_ROWS), WRONG),
@@ -177,11 +180,12 @@ REFUSED: dict[str, tuple[list[str], bytes, list[str]]] = {
 
 @pytest.mark.parametrize("reason", REFUSED)
 def test_a_refused_import_writes_nothing(operator: Operator, reason: str) -> None:
-    """Each wrong row is named with the file, its number and the reason; at most 100 of them. The others are counted."""
+    """Each wrong row is named with its number and the reason; at most 100 of them. The others are counted."""
     options, data, said = REFUSED[reason]
     operator.fill(TWO)
     name = operator.write("daftar baru.csv", data)
-    assert_begin(operator.failed("import", name, *options), [f"{name}: {one}" for one in said])
+    first, *others = operator.failed("import", name, *options)
+    assert_begin([first.removeprefix("mahasiswa: "), *others], said)
     assert operator.records() == TWO
 
 
@@ -206,7 +210,7 @@ def test_an_export_to_a_full_disk_leaves_no_file(operator: Operator, name: str) 
     operator.fill([(f"{n:06}", f"Nama {n * 7919}", "x" * 100) for n in range(9000)])
     names = operator.names()
     said = operator.failed("export", name, before=["prlimit", "--fsize=100000", "--"])
-    assert said == [f"{name}: File too large"]
+    assert said == ["mahasiswa: the file: File too large"]
     assert operator.names() == names
 
 

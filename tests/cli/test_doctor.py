@@ -92,12 +92,12 @@ def test_a_port_of_another_program_is_found(kept: Operator) -> None:
             other.timeout = 60
             thread.submit(other.handle_request)
             (line,) = problems(kept)
-            said = f"The service, or another program, answers 501 on port {port}. "
-            assert line.startswith(said)
+            said = f"The service, or another program, answers wrongly on port {port}: "
+            assert line.startswith(f"{said}501. ")
         with socket.create_server(("127.0.0.1", port)) as listener:
             thread.submit(end_one, listener)
             (line,) = problems(kept)
-            assert line.startswith(f"The service does not answer on port {port}: ")
+            assert line.startswith(said)
 
 
 RESTORE = "Correct DATABASE_URL, or restore a back-up: mahasiswa restore FILE"

@@ -9,12 +9,10 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, closing
 from pathlib import Path
 
-import psutil  # type: ignore[import-untyped]
 import pytest
 from harness import START_SECONDS, URL_ENCODED, Service, free_port, is_free
 from operators import COMMAND
 from processes import started, until
-from stores import other_program
 
 END_SECONDS = 5.0
 """The service promises to end within this time after SIGTERM or Ctrl-C."""
@@ -75,23 +73,6 @@ def test_sigterm_ends_a_service_that_has_just_started(tmp_path: Path, workers: i
         until(lambda: not is_free(port))
         process.terminate()
         assert process.wait(END_SECONDS) in (0, -signal.SIGTERM)
-
-
-def test_sigterm_ends_a_service_that_waits_for_a_locked_database(tmp_path: Path) -> None:
-    """While another program holds a lock, SIGTERM ends the start silently, and leaves no process."""
-    path = tmp_path / "a.db"
-    with other_program(path) as execute:
-        execute("BEGIN EXCLUSIVE")
-        with starting(path, free_port()) as process:
-            until(
-                lambda: (
-                    str(path) in {file.path for file in psutil.Process(process.pid).open_files()}
-                )
-            )
-            process.terminate()
-            assert process.wait(END_SECONDS) == -signal.SIGTERM
-            assert process.stderr
-            assert process.stderr.read() == b""
 
 
 def a_form_half_sent(service: Service) -> closing[socket.socket]:

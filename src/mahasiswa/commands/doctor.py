@@ -30,7 +30,6 @@ def _settings(settings: Settings) -> Finding:
 
 def _service(settings: Settings) -> Finding:
     place = settings.socket or f"port {settings.port}"
-    restart = "Read its log, and restart it: systemctl restart mahasiswa"
     host = {"Host": urlsplit(settings.base_url).netloc}
     connection = http.client.HTTPConnection(settings.host, settings.port, timeout=ANSWER_SECONDS)
     try:
@@ -40,12 +39,13 @@ def _service(settings: Settings) -> Finding:
                 connection.sock.settimeout(ANSWER_SECONDS)
                 connection.sock.connect(settings.socket)
             connection.request("GET", settings.prefix + HEALTH_PATH, headers=host)
-            status = connection.getresponse().status
+            answer: object = connection.getresponse().status
     except (FileNotFoundError, ConnectionRefusedError):
         return good(f"The service does not run. Nothing listens on {place}.")
     except (OSError, http.client.HTTPException) as error:
-        return wrong(f"The service does not answer on {place}: {error}. {restart}")
-    if status != 200:
-        fault = f"The service, or another program, answers {status} on {place}"
-        return wrong(f"{fault}. {restart}, or change HOST or PORT.")
+        answer = error
+    if answer != 200:
+        remedy = "Read the log of the service, and restart it: systemctl restart mahasiswa"
+        fault = f"The service, or another program, answers wrongly on {place}: {answer}"
+        return wrong(f"{fault}. {remedy}, or change HOST or PORT.")
     return good(f"The service answers on {place}.")

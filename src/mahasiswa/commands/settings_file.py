@@ -8,12 +8,10 @@ from pathlib import Path
 from mahasiswa.settings import DEFAULT_DATABASE_URL, SQLITE, SettingError, Settings
 from mahasiswa.system.administrator import COMMAND_VARIABLE, process_user
 
-# systemd would take a backslash for the beginning of an escape.
+# A comment, or a name with its value, in quotes or not.
 LINE = re.compile(
-    r"""(?P<name>[A-Za-z_]\w*)[ \t]*=[ \t]*(?:'(?P<single>[^']*)'|"(?P<double>[^"\\]*)"|(?P<bare>(?!['"])[^\\]*))""",
-    re.ASCII,
+    r"""[ \t]*(?:[#;].*|([A-Za-z_]\w*)[ \t]*=[ \t]*(['"]?)([^'"\0]*?)\2[ \t]*)?""", re.ASCII
 )
-COMMENT = re.compile("[#;]|$")
 
 
 def use_settings(file: Path) -> None:
@@ -38,25 +36,17 @@ def use_settings(file: Path) -> None:
 
 
 def _read(file: Path) -> dict[str, str]:
-    try:
-        text = file.read_text("utf-8-sig")
-    except OSError as error:
-        raise SettingError(f"{file}: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise SettingError(f"{file} is not UTF-8") from None
+    text = file.read_text("utf-8-sig", "surrogateescape")
     # tempfile reads TMPDIR, and libpq reads PGPASSFILE and others.
     names = {"TMPDIR"} | {variable for variable, _ in Settings.declared()}
     given = {}
     for number, line in enumerate(text.split("\n"), 1):
-        if COMMENT.match(line.strip(" \t")):
-            continue
-        found = LINE.fullmatch(line.strip(" \t"))
-        if not found or "\0" in line:
-            raise SettingError(
-                f"{file}, line {number} must be NAME=value, '…' around a value with a backslash"
-            )
-        name = found["name"]
-        if name not in names and not name.startswith("PG"):
+        found = LINE.fullmatch(line)
+        if not found:
+            raise SettingError(f"{file}, line {number} must be NAME=value")
+        name, _, value = found.groups()
+        if name and name not in names and not name.startswith("PG"):
             raise SettingError(f"{file}, line {number}: {name} is no setting")
-        given[name] = found[found.lastindex or 0]  # of the groups of the value
+        if name:
+            given[name] = value
     return given

@@ -30,7 +30,7 @@ class CannotStart(Exception):
 
     def __init__(self, settings: Settings, cause: OSError) -> None:
         port = "" if settings.socket else f" port {settings.port}"
-        super().__init__(f"cannot listen on {settings.host}{port}: {cause.strerror}")
+        super().__init__(f"cannot listen on {settings.host}{port}: {cause.strerror or cause}")
         self.exit_code = IN_VAIN if isinstance(cause, PermissionError) else FAILED
 
 

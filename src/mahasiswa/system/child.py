@@ -24,9 +24,8 @@ def bound(memory_bytes: int, processor_seconds: int, file_bytes: int) -> None:
         resource.RLIMIT_CORE: 0,
     }
     for limited, limit in limits.items():
-        _, hard = resource.getrlimit(limited)
-        lower = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
-        resource.setrlimit(limited, (lower, lower))
+        with suppress(ValueError):  # the system's limit is lower
+            resource.setrlimit(limited, (limit, limit))
     os.nice(NICENESS)
     with suppress(OSError):  # only Linux has it
         Path("/proc/self/oom_score_adj").write_text(OOM_SCORE, "ascii")

@@ -8,11 +8,11 @@ from pathlib import Path
 
 
 @contextmanager
-def folder_lock(folder: Path) -> Iterator[None]:
-    """Lock a folder against other processes of this program, which hold it for a moment only."""
+def folder_lock(folder: Path, flags: int = fcntl.LOCK_EX) -> Iterator[None]:
+    """Lock a folder against other processes of this program. `flags` are those of flock(2); raise OSError."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        fcntl.flock(descriptor, flags)
         yield
     finally:
         os.close(descriptor)

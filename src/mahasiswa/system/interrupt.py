@@ -27,10 +27,6 @@ def listen() -> None:
         signal.signal(signal.SIGINT, note)
 
 
-def is_pressed() -> bool:
-    return _pressed.is_set()
-
-
 def check() -> bool:
     """Raise Interrupted if Ctrl-C was pressed. Otherwise return False, so that SQLite goes on."""
     if _pressed.is_set():

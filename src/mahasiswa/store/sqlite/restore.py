@@ -40,7 +40,7 @@ def restore(path: Path, file: Path) -> Restored:
     path = real_file(path)
     # The folder for temporary files may be small, and may be on another disk, so do not use it.
     with explained(f"nothing was restored to {path}"), unfinished(path) as copy:
-        fault = f"{file} cannot be restored in {copy.parent}"
+        fault = f"{file} cannot be restored in {path.parent}"
         with explained(fault), closing(open_to_read(file)) as origin:
             known_version(origin, file)
             copy_verified(origin, copy, "restore")
