@@ -17,7 +17,7 @@ from spreadsheets import Database, numbered
 
 # The only lines that the service may write to standard error: one for each change and each refused request, and warnings.
 LOG_LINE = re.compile(
-    r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}[+-]\d{4} "
+    r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}[+-]\d\d:\d\d "
     r"(?:(?P<level>INFO|WARNING|ERROR) (?P<method>[!#$%&'*+.^_`|~0-9A-Za-z-]+) (?P<path>[!-~]*)"
     r'(?: (?P<nim>"[ -~]*"))? (?P<status>\d{3}) (?P<took>\d+\.\d) ms (?P<address>[0-9a-f:.]+|-) (?P<number>\d{8})'
     r"|(?:WARNING|ERROR) (?P<other>[ -~]+))"

@@ -128,7 +128,7 @@ def test_an_answer_has_the_number_and_the_log_the_address_of_its_request(tmp_pat
     assert [match["address"] for match in logged] == [
         address for address in FORWARDED.values() for _ in range(2)
     ]
-    assert all("+0900 " in match[0] for match in logged)
+    assert all("+09:00 " in match[0] for match in logged)
 
 
 @pytest.mark.parametrize(
