@@ -210,7 +210,7 @@ def test_an_export_to_a_full_disk_leaves_no_file(operator: Operator, name: str) 
     operator.fill([(f"{n:06}", f"Nama {n * 7919}", "x" * 100) for n in range(9000)])
     names = operator.names()
     said = operator.failed("export", name, before=["prlimit", "--fsize=100000", "--"])
-    assert said == ["mahasiswa: the file: File too large"]
+    assert said == ["mahasiswa: File too large"]
     assert operator.names() == names
 
 

@@ -41,8 +41,11 @@ class Commands(click.Group):
             _fail(f"{error}. {doubt}")
         except (StoreError, Refused, TooHeavy) as error:
             _fail(str(error) or TOO_HEAVY)
+        except BrokenPipeError:
+            raise  # the reader of the output has ended
         except OSError as error:
-            _fail(f"{error.filename or 'the file'}: {error.strerror}")
+            place = f"{error.filename}: " if error.filename else ""
+            _fail(f"{place}{error.strerror}")
 
 
 def _settings_help() -> str:
@@ -217,7 +220,7 @@ def forget(nim: str) -> None:
     """  # noqa: D301 - as above
     settings = _begin()
     engine = engine_of(settings.database_url)
-    nim = nim.encode(errors="replace").decode()  # an argument may hold bytes that are not UTF-8
+    nim = os.fsencode(nim).decode(errors="replace")  # an argument may hold bytes that are not UTF-8
     was_known, other_nims = engine.forget(nim)
     for other in other_nims:
         name = transfers.printable(other)

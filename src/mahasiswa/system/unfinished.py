@@ -2,9 +2,10 @@
 
 import errno
 import fcntl
+import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 from mahasiswa.system.folder_lock import folder_lock
@@ -18,9 +19,11 @@ def unfinished(final: Path, mode: int = 0o600) -> Iterator[Path]:
     now, and OSError.
     """
     folder = final.with_name(f".{final.name}.unfinished")
-    with suppress(FileExistsError):
-        folder.mkdir()
-    folder.chmod(0o700)  # fails if the folder belongs to another user
+    try:
+        folder.mkdir(0o700)
+    except FileExistsError:
+        if folder.lstat().st_uid != os.geteuid():  # another user could replace the file meanwhile
+            raise
     inner = folder / "copy"  # not locked itself, because an upgrade of the copy locks its folder
     copy = inner / final.name
     try:
