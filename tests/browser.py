@@ -1,7 +1,7 @@
 """Fixtures and helpers for tests in Chromium: windows that record requests, dialogs and messages of the console.
 
-The browser is started again for each test module. While it runs, Playwright keeps an event loop in this thread, and
-`asyncio.run` in the tests of another module would be refused.
+All tests of a worker share one browser. While it runs, Playwright keeps an event loop in this thread, so coroutine tests
+would be refused: conftest.py puts the modules with browser tests last.
 """
 
 import hashlib
@@ -9,15 +9,15 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
 import pytest
-from engines import run_elsewhere
+from engines import empty
 from harness import Service
 from playwright import sync_api
 from playwright.sync_api import Browser, Locator, Response, expect
@@ -84,10 +84,6 @@ class Window:
         assert answer is not None
         self._wait_until_read()
         return answer.status
-
-    def reload(self) -> None:
-        self.page.reload(wait_until="commit")
-        self._wait_until_read()
 
     def row(self, nim: str) -> Locator:
         """Return the row of exactly this nim. Playwright's own text locators would trim the nim."""
@@ -173,42 +169,29 @@ class Window:
             self.problems.append(message.text)
 
 
-class OpenWindow:
-    """Opens windows on the service of the module. They are closed with `stack`."""
-
-    def __init__(
-        self, request: pytest.FixtureRequest, chromium: Browser, url: str, stack: ExitStack
-    ) -> None:
-        self.windows: list[Window] = []
-        self._request, self._chromium, self._url, self._stack = request, chromium, url, stack
-
-    def __call__(
-        self,
-        network: Network = "unreachable",
-        size: tuple[int, int] = DESKTOP,
-        *,
-        url: str = "",
-        sheet: bytes | None = None,
-        **options: Any,  # noqa: ANN401 - those of Playwright's `Browser.new_context`
-    ) -> Window:
-        """Open a window on the service at `url`. `sheet` is the CDN's style sheet."""
-        if network == "answers":
-            sheet = sheet or bootstrap(self._request.getfixturevalue("node_modules"))
-        options = {
-            "viewport": {"width": size[0], "height": size[1]},
-            "reduced_motion": "reduce",
-            **options,
-        }
-        context = self._chromium.new_context(**options)
-        self._stack.callback(context.close)
-        url = url or self._url
-        if network != "unreachable":
-            context.route(re.compile(f"^(?!{re.escape(url)})"), partial(_deliver, sheet))
-        self.windows.append(Window(context, url))
-        return self.windows[-1]
+OpenWindow = Callable[..., Window]
+"""The arguments are the last ones of `new_window`."""
 
 
-@pytest.fixture(scope="module")
+def new_window(
+    request: pytest.FixtureRequest,
+    chromium: Browser,
+    network: Network = "unreachable",
+    size: tuple[int, int] = DESKTOP,
+    **options: Any,  # noqa: ANN401 - those of Playwright's `Browser.new_context`
+) -> Window:
+    """Open a window on the service. Its context must be closed."""
+    url: str = request.getfixturevalue("service").url
+    context = chromium.new_context(
+        viewport={"width": size[0], "height": size[1]}, reduced_motion="reduce", **options
+    )
+    sheet = bootstrap(request.getfixturevalue("node_modules")) if network == "answers" else None
+    if network != "unreachable":
+        context.route(re.compile(f"^(?!{re.escape(url)})"), partial(_deliver, sheet))
+    return Window(context, url)
+
+
+@pytest.fixture(scope="session")
 def chromium() -> Iterator[Browser]:
     installed = next(filter(None, map(shutil.which, CHROMIUM)), None)
     if not installed:
@@ -221,7 +204,7 @@ def chromium() -> Iterator[Browser]:
         browser.close()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def node_modules(request: pytest.FixtureRequest) -> Path:
     """Install the packages of tests/npm once per machine. Skip the test if npm cannot install them."""
     npm = shutil.which("npm")
@@ -248,11 +231,17 @@ def open_window(
     request: pytest.FixtureRequest, chromium: Browser, service: Service
 ) -> Iterator[OpenWindow]:
     """Empty the list, and return a function that opens windows. No console of a window may report a problem."""
-    run_elsewhere(service.database, "DELETE FROM mahasiswa")
-    with ExitStack() as stack:
-        opener = OpenWindow(request, chromium, service.url, stack)
-        yield opener
-    assert [problem for window in opener.windows for problem in window.problems] == []
+    empty(service)
+    windows: list[Window] = []
+
+    def opened(*arguments: Any, **options: Any) -> Window:  # noqa: ANN401 - those of `new_window`
+        windows.append(new_window(request, chromium, *arguments, **options))
+        return windows[-1]
+
+    yield opened
+    for window in windows:
+        window.page.context.close()
+    assert [problem for window in windows for problem in window.problems] == []
 
 
 @pytest.fixture

@@ -13,16 +13,18 @@ import pytest
 pytest.register_assert_rewrite("form_answers", "harness", "operators", "spreadsheets", "visitor")
 
 from browser import chromium, node_modules, open_window, window
-from engines import ENGINES, empty_database
-from harness import Service
+from engines import ENGINES, empty, empty_database
+from harness import Service, Site
 from hypothesis import HealthCheck, settings
 from operators import filled, long_list, no_low_ports, operator, unprivileged
-from postgres import QUICK, Server
-from processes import CANNOT, ONLY_ROOT, cannot, run
+from postgres import QUICK, Server, own_schema
+from processes import CANNOT, cannot, run
 from spreadsheets import importer, other
 
 # Examples may be slow to make: the machine may be busy, and Hypothesis's tables of Unicode are made at their first use.
 SLOW = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
+# A test that takes `site` removes the records of each example itself.
+SLOW.append(HealthCheck.function_scoped_fixture)
 IN_CI = "CI" in os.environ
 settings.register_profile(
     "busy", deadline=None, suppress_health_check=SLOW, derandomize=IN_CI, print_blob=True
@@ -52,43 +54,61 @@ def pytest_configure() -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     # A child does not inherit this handler. It would inherit that SIGHUP is ignored, as nohup lets it be.
     signal.signal(signal.SIGHUP, lambda *_: None)
-    for variable in ("NOTIFY_SOCKET",):  # of a unit that runs the tests
-        os.environ.pop(variable, None)
+    os.environ.pop("NOTIFY_SOCKET", None)  # of a unit that runs the tests
 
 
 @pytest.hookimpl(tryfirst=True)  # before the tests are selected by their marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests that mount a file system, like those that make namespaces: `make test-long` runs them as root."""
+    """Mark the tests that mount a file system, which `make test-long` runs as root, and put browser tests last (browser.py)."""
+    in_browser = set()
     for item in items:
-        if "small_disk" in getattr(item, "fixturenames", ()):
+        fixtures = getattr(item, "fixturenames", ())
+        if "small_disk" in fixtures:
             item.add_marker("root")
+        if "chromium" in fixtures:
+            in_browser.add(item.path)
+    # The modules of all pages and of the guide take longest, and are the first of them.
+    items.sort(key=lambda item: (item.path in in_browser, item.path.parent.name != "pages"))
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_makereport(
     item: pytest.Item,
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Fail a skipped test with --nothing-skipped, unless this machine cannot run it and `make test-long` does."""
+    """Fail a skipped test with --nothing-skipped, unless its reason is that this machine cannot run it."""
     report = yield
     if (
         report.skipped
-        and not hasattr(report, "wasxfail")
         and item.config.getoption("nothing_skipped")
+        and CANNOT not in report.longreprtext
     ):
-        reason = str(report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr)
-        needs_root = ONLY_ROOT in reason or "not permitted" in reason
-        is_run_by_root = item.get_closest_marker("root") or item.get_closest_marker("torture")
-        if CANNOT not in reason or (needs_root and not is_run_by_root):
-            report.outcome = "failed"
-            report.longrepr = f"skipped, which --nothing-skipped forbids: {reason}"
+        report.outcome = "failed"
     return report
 
 
-@pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    """Start a service with an empty database, once for each test module."""
+@pytest.fixture(scope="session")
+def sqlite_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     with Service(tmp_path_factory.mktemp("service") / "mahasiswa.db") as service:
         yield service
+
+
+@pytest.fixture(scope="session")
+def postgres_service(postgres: str) -> Iterator[Service]:
+    with own_schema(postgres) as database, Service(database) as service:
+        yield service
+
+
+@pytest.fixture(scope="module")
+def service(sqlite_service: Service) -> Service:
+    """Return the service that all tests of this worker share. It has no records, and its log begins with the module."""
+    return empty(sqlite_service)
+
+
+@pytest.fixture
+def site(service: Service) -> Iterator[Site]:
+    """Visit the service, whose list and history are empty."""
+    with empty(service).site() as site:
+        yield site
 
 
 @pytest.fixture(scope="session")

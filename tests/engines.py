@@ -1,12 +1,13 @@
 """An empty database of either engine, `ENGINES` and `empty_database`, and fixtures that run a module on both."""
 
+import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import psycopg
 import pytest
-from harness import Service, Site
+from harness import Service
 from postgres import own_schema
 from stores import Place, run_script, url_of
 
@@ -35,17 +36,22 @@ def run_elsewhere(database: Place, statement: str) -> None:
         db.execute(statement)
 
 
+def empty(service: Service) -> Service:
+    """Delete the records and the history of a service, and begin its log anew. No store of this process may be open on it."""
+    url = url_of(service.database)
+    with closing(
+        sqlite3.connect(url.address, 30)
+        if isinstance(url, SQLiteURL)
+        else psycopg.connect(url.address)
+    ) as db:
+        db.execute("DELETE FROM mahasiswa")
+        db.execute("DELETE FROM mahasiswa_history")
+        db.commit()
+    service.begin_log()
+    return service
+
+
 @pytest.fixture(scope="module", name="service", params=ENGINES)
-def service_on_each_engine(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Service]:
-    folder = tmp_path_factory.mktemp("engine")
-    with empty_database(request.param, folder, request) as database, Service(database) as service:
-        yield service
-
-
-@pytest.fixture(name="site")
-def empty_list(service: Service) -> Iterator[Site]:
-    run_elsewhere(service.database, "DELETE FROM mahasiswa")
-    with service.site() as site:
-        yield site
+def service_on_each_engine(request: pytest.FixtureRequest) -> Service:
+    service: Service = request.getfixturevalue(f"{request.param}_service")
+    return empty(service)

@@ -92,6 +92,7 @@ class Service(Closing):
         # Files, because a pipe that is not read fills up and blocks the process that writes to it.
         self._stdout = tempfile.NamedTemporaryFile()  # noqa: SIM115 - until `close`
         self._stderr = tempfile.NamedTemporaryFile()  # noqa: SIM115 - until `close`
+        self._log_begin = 0
         self._start()
 
     @property
@@ -131,7 +132,11 @@ class Service(Closing):
         return _written(self._stdout)
 
     def stderr(self) -> str:
-        return _written(self._stderr)
+        return _written(self._stderr)[self._log_begin :]
+
+    def begin_log(self) -> None:
+        """Leave out of `stderr` what stands there now."""
+        self._log_begin = len(_written(self._stderr))
 
     def says(self, text: str, count: int = 1) -> None:
         """Wait until the log has a text so often."""

@@ -18,29 +18,32 @@ PAUSE_SECONDS = 0.03
 
 UNCERTAIN = "Belum dapat dipastikan"
 
+DELETED = 9
+"""The last step of a record, after its addition (1) and its edits (2 and 3), whose texts are their numbers."""
+
 
 class Ledger:
     """Clients of all instances, every change that was acknowledged to them, and every page that lacked one.
 
-    Each record has one writer, so the order of its texts is known: `_steps`, with None if there is no record. `_reached`
-    is the last step that was acknowledged or that a page has shown. A page that is requested later shows it or a later one.
+    Each record has one writer. `_reached` is the last step that was acknowledged or that a page has shown. A page that is
+    requested later shows it or a later one.
     """
 
     def __init__(self, urls: Sequence[str], pause_seconds: float = PAUSE_SECONDS) -> None:
         self.urls = urls
-        self._pause_seconds = pause_seconds
-        self.stale: list[str] = []
         self.acknowledged = [0] * len(urls)
         """The number of additions that each instance has acknowledged."""
-        self._steps: dict[str, list[str | None]] = {"none": [None]}
-        self._reached = {"none": 0}
+        self._pause_seconds = pause_seconds
+        self._stale: list[str] = []
+        self._reached: dict[str, int] = {}
+        self._deletions: set[str] = set()
         self._lock = threading.Lock()
         self._over = threading.Event()
         self._has_ended: Callable[[], bool] = self._over.is_set
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        works = [*[self._write] * 4, self._read_list]
+        works: list[Callable[..., None]] = [*[self._write] * 4, self._read]
         clients = [
             partial(self._repeat, work, instance, f"{instance}-{number}")
             for number, work in enumerate(works)
@@ -57,86 +60,67 @@ class Ledger:
             60,
         )
 
-    def lost(self) -> set[str]:
-        """Return the nims whose acknowledged change is not in the list of some instance."""
-        lost = set()
+    def check(self) -> None:
+        """Fail if a page was stale, or if an instance has lost an acknowledged change."""
         for url in self.urls:
             with Site(url) as site:
-                shown = rows(site.get("/"))
-            lost |= {
-                nim
-                for nim, step in self._reached.items()
-                if shown.get(nim) not in self._steps[nim][step:]
-            }
-        return lost
+                self._read(site)
+        assert not self._stale, self._stale[:5]
 
-    def check(self) -> None:
-        assert not self.lost(), self.lost()
-        assert not self.stale, self.stale[:5]
-
-    def _repeat(
-        self, work: Callable[[Site, int, str, random.Random], None], instance: int, name: str
-    ) -> None:
-        dice = random.Random(name)
+    def _repeat(self, work: Callable[..., None], instance: int, name: str) -> None:
         numbers = itertools.count()
         while not self._over.is_set():
             with Site(self.urls[instance]) as site, suppress(httpx.TransportError):
                 site.client.timeout = 10
                 while not self._over.wait(self._pause_seconds):
-                    work(site, instance, f"{name}-{next(numbers)}", dice)
+                    work(site, instance, f"{name}-{next(numbers)}")
 
-    def _write(self, site: Site, instance: int, nim: str, dice: random.Random) -> None:
+    def _write(self, site: Site, instance: int, nim: str) -> None:
         """Add a record, edit it, and perhaps delete it. Leave it if an answer does not tell whether a change is stored."""
-        self._steps[nim], self._reached[nim] = [None], 0
-        texts: list[str | None] = [*map(str, range(dice.randint(1, 3)))]
-        texts += [None] * (dice.random() < 0.3)
-        for step, text in enumerate(texts, 1):
-            self._steps[nim].append(text)
-            while (answer := change(site, nim, text, is_new=step == 1)).status_code != 302:
+        dice = random.Random(nim)
+        self._reached[nim] = 0
+        for step in (1, *range(2, dice.randint(2, 4)), *[DELETED] * (dice.random() < 0.3)):
+            if step == DELETED:
+                self._deletions.add(nim)
+            while (answer := take(step, site, nim)).status_code != 302:
                 assert answer.status_code == 503, answer.text
                 if UNCERTAIN in answer.text or self._over.wait(self._pause_seconds):
                     return
-            with self._lock:
-                self._reached[nim] = step
+            self._reach(nim, step)
             if step == 1:
                 self.acknowledged[instance] += 1
-                assert site.add(nim, "ditolak", "ditolak").status_code in (409, 503)
+                assert site.add(nim, "0", "0").status_code in (409, 503)
 
-    def _read_list(self, site: Site, _instance: int, _name: str, _dice: random.Random) -> None:
+    def _read(self, site: Site, *_: object) -> None:
+        """Compare a page of the list with the steps that were reached before its request."""
         reached = self._reached.copy()
         answer = site.get("/")
         if answer.status_code == 503:
             return
         shown = rows(answer)
-        assert shown.keys() <= self._steps.keys()
-        for nim, step in reached.items():
-            self._compare(nim, step, shown.get(nim))
+        assert shown.keys() <= self._reached.keys()
+        for nim, least in reached.items():
+            step = shown.get(nim) or DELETED * (nim in self._deletions)
+            self._reach(nim, step)
+            if step < least:
+                self._stale.append(f"{nim}: {step} was shown after {least}")
 
-    def _compare(self, nim: str, reached: int, shown: str | None) -> None:
-        """Check that a page shows the step `reached` before its request, or a later step."""
+    def _reach(self, nim: str, step: int) -> None:
         with self._lock:
-            steps = [
-                step
-                for step, text in enumerate(self._steps[nim])
-                if step >= reached and text == shown
-            ]
-            if steps:
-                self._reached[nim] = max(self._reached[nim], steps[0])
-            else:
-                self.stale.append(f"{nim}: {shown}, but {self._steps[nim][reached:]} was reached")
+            self._reached[nim] = max(self._reached[nim], step)
 
 
-def change(site: Site, nim: str, text: str | None, *, is_new: bool) -> httpx.Response:
-    if text is None:
+def take(step: int, site: Site, nim: str) -> httpx.Response:
+    if step == DELETED:
         return site.delete(nim)
-    return site.add(nim, text, text) if is_new else site.edit(nim, text, text)
+    return (site.add if step == 1 else site.edit)(nim, str(step), str(step))
 
 
-def rows(answer: httpx.Response) -> dict[str, str]:
-    """Return nim and nama of each row of a long list page. Fail if nama and alamat of a row are of two changes."""
+def rows(answer: httpx.Response) -> dict[str, int]:
+    """Return nim and step of each row of a long list page. Fail if nama and alamat of a row are of two changes."""
     assert answer.status_code == 200
     found = re.findall(r"<tr><td>\d+</td><td>(.*?)</td><td>(.*?)</td><td>(.*?)</td>", answer.text)
     assert all(nama == alamat for _, nama, alamat in found)
-    shown = {unescape(nim): unescape(nama) for nim, nama, _ in found}
+    shown = {unescape(nim): int(nama) for nim, nama, _ in found}
     assert len(shown) == len(found)
     return shown

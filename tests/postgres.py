@@ -7,14 +7,14 @@ import shutil
 import signal
 import subprocess
 import tempfile
-import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
+import processes
 import psutil  # type: ignore[import-untyped]
 import psycopg
 from harness import free_port
@@ -50,50 +50,34 @@ class Server(Closing):
     ) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="mahasiswa-pg-"))
         self.port = free_port()
-        self._settings = {
+        chosen = {
             "max_connections": "200",
             "timezone": "UTC",
             "listen_addresses": "127.0.0.1",
-        }
-        self._settings |= {
             "port": str(self.port),
             "unix_socket_directories": str(self.folder),
             **(settings or {}),
         }
+        self._options = [f"-c{name}={value}" for name, value in chosen.items()]
         self._process: subprocess.Popen[bytes] | None = None
         try:
             self.folder.chmod(0o755)
             if user := server_user():
                 shutil.chown(self.folder, user)
-            data = str(self.folder / "data")
+            data = ("-D", str(self.folder / "data"), "--no-sync")
             if standby_of:
                 source = f"{standby_of.url()}?application_name=standby"
-                _run(
-                    "pg_basebackup",
-                    "-D",
-                    data,
-                    "-d",
-                    source,
-                    "--write-recovery-conf",
-                    "--no-sync",
-                    "-c",
-                    "fast",
-                )
+                _run("pg_basebackup", *data, "-d", source, "--write-recovery-conf", "-c", "fast")
             else:
                 # In this locale letters beyond ASCII have cases, as on most servers, but not in "C".
                 locale = ("--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8")
                 _run(
                     "initdb",
-                    "-D",
-                    data,
-                    "-U",
-                    "postgres",
-                    "-A",
-                    "trust",
-                    "-E",
-                    "UTF8",
+                    *data,
+                    "--username=postgres",
+                    "--auth=trust",
+                    "--encoding=UTF8",
                     *locale,
-                    "--no-sync",
                 )
             self.start()
         except BaseException:
@@ -110,34 +94,27 @@ class Server(Closing):
 
     def start(self) -> None:
         """Start the server and wait until it takes connections. It ends with the thread that started it."""
-        options = (f"-c{name}={value}" for name, value in self._settings.items())
         with (self.folder / "log").open("ab") as log:
+            data = ("-D", str(self.folder / "data"))
             self._process = start_as_server_user(
-                programs() / "postgres", "-D", str(self.folder / "data"), *options, log=log.fileno()
+                programs() / "postgres", *data, *self._options, log=log.fileno()
             )
-        deadline = time.monotonic() + START_TIMEOUT_SECONDS
-        while True:
-            try:
-                psycopg.connect(self.url(), connect_timeout=5).close()
-            except psycopg.OperationalError:
-                if self._process.poll() is not None or time.monotonic() > deadline:
-                    raise RuntimeError(
-                        f"PostgreSQL does not start:\n{(self.folder / 'log').read_text()}"
-                    ) from None
-                time.sleep(0.02)
-            else:
-                return
+        processes.until(self._answers, START_TIMEOUT_SECONDS)
+
+    def _answers(self) -> bool:
+        log = self.folder / "log"
+        assert self._process
+        assert self._process.poll() is None, f"PostgreSQL does not start:\n{log.read_text()}"
+        with suppress(psycopg.OperationalError), psycopg.connect(self.url(), connect_timeout=5):
+            return True
+        return False
 
     def stop(self, how: signal.Signals = signal.SIGINT) -> None:
         """Stop the server, as an operator does, without waiting for clients. With SIGQUIT it loses unwritten changes."""
         if not self._process:
             return
         self._process.send_signal(how)
-        try:
-            self._process.wait(START_TIMEOUT_SECONDS)
-        except subprocess.TimeoutExpired:
-            self.kill()
-            raise
+        self._process.wait(START_TIMEOUT_SECONDS)
         self._process = None
 
     def kill(self) -> None:

@@ -30,7 +30,6 @@ RUN_SECONDS = 400.0
 FORK_SECONDS = 60.0
 CANNOT = "this machine cannot "
 """The start of a reason to skip a test that no Debian package mends. --nothing-skipped accepts these reasons only."""
-ONLY_ROOT = "only root may"
 
 
 class Closing(ABC):
@@ -46,7 +45,7 @@ class Closing(ABC):
         self.close()
 
 
-def cannot(what: str, error: object = ONLY_ROOT) -> NoReturn:
+def cannot(what: str, error: object = "only root may") -> NoReturn:
     """Skip a test that needs a feature or a right that the kernel or the container does not give."""
     pytest.skip(f"{CANNOT}{what}: {' '.join(str(error).split())}")
 

@@ -1,16 +1,11 @@
 """Spreadsheets as other programs make them, malicious ones, and an importer that reads the pages of an import."""
 
-import atexit
 import io
 import json
-import random
-import shutil
 import subprocess
 import sys
-import tempfile
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cache
 from pathlib import Path
 from typing import Any, cast
 from urllib.parse import urlsplit
@@ -19,7 +14,7 @@ import httpx
 import openpyxl  # type: ignore[import-untyped]
 import pytest
 from harness import Page, Service, Site, led_to
-from processes import Closing, run
+from processes import Closing
 from visitor import texts_in
 
 from mahasiswa.sheets.rules import PROBLEMS
@@ -110,11 +105,7 @@ class Preview(Page):
     @property
     def fields(self) -> dict[str, str]:
         """The fields that a browser sends if nothing is typed."""
-        sent = {}
-        for node in self.tree.css("main form :is([type=hidden], [type=text], [checked], select)"):
-            chosen = (node.css("option[selected]") or node.css("option") or [node])[0]
-            sent[str(node.attributes["name"])] = chosen.attributes["value"] or ""
-        return sent
+        return self.form("versi").values
 
     def lines(self, part: str) -> list[tuple[str, ...]]:
         """The cells of the lines in a part: baru, berubah or sama."""
@@ -164,9 +155,7 @@ class Importer:
         self, preview: Preview, action: str, typed: Mapping[str, str] | None = None
     ) -> httpx.Response:
         """Press a button of a preview, by its value, after changing some fields."""
-        (form,) = preview.tree.css("main form:has([name=versi])")
-        fields = {**preview.fields, **(typed or {}), "aksi": action}
-        return self.site.post(str(form.attributes["action"]), fields)
+        return self.site.submit(preview.form("versi"), **(typed or {}), aksi=action)
 
     def pressed(
         self, preview: Preview, action: str, typed: Mapping[str, str] | None = None
@@ -201,8 +190,7 @@ def other(service: Service) -> Iterator[Database]:
 
 
 @pytest.fixture
-def importer(site: Site, other: Database) -> Importer:
-    other.fill([])
+def importer(site: Site) -> Importer:
     return Importer(site)
 
 
@@ -210,32 +198,6 @@ def csv(
     *rows: Sequence[str], separator: str = ";", encoding: str = "utf-8", end: str = "\r\n"
 ) -> bytes:
     return "".join(separator.join(row) + end for row in rows).encode(encoding)
-
-
-# The parts of realistic records: first names, last names, streets and towns.
-PARTS = """
-Siti Budi Ani Agus Dewi Eko Fitri Galih Hendra Indah Joko Kartika Lestari Muhammad Nur Oktavia Putri Rizky Sri Taufik \
-Umar Vina Wahyu Yusuf Zahra Ahmad Aisyah Bagus Cahya Dian Endah Fajar Gilang Hesti Intan Jamal Kurnia Laila
-Aminah Santoso Wibowo Rahayu Hidayat Saputra Permata Nugroho Susanti Kurniawan Setiawan Wijaya Handayani Pratiwi \
-Maulana Ramadhan Puspita Anggraini Firmansyah Purnomo Suryani Hartono Widodo Safitri Gunawan Mulyani Prasetyo
-Kaliurang Malioboro Mawar Melati Anggrek Sudirman Diponegoro Pahlawan Veteran Merdeka Cendana Kenanga Magelang Solo \
-Wates Parangtritis Godean Palagan Affandi Gejayan
-Sleman Bantul Klaten Magelang Yogyakarta Wates Wonosari Surakarta Boyolali Purworejo
-"""
-
-
-def students(count: int) -> list[Record]:
-    """Return realistic records, always the same."""
-    chance = random.Random(7)
-    first_names, last_names, streets, towns = (line.split() for line in PARTS.strip().splitlines())
-
-    def student(number: int) -> Record:
-        nama = " ".join(map(chance.choice, (first_names, first_names, last_names)))
-        street = f"Jl. {chance.choice(streets)} No. {chance.randint(1, 200)}"
-        rt_rw = f"RT {chance.randint(1, 12):02} RW {chance.randint(1, 9):02}"
-        return f"{2300000000 + 7 * number}", nama, f"{street}, {rt_rw}, {chance.choice(towns)}"
-
-    return list(map(student, range(count)))
 
 
 def numbered(
@@ -283,26 +245,6 @@ def by_openpyxl(
     file = io.BytesIO()
     workbook.save(file)
     return file.getvalue()
-
-
-@cache
-def _libreoffice_profile() -> Path:
-    """A profile for all starts of LibreOffice, because a new one takes as long as a conversion."""
-    profile = tempfile.mkdtemp()
-    atexit.register(shutil.rmtree, profile)
-    return Path(profile)
-
-
-def by_libreoffice(data: bytes, ending: str, folder: Path) -> bytes:
-    """Return a workbook as LibreOffice saves it with another ending. Skip the test if there is no LibreOffice."""
-    soffice = shutil.which("soffice")
-    if soffice is None:
-        pytest.skip("LibreOffice is not installed")
-    (folder / "source.xlsx").write_bytes(data)
-    profile = f"-env:UserInstallation={_libreoffice_profile().as_uri()}"
-    options = [profile, "--headless", "--convert-to", ending, "--outdir", f"{folder}/out"]
-    run(soffice, *options, folder / "source.xlsx")
-    return (folder / "out" / f"source.{ending}").read_bytes()
 
 
 def sheet_xml(*rows: bytes, prologue: bytes = b"") -> Iterator[bytes]:

@@ -14,40 +14,9 @@ TIMEOUT_SECONDS = 60
 
 URL_ENCODED = "application/x-www-form-urlencoded"
 
+SENT = ":is(input, select)[name]:not([type=submit], [disabled], [type=radio]:not([checked]), [type=checkbox]:not([checked]))"
+
 Fields = Mapping[str, str] | Sequence[tuple[str, str]]
-
-
-class Input(NamedTuple):
-    name: str
-    type: str
-    value: str
-    required: bool
-    readonly: bool
-    disabled: bool
-
-
-class Form(NamedTuple):
-    """A form. `action` is as written in the page, `target` is the address of a browser's request, `submit` is the button's text."""
-
-    method: str
-    action: str
-    target: str
-    enctype: str
-    inputs: tuple[Input, ...]
-    labels: tuple[str, ...]
-    submit: str
-
-    @property
-    def text_inputs(self) -> list[Input]:
-        """The single-line text inputs, in the order of the page."""
-        return [field for field in self.inputs if field.type == "text"]
-
-    @property
-    def values(self) -> dict[str, str]:
-        """The fields that a browser sends if nothing is typed."""
-        return {
-            field.name: field.value for field in self.inputs if field.name and not field.disabled
-        }
 
 
 class Link(NamedTuple):
@@ -58,12 +27,52 @@ class Link(NamedTuple):
     target: str
 
 
-class Row(NamedTuple):
+class Form:
+    """A form. `action` is as written in the page, `target` is the address of a browser's request, `submit` is the button's text.
+
+    `inputs` are the attributes of each input.
+    """
+
+    def __init__(self, node: LexborNode, url: str) -> None:
+        self.node = node
+        self.method = _attribute(node, "method").lower() or "get"
+        self.action = _attribute(node, "action")
+        self.target = browser_target(url, self.action)
+        self.enctype = _attribute(node, "enctype") or URL_ENCODED
+        self.inputs = [field.attributes for field in node.css("input:not([type=submit])")]
+        buttons = texts_in(node, "button:not([type]), button[type=submit]")
+        buttons += [_attribute(button, "value") for button in node.css("input[type=submit]")]
+        self.submit = buttons[0].strip() if buttons else ""
+
+    @property
+    def text_inputs(self) -> list[dict[str, str | None]]:
+        """The single-line text inputs, in the order of the page."""
+        return [field for field in self.inputs if field.get("type", "text") == "text"]
+
+    @property
+    def values(self) -> dict[str, str]:
+        """The fields that a browser sends if nothing is typed."""
+        sent = {}
+        for node in self.node.css(SENT):
+            chosen = (node.css("option[selected]") or node.css("option") or [node])[0]
+            sent[_attribute(node, "name")] = _attribute(chosen, "value")
+        return sent
+
+
+class Row:
     """A row of the list: the exact texts of its cells, and the links and forms in them."""
 
-    cells: tuple[str, ...]
-    links: tuple[Link, ...]
-    forms: tuple[Form, ...]
+    def __init__(self, node: LexborNode, url: str) -> None:
+        self.node, self.url = node, url
+        self.cells = tuple(texts_in(node, "td, th"))
+
+    @property
+    def links(self) -> list[Link]:
+        return _links(self.node, self.url)
+
+    @property
+    def forms(self) -> list[Form]:
+        return [Form(node, self.url) for node in self.node.css("form")]
 
 
 class Page:
@@ -85,20 +94,20 @@ class Page:
 
     @property
     def links(self) -> list[Link]:
-        return [self._link(node) for node in self.tree.css("a[href]")]
+        return _links(self.tree, self.url)
 
     @property
     def forms(self) -> list[Form]:
-        return [self._form(node) for node in self.tree.css("form")]
+        return [Form(node, self.url) for node in self.tree.css("form")]
 
     @property
     def table(self) -> list[Row]:
-        return [self._row(node) for node in self._table_rows()]
+        return [Row(node, self.url) for node in self.tree.css("tbody > tr:has(td)")]
 
     @property
     def rows(self) -> list[tuple[str, ...]]:
         """The rows of the table's body as tuples (no, nim, nama, alamat)."""
-        return [_cells(node)[:4] for node in self._table_rows()]
+        return [row.cells[:4] for row in self.table]
 
     @property
     def record_form(self) -> Form:
@@ -108,11 +117,11 @@ class Page:
     @property
     def nims(self) -> list[str]:
         """The nims of all rows. A row with one cell, as some implementations show for an empty list, has no nim."""
-        return [nim for node in self._table_rows() for nim in _cells(node)[1:2]]
+        return [nim for row in self.table for nim in row.cells[1:2]]
 
     @property
     def records(self) -> list[tuple[str, ...]]:
-        return [_cells(node)[1:4] for node in self._table_rows()]
+        return [row.cells[1:4] for row in self.table]
 
     def texts(self, selector: str) -> list[str]:
         return texts_in(self.tree, selector)
@@ -145,38 +154,8 @@ class Page:
 
     def row(self, nim: str) -> Row:
         """Return the row of exactly this nim. Fail unless there is exactly one."""
-        found = [node for node in self._table_rows() if _cells(node)[1:2] == (nim,)]
-        assert len(found) == 1, f"{nim!r} stands {len(found)} times in the list"
-        return self._row(found[0])
-
-    def _table_rows(self) -> list[LexborNode]:
-        return [node for node in self.tree.css("tbody > tr") if node.css_matches("td")]
-
-    def _row(self, node: LexborNode) -> Row:
-        return Row(
-            _cells(node),
-            tuple(self._link(link) for link in node.css("a[href]")),
-            tuple(self._form(form) for form in node.css("form")),
-        )
-
-    def _link(self, node: LexborNode) -> Link:
-        href = _attribute(node, "href")
-        return Link(node.text().strip(), href, browser_target(self.url, href))
-
-    def _form(self, node: LexborNode) -> Form:
-        action = _attribute(node, "action")
-        submits = texts_in(node, "button:not([type]), button[type=submit]")
-        buttons = [text.strip() for text in submits]
-        buttons += [_attribute(button, "value") for button in node.css("input[type=submit]")]
-        return Form(
-            (_attribute(node, "method") or "get").lower(),
-            action,
-            browser_target(self.url, action),
-            _attribute(node, "enctype") or URL_ENCODED,
-            tuple(_input(field) for field in node.css("input:not([type=submit])")),
-            tuple(text.strip() for text in texts_in(node, "label")),
-            buttons[0] if buttons else "",
-        )
+        (row,) = [row for row in self.table if row.cells[1:2] == (nim,)]
+        return row
 
 
 class Site(Closing):
@@ -299,18 +278,14 @@ def browser_target(page_url: str, href: str) -> str:
     return quote(target, safe="!#$%&'()*+,/:;=?@[\\]^|~")
 
 
-def _cells(row: LexborNode) -> tuple[str, ...]:
-    return tuple(texts_in(row, "td, th"))
-
-
 def _attribute(node: LexborNode, name: str) -> str:
     return node.attributes.get(name) or ""
 
 
-def _input(node: LexborNode) -> Input:
-    return Input(
-        _attribute(node, "name"),
-        (_attribute(node, "type") or "text").lower(),
-        _attribute(node, "value"),
-        *(mark in node.attributes for mark in ("required", "readonly", "disabled")),
-    )
+def _links(node: LexborNode | LexborHTMLParser, url: str) -> list[Link]:
+    found = node.css("a[href]")
+    targets = [_attribute(link, "href") for link in found]
+    return [
+        Link(link.text().strip(), href, browser_target(url, href))
+        for link, href in zip(found, targets, strict=True)
+    ]

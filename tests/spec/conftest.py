@@ -1,12 +1,11 @@
 """Fixtures for the implementation under test: our own service, or another implementation at --base-url."""
 
 from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from engines import ENGINES, empty_database
-from harness import Service, Site
+from engines import ENGINES, empty, empty_database
+from harness import Site
 from spec.records import Records
 
 
@@ -20,25 +19,14 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Run every test on both engines of our service, or once on another implementation."""
     if "engine" in metafunc.fixturenames:
         engines = ["foreign"] if metafunc.config.getoption("base_url") else ENGINES
-        metafunc.parametrize("engine", engines, scope="session")
+        metafunc.parametrize("engine", engines, scope="module")
 
 
-@pytest.fixture(scope="session")
-def site(
-    engine: str,
-    foreign_url: str,
-    tmp_path_factory: pytest.TempPathFactory,
-    request: pytest.FixtureRequest,
-) -> Iterator[Site]:
+@pytest.fixture(scope="module")
+def site(engine: str, foreign_url: str, request: pytest.FixtureRequest) -> Iterator[Site]:
     """Visit the implementation under test."""
-    with ExitStack() as stack:
-        url = foreign_url
-        if not url:
-            folder = tmp_path_factory.mktemp("spec")
-            url = stack.enter_context(
-                Service(stack.enter_context(empty_database(engine, folder, request)))
-            ).url
-        yield stack.enter_context(Site(url))
+    with Site(foreign_url or empty(request.getfixturevalue(f"{engine}_service")).url) as site:
+        yield site
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
-from engines import empty_list, run_elsewhere, service_on_each_engine  # noqa: F401 - fixtures
+from engines import run_elsewhere, service_on_each_engine  # noqa: F401 - fixtures
 from form_answers import assert_page
 from harness import Page, Service, Site, led_to, visited
 from spreadsheets import HEADER, Importer, Record, csv, numbered

@@ -2,7 +2,7 @@
 
 import httpx
 import pytest
-from engines import empty_list, run_elsewhere, service_on_each_engine  # noqa: F401 - fixtures
+from engines import run_elsewhere, service_on_each_engine  # noqa: F401 - fixtures
 from form_answers import assert_error
 from harness import Form, Service, Site, led_to
 from spreadsheets import HEADER, Importer, csv, numbered

@@ -1,7 +1,7 @@
 """Pages over the whole list on both engines: one field, ticks, check, printout, and the removal of found records."""
 
 import pytest
-from engines import empty_list, run_elsewhere, service_on_each_engine  # noqa: F401 - fixtures
+from engines import run_elsewhere, service_on_each_engine  # noqa: F401 - fixtures
 from harness import Service, Site, led_to
 from spreadsheets import (
     as_records,
@@ -95,7 +95,7 @@ def test_a_printout_has_the_title_and_the_columns_that_were_chosen(students: Sit
         "",
     )
     assert page.form("judul").values == {
-        "cari": "23", "urut": "nama", "arah": "naik", "di": "nim", "judul": "Kelas <b>", "kolom": "3", "tanpa": "alamat",
+        "cari": "23", "urut": "nama", "arah": "naik", "di": "nim", "judul": "Kelas <b>", "kolom": "3",
         "kota": "", "jabatan": "", "nama": "", "nip": "",
     }  # fmt: skip
     titled = students.page(

@@ -4,12 +4,21 @@ import json
 import shutil
 import subprocess
 from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from browser import DESKTOP, NPM, PHONE, OpenWindow, Window, contrast, each_look, luminance
-from engines import run_elsewhere
+from browser import (
+    DESKTOP,
+    NPM,
+    PHONE,
+    OpenWindow,
+    Window,
+    contrast,
+    each_look,
+    luminance,
+    new_window,
+)
+from engines import empty
 from every_page import PAGES
 from harness import Page, Service, Site
 from playwright.sync_api import Browser
@@ -56,15 +65,13 @@ def sources() -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def phone(request: pytest.FixtureRequest, chromium: Browser, service: Service) -> Iterator[Window]:
+def phone(request: pytest.FixtureRequest, chromium: Browser) -> Iterator[Window]:
     """Open a mobile window, which uses the viewport that a page sets, once for all pages."""
-    with ExitStack() as stack:
-        yield OpenWindow(request, chromium, service.url, stack)(
-            "answers", PHONE, is_mobile=True, has_touch=True
-        )
+    window = new_window(request, chromium, "answers", PHONE, is_mobile=True, has_touch=True)
+    yield window
+    window.page.context.close()
 
 
-@pytest.mark.usefixtures("open_window")
 @pytest.mark.parametrize("name", PAGES)
 def test_every_page_fits_any_window_and_is_accessible(
     name: str, phone: Window, site: Site, sources: dict[str, str], node_modules: Path
@@ -117,7 +124,7 @@ def test_html_validate_finds_no_error_on_any_page(
     assert node is not None, "npm is installed, but node is not"
     window = open_window()
     for name in PAGES.keys() - sources.keys():  # if this test runs without the one above
-        run_elsewhere(service.database, "DELETE FROM mahasiswa")
+        empty(service)
         with service.site() as site:
             PAGES[name](window, site)
         sources[name] = window.source()

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import httpx
 import pytest
-from engines import empty_list, service_on_each_engine  # noqa: F401 - fixtures
+from engines import service_on_each_engine  # noqa: F401 - fixtures
 from harness import Form, Page, Service, Site, led_to
 from spreadsheets import HEADER, Importer, csv
 from visitor import fields
