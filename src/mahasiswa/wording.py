@@ -33,9 +33,7 @@ def moment(local: dt.datetime, *, with_year: bool) -> str:
     zone = local.tzname() or ""
     # Most zones without a name of their own are called “+08”.
     zone = zone if zone.isalpha() else f"UTC{zone}"
-    return (
-        f"{local.day} {MONTHS[local.month - 1][:3]}{year} {local.hour:02}.{local.minute:02} {zone}"
-    )
+    return f"{local.day} {MONTHS[local.month - 1][:3]}{year} {local:%H.%M} {zone}"
 
 
 def date(day: dt.date) -> str:

@@ -27,10 +27,11 @@ def use_settings(file: Path) -> None:
         given["DATABASE_URL"] = f"{SQLITE}{file.parent / url.removeprefix(SQLITE)}"
     if backups := given.get("BACKUP_DIR"):
         given["BACKUP_DIR"] = str(file.parent / backups)
-    given[COMMAND_VARIABLE] = f"mahasiswa --settings {shlex.quote(str(file))}"
+    command = f"mahasiswa --settings {shlex.quote(str(file))}"
     if file.stat().st_uid != os.geteuid():
         # The user of the service reads /etc/mahasiswa.env, which belongs to root.
-        given[COMMAND_VARIABLE] = f"sudo -u {process_user()} {given[COMMAND_VARIABLE]}"
+        command = f"sudo -u {process_user()} {command}"
+    given[COMMAND_VARIABLE] = command
     for name, value in given.items():
         os.environ.setdefault(name, value)
 
