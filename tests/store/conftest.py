@@ -25,7 +25,7 @@ def url(database: str) -> DatabaseURL:
 def one_change() -> Steps[None]:
     """Make a single change of each kind, and roll it back."""
     yield "add", SITI._asdict()
-    yield "update", {"nim": SITI.nim, "nama": "", "alamat": ""}
+    yield "update", {"nama": "", "alamat": "", **named([SITI.nim])}
     yield "delete", named([SITI.nim])
     raise StoreError
 

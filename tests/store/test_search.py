@@ -1,6 +1,5 @@
 """The search of both engines: one table of cases, and the same letters and sounds as in `folding`."""
 
-import re
 from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 
@@ -43,7 +42,7 @@ CASES = {
     "0": "saadah|s.pd|spd saadah|saadah,|23.10-00|231000|中|🎓",
     "3": "20/456839/TK/50663|20/456839/tk/50663|456839|tk/50663",
     "34": "jl.",
-    "": "siti yogyakarta|siti*|-|.|- .|\u0301|siti\0",
+    "": "siti yogyakarta|siti*|-|.|- .|\u0301",
 }
 
 # The same in one field. A nim is found by its beginning.
@@ -104,23 +103,16 @@ async def test_the_history_is_searched_in_the_same_way(people: Store) -> None:
         await assert_each_finds(nims_of_entries)
 
 
-CUT = re.compile(
-    r"CASE WHEN length\((\S+)\) > :SHOWN_MAX_CHARACTERS\s+"
-    r"THEN substr\(\1, 1, :SHOWN_MAX_CHARACTERS - 1\) \|\| '…'\s+ELSE \1 END"
-)
-# The other statements read one character more than is shown, so that the page can cut the text.
-CUT_MARK = re.compile(r":SHOWN_MAX_CHARACTERS(?! \+ 1)")
 FOLD_BEGINS = "CASE WHEN octet_length(t)"
 FOLD_MIN_CHARACTERS = 140  # of the rest, which each statement has in the same form
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_each_statement_cuts_and_folds_texts_in_the_same_way(engine: str) -> None:
+def test_each_statement_folds_texts_in_the_same_way(engine: str) -> None:
     """Each statement is whole, so that it can be pasted. A slip in one of them has no other test."""
     folds = []
     for file in (Path(reader.__file__).parent / engine / "sql").glob("*.sql"):
         sql = file.read_text("utf-8")
-        assert 2 * len(CUT.findall(sql)) == len(CUT_MARK.findall(sql)), file
         folds += [" ".join(rest.split()) for rest in sql.split(FOLD_BEGINS)[1:]]
     assert len({fold[:FOLD_MIN_CHARACTERS] for fold in folds}) == 1, folds
 
@@ -173,9 +165,9 @@ async def test_a_name_that_was_copied_from_a_pdf_is_found_by_plain_letters(store
 
 
 OFFERED = {
-    "nuraeni": "Nur\u2019Aini", "siti nuraeni": "Siti Nur\u2019Aini", "stii bandung": "Siti Bandung",
+    "nuraeni": "Nuraini", "siti nuraeni": "Siti Nuraini", "stii bandung": "Siti Bandung",
     "yogyakata": "Yogyakarta", "kafe": "Café", "DSUZA": "D\u2019Souza", "merdekka no": "Merdeka No",
-} | dict.fromkeys(("zzzz", "-", "siti\0", "s" * 255, "zainap", "siti yogyakarta", "a1 b2 c3 d4"))  # fmt: skip
+} | dict.fromkeys(("zzzz", "-", "s" * 255, "zainap", "siti yogyakarta", "a1 b2 c3 d4"))  # fmt: skip
 
 
 async def test_the_nearest_names_are_offered(people: Store) -> None:
@@ -192,22 +184,11 @@ async def test_the_nearest_names_are_offered(people: Store) -> None:
 
 
 async def test_at_most_five_searches_are_offered(store: Store, url: DatabaseURL) -> None:
-    """These are nims if only digits were typed."""
+    """None if only digits were typed."""
     fill(url, [(f"230001800{number}", f"Ani{number}", "Solo") for number in range(9)])
-    for cari in ("anix", "23000180"):
+    for cari in ("anix", "23000180", "230001 8009"):
         offered = await store.reader(SEARCH).spellings(Query(cari))
         assert len(offered) == SEARCHES_OFFERED * (cari == "anix")
-    offered = await store.reader(SEARCH).spellings(Query("230001800x"))
-    assert offered == []
-    offered = await store.reader(SEARCH).spellings(Query("230001 8009"))
-    assert offered == [(f"230001800{number}", 1) for number in range(SEARCHES_OFFERED)]
-
-
-async def test_a_nim_of_one_slip_is_offered(store: Store) -> None:
-    """Two neighbours exchanged, a digit less, a digit more, or a wrong digit, at any place."""
-    await store.add("1234", "Ani", "Solo")
-    for cari in ("2134", "1243", "234", "123", "01234", "12345", "9234", "1239"):
-        assert await store.reader(SEARCH).spellings(Query(cari)) == [("1234", 1)], cari
 
 
 # Also letters that have three cases, or whose other case is an ASCII letter or two letters.

@@ -87,10 +87,11 @@ async def test_refused_additions_of_a_group_leave_their_neighbours(
 
 
 async def test_an_edit_is_refused_by_the_same_rules(store: Store) -> None:
-    """No rule applies if no record has the nim. A nim with a NUL finds no record."""
+    """A missing text is none if no record has the nim. A nim with a NUL finds no record."""
     await store.add(*SITI)
     for nim in ("\0", "0001\0", "0001\x001", "\x000001", "unknown"):
-        assert await attempt(store.update(nim, None, "\0")) is None
+        assert await attempt(store.update(nim, None, "")) is None
+        assert await attempt(store.update(nim, "", "\0")) == ("alamat", "nul")
         assert await attempt(store.delete(nim)) is None
         assert await store.reader(RECORD).get(nim) is None
     for (_, nama, alamat), outcome in REFUSED.items():

@@ -180,7 +180,7 @@ def _with_records(url: DatabaseURL, label: str, work: Callable[[Iterator[Mahasis
 
     async def read() -> T:
         store = await engine.open_store(Slots())
-        chunks = store.reader(EXPORT).chunks(Query(), may_pause=True)
+        chunks = store.reader(EXPORT).chunks(Query())
         try:
             return await in_thread(chunks, lambda records: work(progress(records, label, count)))
         finally:

@@ -1,24 +1,24 @@
 """The class Store: the changes of records, which each engine makes in transactions of its own. An Engine opens a Store."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
-from functools import wraps
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import TypeVar
 
 from mahasiswa.record import Mahasiswa, Write, combine, digest
-from mahasiswa.store.history_items import NAMES_CHANGE, UNDO_ROWS_MAX, BatchKind, Item
+from mahasiswa.store.history_items import NAMES_CHANGE, PURGE_ENTRIES, UNDO_ROWS_MAX, BatchKind
 from mahasiswa.store.queries import Query, Suspicion
 from mahasiswa.store.reader import (
     Begin,
     Hits,
     Reader,
+    Rows,
     Snapshot,
     Steps,
     Version,
     by_nim,
-    is_restored,
     item_with,
     one,
+    step,
 )
 from mahasiswa.store.shared_sql import SIGNING_KEY, as_json, named
 from mahasiswa.store.store_errors import (
@@ -36,21 +36,7 @@ __all__ = ["Hits", "Query", "Reader", "Snapshot", "Store", "Suspicion", "Version
 PART_RECORDS = 500
 PART_CHARACTERS = 256 * 1024
 
-
-P = ParamSpec("P")
 T = TypeVar("T")
-
-
-def change(
-    steps: Callable[Concatenate["Store", P], Steps[None]],
-) -> Callable[Concatenate["Store", P], Coroutine[Any, Any, str | None]]:
-    """Let a method that yields steps make them as a change, by Store.make."""
-
-    @wraps(steps)
-    async def make(store: "Store", /, *args: P.args, **kwargs: P.kwargs) -> str | None:
-        return await store.make(lambda: steps(store, *args, **kwargs))
-
-    return make
 
 
 class Store(ABC):
@@ -87,71 +73,61 @@ class Store(ABC):
         After a failure that may pass, the steps are done again from their beginning.
         """
 
-    async def make(self, steps: Begin[object], kind: Kind = EDIT) -> str | None:
-        """Run the steps of a change. Without NAMES_CHANGE the result is None, so a plain addition costs nothing more."""
-        if not NAMES_CHANGE.get():
-            await self.run(steps, kind)
-            return None
-        key, _ = await self.run(lambda: _with_item(steps()), kind)
-        return key
+    @abstractmethod
+    async def close(self) -> None:
+        """Wait for running work, then close every connection."""
 
     async def signing_key(self) -> bytes:
         """The key of 32 random bytes that every worker and instance of this database has; raise Unavailable, Busy."""
         ((key,),) = await self._readers[RECORD].rows(SIGNING_KEY, {})
         return bytes.fromhex(key)
 
-    @abstractmethod
-    async def close(self) -> None:
-        """Wait for running work, then close every connection."""
-
-    @change
-    def add(self, nim: str | None, nama: str | None, alamat: str | None) -> Steps[None]:
+    async def add(self, nim: str | None, nama: str | None, alamat: str | None) -> str | None:
         """Insert a record without changing its texts (specification 4.4.1)."""
         refuse_nul(nim, nama, alamat)
-        yield "add", {"nim": nim, "nama": nama, "alamat": alamat}
+        record = {"nim": nim, "nama": nama, "alamat": alamat}
+        return await self._make(lambda: step("add", record))
 
-    @change
-    def update(
+    async def update(
         self, nim: str, nama: str | None, alamat: str | None, expected: str | None = None
-    ) -> Steps[None]:
+    ) -> str | None:
         """Set nama and alamat of the record with that nim, if it exists (specification 4.5).
 
         With `expected`, the digest of the record that the form showed, only the fields that the form changed are set.
         If someone else has changed one of these since, to another text, raise EditConflict (see `record.combine`); also
         if the record does not exist.
         """
-        if expected and nama is not None and alamat is not None:
-            current = yield from one("find_locked", nim)
-            edited = Mahasiswa(nim, nama, alamat)
-            edited, is_conflict = combine(current, edited, expected) if current else (edited, True)
-            if is_conflict:
-                rows = yield "recent_before", named([nim])
-                recent = map(Mahasiswa._make, rows)
-                shown = next((old for old in recent if digest(old) == expected), None)
-                raise EditConflict(current, edited, shown)
-            nama, alamat = edited.nama, edited.alamat
-        elif not (yield "find_raw", named([nim])):
-            return
-        refuse_nul(nim, nama, alamat)
-        yield "update", {"nim": nim, "nama": nama, "alamat": alamat}
+        refuse_nul(None, nama, alamat)
+        texts = {"nama": nama, "alamat": alamat}
 
-    @change
-    def rename(self, old: str, nim: str | None) -> Steps[None]:
+        def steps() -> Steps[Rows]:
+            new = texts
+            if expected and nama is not None and alamat is not None:
+                edited = yield from _merged(Mahasiswa(nim, nama, alamat), expected)
+                new = edited._asdict()
+            return (yield "update", {**new, **named([nim])})
+
+        return await self._make(steps)
+
+    async def rename(self, old: str, nim: str | None) -> str | None:
         """Put a record with another nim and the same texts in the place of `old`, as one batch; raise Changed."""
         refuse_nul(nim)
         if nim == old:
-            return
-        nims = named([old])
-        yield "begin_batch", {"kind": "nim"}
-        if not (yield "add_renamed", {"nim": nim, **nims}):
-            raise Changed(old)
-        yield "delete", nims
-        yield "end_batch", {}
+            return None
 
-    @change
-    def delete(self, nim: str) -> Steps[None]:
+        def steps() -> Steps[None]:
+            nims = named([old])
+            yield "begin_batch", {"kind": "nim"}
+            if not (yield "add_renamed", {"nim": nim, **nims}):
+                raise Changed(old)
+            yield "delete", nims
+            yield "end_batch", {}
+
+        return await self._make(steps)
+
+    async def delete(self, nim: str) -> str | None:
         """Remove the record with that nim, if it exists (specification 4.6)."""
-        yield "delete", named([nim])
+        return await self._make(lambda: step("delete", named([nim])))
 
     async def write_all(
         self, batch: BatchKind, writes: Sequence[Write] = (), removals: Collection[str] = ()
@@ -162,103 +138,106 @@ class Store(ABC):
 
         Raise Changed if a stored record does not match its digest, or if a nim would be changed twice.
         """
-        return await self.make(lambda: self._write_all(batch, writes, removals), IMPORT)
+        expected = dict(writes)
+        if len({record.nim for record in expected}) < len(expected):
+            raise Changed("a nim is to have two records")
 
-    def _write_all(
-        self, batch: BatchKind, writes: Sequence[Write], removals: Collection[str]
-    ) -> Steps[None]:
-        added, changed = yield from _compared(writes)
-        if not (added or changed or removals):
-            return
+        def steps() -> Steps[None]:
+            yield "begin_batch", {"kind": batch}
+            for nims in slices(sorted(removals), PART_RECORDS):
+                yield "delete", named(nims)
+            # Ordered, so that two transactions which lock the same records cannot deadlock.
+            for part in slices(sorted(expected), PART_RECORDS):
+                for records in groups(part, characters, PART_CHARACTERS):
+                    yield from _written(records, expected)
+            yield "end_batch", {}
 
-        yield "begin_batch", {"kind": batch}
-        for nims in slices(sorted(removals), PART_RECORDS):
-            yield "delete", named(nims)
-        for records in parts(added):
-            rows = yield "add_all", {"records": as_json(records)}
-            if len(rows) < len(records):
-                raise Changed("another transaction has added some meanwhile")
-        for records in parts(changed):
-            yield "update_all", {"records": as_json(records)}
-        yield "end_batch", {}
+        return await self._make(steps, IMPORT)
 
     async def undo(self, key: str) -> tuple[str | None, int]:
         """Restore the records of an item that still are as the change left them, as one batch.
 
-        Return the key of that batch, and how many records were left alone because they have changed
-        since. A change of nim is undone whole or not at all. If an undo has restored the records
-        already, as after a double click, nothing is done and there is no key. Raise NothingToUndo,
+        Return the key of that batch, and how many records are not as they were before the change. A
+        change of nim is undone whole or not at all. If all records are restored already, as after a
+        double click, there is no key. Raise NothingToUndo if no record is as it was before the change,
         NotInHistory, or Refused if a record breaks a rule of the table.
         """
         return await self.run(lambda: _undo(key), IMPORT)
 
     async def purge(self) -> None:
         """Remove the expired entries, PURGE_ENTRIES in each transaction. Without any, the version does not change."""
-        reader = self._readers[RECORD]
-        while (await reader.rows("has_expired", {}))[0][0]:
-            if not await self.run(_purge):  # another process is removing them
-                return
+        entries = {"entries": PURGE_ENTRIES}
+        while len(await self.run(lambda: step("purge", entries))) == PURGE_ENTRIES:
+            pass
+
+    async def _make(self, steps: Begin[object], kind: Kind = EDIT) -> str | None:
+        """Run the steps of a change. Without NAMES_CHANGE the result is None, so a plain addition costs nothing more."""
+        if NAMES_CHANGE.get():
+            return await self.run(lambda: _with_item(steps()), kind)
+        await self.run(steps, kind)
+        return None
 
 
-def _compared(writes: Sequence[Write]) -> Steps[tuple[Sequence[Mahasiswa], Sequence[Mahasiswa]]]:
-    """The records to add and those to change. Raise Changed if a stored record does not match its digest."""
-    added: list[Mahasiswa] = []
-    changed: list[Mahasiswa] = []
-
-    expected = dict(writes)
-    if len({record.nim for record in expected}) < len(expected):
-        raise Changed("a nim is to have two records")
-    # Ordered, so that two transactions which lock the same records cannot deadlock.
-    for records in parts(sorted(expected)):
-        stored = yield from by_nim("find_locked", [record.nim for record in records])
-        for record in records:
-            current = stored.get(record.nim)
-            if current == record:  # as after a double click
-                continue
-            if expected[record] != (current and digest(current)):
-                raise Changed(record.nim)
-            refuse_nul(*record)
-            (changed if current else added).append(record)
-    return added, changed
-
-
-def _with_item(steps: Steps[object]) -> Steps[tuple[str | None, int]]:
-    """Do the steps of a change; return the key of the item that they have written and its rows, or None and 0."""
+def _with_item(steps: Steps[object]) -> Steps[str | None]:
+    """Do the steps of a change; return the key of the item that they have written, or None."""
     ((before,),) = yield "newest_id", {}
     yield from steps
     written = yield "own_item", {"id": before}
-    key, rows = written[0] if written else (None, 0)
-    return key, rows
+    return written[0][0] if written else None
+
+
+def _merged(edited: Mahasiswa, expected: str) -> Steps[Mahasiswa]:
+    """The edited record, combined with the stored one; raise EditConflict. See Store.update."""
+    current = yield from one("find_locked", edited.nim)
+    edited, is_conflict = combine(current, edited, expected) if current else (edited, True)
+    if is_conflict:
+        recent = yield "recent_before", named([edited.nim])
+        older = map(Mahasiswa._make, recent)
+        shown = next((record for record in older if digest(record) == expected), None)
+        raise EditConflict(current, edited, shown)
+    return edited
+
+
+def _written(records: Sequence[Mahasiswa], expected: Mapping[Mahasiswa, str | None]) -> Steps[None]:
+    """Write these records. Raise Changed if a stored record does not match its expected digest."""
+    added: list[Mahasiswa] = []
+    changed: list[Mahasiswa] = []
+    stored = yield from by_nim("find_locked", [record.nim for record in records])
+    for record in records:
+        current = stored.get(record.nim)
+        if current == record:  # as after a double click
+            continue
+        if expected[record] != (current and digest(current)):
+            raise Changed(record.nim)
+        refuse_nul(*record)
+        (changed if current else added).append(record)
+
+    if len((yield "add_all", {"records": as_json(added)})) < len(added):
+        raise Changed("another transaction has added some meanwhile")
+    yield "update_all", {"records": as_json(changed)}
 
 
 def _undo(key: str) -> Steps[tuple[str | None, int]]:
     item = yield from item_with(key)
     if item is None or item.left is None or item.rows > UNDO_ROWS_MAX:
         raise NotInHistory(key)
-    if (yield from is_restored(item)):
-        return None, 0
-    made, restored = yield from _with_item(_restore(item))
-    if restored < item.least:
-        raise NothingToUndo(item.record and item.record.nim)
+    # A change of nim is undone whole.
+    kind, least = ("nim", item.rows) if item.kind == "nim" else ("undo", 1)
+    made = None
+    if item.left >= least:
+        made = yield from _with_item(_restore(item.id, kind))
+    ((restored,),) = yield "count_restored", {"item": item.id}
+    if restored < least:
+        raise NothingToUndo(item.nim)
     return made, item.rows - restored
 
 
-def _restore(item: Item) -> Steps[None]:
+def _restore(item: int, kind: str) -> Steps[None]:
     """Restore the records of an item. The statements leave a record alone that has changed since."""
-    yield "begin_batch", {"kind": item.undo_kind}
+    yield "begin_batch", {"kind": kind}
     for statement in ("delete_added", "restore_changed", "restore_deleted"):
-        yield statement, {"item": item.id}
+        yield statement, {"item": item}
     yield "end_batch", {}
-
-
-def _purge() -> Steps[int]:
-    return len((yield "purge", {}))
-
-
-def parts(records: Sequence[Mahasiswa]) -> Iterator[Sequence[Mahasiswa]]:
-    """Parts of at most PART_RECORDS records. A part ends with the record that makes it longer than PART_CHARACTERS."""
-    for few in slices(records, PART_RECORDS):
-        yield from groups(few, characters, PART_CHARACTERS)
 
 
 def characters(texts: Iterable[str | None]) -> int:

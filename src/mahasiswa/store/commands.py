@@ -44,9 +44,8 @@ def forget(nim: str) -> Steps[tuple[bool, Sequence[str]]]:
     """
     one = {"nim": nim, **named([nim])}
     others = [other for (other,) in (yield "other_nims", one)]
-    ((was_known,),) = yield "is_known", one
-    records = yield "find_raw", one
-    yield from recorded("delete", ("delete",), one, len(records))
+    ((records, was_known),) = yield "is_known", one
+    yield from recorded("delete", ("delete",), one, records)
     yield "leave_batches", one
     yield "delete_entries", one
     return bool(was_known), others

@@ -1,6 +1,5 @@
-"""Folds texts for a search: letter case, accents and punctuation do not matter. SQL is made from the same tables."""
+"""Folds texts for a search: letter case, accents and punctuation do not matter. The SQL of the engines does the same."""
 
-import json
 import re
 import unicodedata
 from collections.abc import Sequence
@@ -35,16 +34,10 @@ SPECIAL = {
     "ß": "ss",
     "ſ": "s",
 }
-SPECIAL |= {"ŧ": "t", "þ": "th", "\u00b5": "μ", "ς": "σ", "ґ": "г"}
+SPECIAL |= {"ŧ": "t", "þ": "th", "\u00b5": "μ", "ς": "σ"}
 
 # The letters of European languages, of Vietnamese, and of transliterated Chinese, Arabic and Sanskrit.
-_CODES = (
-    *range(0xC0, 0x250),
-    *range(0x386, 0x460),
-    0x490,
-    0x491,
-    *range(0x1E00, 0x1F00),
-)
+_CODES = (*range(0xC0, 0x460), *range(0x1E00, 0x1F00))
 
 
 def _plain(letter: str) -> str:
@@ -58,13 +51,11 @@ REPLACEMENTS |= dict.fromkeys(APOSTROPHES + HYPHENS + INVISIBLE + COMBINING_MARK
 REPLACEMENTS |= {space: " " for space in ODD_SPACES if not space.isascii()}
 """Every character beyond ASCII that folding replaces after NFKC."""
 
-REPLACEMENTS_JSON = json.dumps(REPLACEMENTS, ensure_ascii=False)
-
 _ASCII = {chr(code): chr(code).lower() for code in range(128)}
 _TABLE = str.maketrans(REPLACEMENTS | _ASCII | dict.fromkeys(REMOVED_ASCII, ""))
 
 # How Indonesian names write one sound: each spelling becomes the other one, in this order. `_` is the
-# beginning of a word.
+# beginning of a word. The SQL of PostgreSQL has the same.
 SOUNDS = [
     (spelling.replace("_", " "), other.replace("_", " "))
     for spelling, other in re.findall(
@@ -73,12 +64,8 @@ SOUNDS = [
         " iy=i y=i ii=i ie=i ll=l mm=m nn=n ss=s ff=f tt=t",
     )
 ]
-# The letters of a name that may have become a letter of its sound, such as z and s for s.
-_WRITTEN = {letter: letter for _, other in SOUNDS for letter in other}
-for _spelling, _other in SOUNDS:
-    for _letter in _other:
-        if _letter not in _spelling and _spelling[0] not in _WRITTEN[_letter]:
-            _WRITTEN[_letter] += _spelling[0]
+# The letters that may become a letter of a sound, such as z and s for s.
+_WRITTEN = {"u": "uo", "c": "ct", "k": "kcq", "s": "sz", "f": "fpv", "i": "iy"}
 
 # Minimum and maximum length of a word that is also compared by its sound. No name has a longer word.
 MIN_SOUND_CHARACTERS = 4
@@ -116,19 +103,9 @@ def sound(word: str) -> str:
     return text[1:]
 
 
-def sound_in_sql(folded_text: str) -> str:
-    """The SQL of the same, with a space at its beginning."""
-    text = f"' ' || {folded_text}"
-    for spelling, other in SOUNDS:
-        text = f"replace({text}, '{spelling}', '{other}')"
-    return text
-
-
 def words(cari: str) -> Sequence[str]:
-    """The folded words of a search, each once; none if no record can be found."""
-    if "\0" in cari:  # no record contains it
-        return []
-    folded = filter(None, map(fold, _quoted.sub(r" \1 ", cari).split()))
+    """The folded words of a search, each once."""
+    folded = filter(None, map(fold, cari.split()))
     return [*dict.fromkeys(folded)][:MAX_WORDS]
 
 
@@ -142,9 +119,10 @@ def terms(cari: str, *, is_prefix: bool = False) -> Sequence[Term]:
         joined = "".join(cari.split())
         return [Term(f"\n{word}") for word in words(joined)]
 
-    phrases = (fold(" ".join(phrase.split())) for phrase in _quoted.findall(cari))
-    quoted = [Term(phrase) for phrase in phrases if phrase and "\0" not in cari]
-    return [*quoted, *map(_term, words(_quoted.sub(" ", cari)))][:MAX_WORDS]
+    parts = _quoted.split(cari)  # each second one was in quotes
+    quoted = [Term(fold(" ".join(phrase.split()))) for phrase in parts[1::2]]
+    others = map(_term, words(" ".join(parts[::2])))
+    return [term for term in (*quoted, *others) if term.word][:MAX_WORDS]
 
 
 def _term(word: str) -> Term:

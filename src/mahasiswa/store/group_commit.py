@@ -1,53 +1,53 @@
 """Group commit: a queue of changes that are committed in groups, one transaction and one disk sync per group."""
 
 import asyncio
-import logging
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, NamedTuple, cast
 
-from mahasiswa.store import PART_RECORDS
-from mahasiswa.store.store_errors import Locked, StoreError, Unavailable
+from mahasiswa.store import PART_RECORDS, T
+from mahasiswa.store.history_items import OLEH
+from mahasiswa.store.reader import Begin
+from mahasiswa.store.store_errors import Locked, StoreError
 from mahasiswa.work import STEP_TIMEOUT_SECONDS, Slots
 
-log = logging.getLogger(__name__)
 
-T = TypeVar("T")
-R = TypeVar("R")
+class QueuedChange(NamedTuple):
+    """The steps of a change, the person who makes it, and the future that its caller waits for.
 
+    `deadline` is in seconds of time.monotonic().
+    """
 
-class QueuedChange(NamedTuple, Generic[T]):
-    """A change and the future that its caller waits for. `deadline` is in seconds of time.monotonic()."""
-
-    change: T
+    steps: Begin[Any]
+    oleh: str | None
     answer: asyncio.Future[Any]
     deadline: float
 
 
 @dataclass
-class GroupCommit(Generic[T, R]):
+class GroupCommit:
     """Collects changes while one group is written to the disk; they become the next groups.
 
-    `commit` makes a group durable. It returns for each change its result if it is stored, otherwise the error. If it
-    raises, nothing was stored, and the error is that of each change. A change that is Locked is queued again until its
-    deadline. A group has at most PART_RECORDS changes.
+    `commit` makes a group durable. It returns for each change its result if it is stored, otherwise the StoreError. A
+    change that is Locked is queued again until its deadline. A group has at most PART_RECORDS changes.
     """
 
     _slots: Slots
-    _commit: Callable[[Sequence[QueuedChange[T]]], Awaitable[Sequence[R | StoreError]]]
-    _queue: list[QueuedChange[T]] = field(default_factory=list)
+    _commit: Callable[[Sequence[QueuedChange]], Awaitable[Sequence[object]]]
+    _queue: list[QueuedChange] = field(default_factory=list)
     _running: asyncio.Task[None] | None = None
 
-    async def write(self, change: T, timeout_seconds: float = STEP_TIMEOUT_SECONDS) -> R:
+    async def write(self, steps: Begin[T]) -> T:
         """Queue a change, wait until it is on disk, return its result; raise Busy, or the StoreError of `commit` for it."""
         self._slots.count_changes(1)
-        answer: asyncio.Future[R] = asyncio.get_running_loop().create_future()
-        self._queue.append(QueuedChange(change, answer, time.monotonic() + timeout_seconds))
+        answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        deadline = time.monotonic() + STEP_TIMEOUT_SECONDS
+        self._queue.append(QueuedChange(steps, OLEH.get(), answer, deadline))
         if self._running is None:
             self._running = asyncio.create_task(self._run())
         try:
-            return await answer
+            return cast("T", await answer)
         finally:
             del answer  # for the same reason as in work.ended
 
@@ -59,7 +59,7 @@ class GroupCommit(Generic[T, R]):
         while self._queue:
             group = self._queue[:PART_RECORDS]
             del self._queue[:PART_RECORDS]
-            for queued, outcome in zip(group, await self._outcomes(group), strict=True):
+            for queued, outcome in zip(group, await self._commit(group), strict=True):
                 if isinstance(outcome, Locked) and queued.deadline > time.monotonic():
                     self._queue.append(queued)
                     continue
@@ -72,12 +72,3 @@ class GroupCommit(Generic[T, R]):
                 else:
                     queued.answer.set_result(outcome)
         self._running = None
-
-    async def _outcomes(self, group: Sequence[QueuedChange[T]]) -> Sequence[R | StoreError]:
-        try:
-            return await self._commit(group)
-        except StoreError as error:
-            return [error] * len(group)
-        except Exception as error:
-            log.exception("%d changes were not stored", len(group))
-            return [Unavailable(str(error))] * len(group)

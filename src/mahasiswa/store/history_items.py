@@ -62,7 +62,7 @@ class Item(NamedTuple):
     oleh: str | None
     before: Mahasiswa | None
     after: Mahasiswa | None
-    batch: str | None = None
+    batch: str | None
 
     @property
     def id(self) -> int:
@@ -79,22 +79,20 @@ class Item(NamedTuple):
         return self.after or self.before
 
     @property
-    def undo_kind(self) -> BatchKind:
-        """The kind of the batch that restores its records."""
-        return "nim" if self.kind == "nim" else "undo"
-
-    @property
-    def least(self) -> int:
-        """The number of records that an undo must restore. A change of nim is undone whole or not at all."""
-        return self.rows if self.kind == "nim" else 1
+    def nim(self) -> str | None:
+        return self.record and self.record.nim
 
 
 class News(NamedTuple):
-    """The item above a list. If it added a record, `near` has nearly its nim, or `twin` its name and address."""
+    """The item above a list. If it added a record, `nim` and `nama` are those of another record that resembles it.
+
+    With `is_near` the nims are nearly the same, otherwise the names and the addresses are.
+    """
 
     item: Item
-    near: Mahasiswa | None = None
-    twin: Mahasiswa | None = None
+    is_near: bool = False
+    nim: str | None = None
+    nama: str | None = None
 
 
 class HistoryPage(NamedTuple):
@@ -105,23 +103,17 @@ class HistoryPage(NamedTuple):
 
     total: int
     items: Sequence[Item]
-    head: Item | None = None
-    last: Item | None = None
+    head: Item | None
+    last: Item | None
 
 
 def item_of(row: Sequence[Any]) -> Item:
     """An item from the columns of the statement `items`.
 
-    They are its key, kind, rows, left and oleh, the key of its only entry, and this entry's record before and after.
+    They are its key, kind, rows, left and oleh, the key of the entry that stands for it, and the record before and after.
     """
-    key, kind, rows, left, oleh, entry = row[:6]
-    before = record_of(*row[6:9])
-    after = record_of(*row[9:12])
-    if entry is None or rows == 1 or kind == "nim":
-        return Item(key, kind, rows, left, oleh, before, after)
-    return Item(entry, kind, rows, left, oleh, before, after, batch=key)
-
-
-def record_of(*texts: Any) -> Mahasiswa | None:  # noqa: ANN401 - columns
-    """A record from its columns, or None if its texts are NULL."""
-    return None if None in texts else Mahasiswa(*texts)
+    key, kind, rows, left, oleh, entry, *texts = row
+    before, after = (
+        None if None in record else Mahasiswa(*record) for record in (texts[:3], texts[3:])
+    )
+    return Item(entry or key, kind, rows, left, oleh, before, after, entry and key)

@@ -2,22 +2,12 @@
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import (
-    AsyncGenerator,
-    Callable,
-    Coroutine,
-    Generator,
-    Hashable,
-    Mapping,
-    Sequence,
-)
-from functools import wraps
+from collections.abc import AsyncGenerator, Callable, Generator, Hashable, Mapping, Sequence
 from itertools import chain
 from sys import getsizeof
-from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
-from mahasiswa.record import Mahasiswa
-from mahasiswa.store import folding
+from mahasiswa.record import SHOWN_MAX_CHARACTERS, Mahasiswa, near_key
 from mahasiswa.store.history_items import (
     UNDO_ROWS_MAX,
     Days,
@@ -29,18 +19,10 @@ from mahasiswa.store.history_items import (
     item_of,
 )
 from mahasiswa.store.queries import Query, Suspicion
-from mahasiswa.store.shared_sql import (
-    Parameters,
-    as_json,
-    moment_text,
-    named,
-    ordered,
-    without_nul,
-    words,
-)
-from mahasiswa.store.spelling import SEARCHES_OFFERED, corrections, slips
+from mahasiswa.store.shared_sql import ALL, COUNT, Parameters, as_json, moment_text, named, words
+from mahasiswa.store.spelling import corrections
 from mahasiswa.store.store_errors import Unavailable
-from mahasiswa.work import PAGE_MAX_BYTES, slices
+from mahasiswa.work import PAGE_MAX_BYTES
 
 Version = Hashable
 """A value that changes with every commit of any program. It means nothing outside the store that returned it."""
@@ -50,11 +32,6 @@ SNAPSHOT_MAX_BYTES = PAGE_MAX_BYTES
 AFTER_MAX_BYTES = 64 * 1024  # bytes of texts after which `after` reads no further record
 # Maximum memory of the rows that one read returns, because 10,000 records could take 2.4 GB.
 READ_MAX_BYTES = 32 * 1024 * 1024
-# Maximum nims whose records one statement reads, because psycopg holds the whole answer in memory:
-# up to 32 MB.
-FIND_NIMS = 500
-# Names and addresses whose words correct a search that has found nothing, half of them from each end of the list.
-CORRECTING_TEXTS = {"names": 20_000, "addresses": 10_000}
 READ_ROWS = 20  # rows that are read and counted at a time
 
 
@@ -85,7 +62,6 @@ class Hits(NamedTuple):
     last: News | None = None
 
 
-P = ParamSpec("P")
 T = TypeVar("T")
 
 Rows = Sequence[Sequence[Any]]
@@ -94,21 +70,6 @@ Steps = Generator[tuple[str, Parameters], Rows, T]
 
 Begin = Callable[[], Steps[T]]
 """Begins the steps, and begins them again if a transaction must be repeated."""
-
-Counted = Sequence[tuple[str, int]]
-"""Searches, each with the number of records that it finds."""
-
-
-def in_transaction(
-    steps: Callable[Concatenate["Reader", P], Steps[T]],
-) -> Callable[Concatenate["Reader", P], Coroutine[Any, Any, T]]:
-    """Let a method that yields the steps of a read do them by Reader.run."""
-
-    @wraps(steps)
-    async def read(reader: "Reader", /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return await reader.run(lambda: steps(reader, *args, **kwargs))
-
-    return read
 
 
 class Reader(ABC):
@@ -123,18 +84,16 @@ class Reader(ABC):
         """Do the steps in one transaction that only reads. They may be done again if the connection breaks."""
 
     @abstractmethod
-    def chunks(
-        self, query: Query, *, may_pause: bool = False
-    ) -> AsyncGenerator[Sequence[Mahasiswa]]:
-        """All records that a query finds at one moment.
+    def chunks(self, query: Query) -> AsyncGenerator[Sequence[Mahasiswa]]:
+        """All records that a query finds at one moment, in its order. A transaction is open between chunks."""
 
-        A transaction is open between chunks. Only a caller with `may_pause` may wait there for its reader.
-        """
+    async def rows(self, statement: str, parameters: Parameters) -> Rows:
+        """The rows of a read that needs one statement only."""
+        return await self.run(lambda: step(statement, parameters))
 
-    @in_transaction
-    def find(self, nims: Sequence[str]) -> Steps[Mapping[str, Mahasiswa]]:
+    async def find(self, nims: Sequence[str]) -> Mapping[str, Mahasiswa]:
         """The records that exist among these nims, by nim."""
-        return (yield from by_nim("find", nims))
+        return await self.run(lambda: by_nim("find", nims))
 
     async def get(self, nim: str) -> Mahasiswa | None:
         return (await self.find([nim])).get(nim)
@@ -145,55 +104,57 @@ class Reader(ABC):
         After AFTER_MAX_BYTES of texts no further record is read.
         """
         parameters = {"after": nim, "limit": limit, "bytes": AFTER_MAX_BYTES}
-        return await self._records("within_bytes", parameters)
+        rows = await self.rows("within_bytes", parameters)
+        return list(map(Mahasiswa._make, rows))
 
     async def near(self, keys: Sequence[str], limit: int) -> Sequence[str]:
         """At most `limit` nims that have one of these `near_key`s."""
-        return await self._column("near", {**named(keys), "limit": limit})
+        rows = await self.rows("near_nims", {**named(keys), "limit": limit})
+        return [nim for (nim,) in rows]
 
-    @in_transaction
-    def search(
+    async def search(
         self, query: Query, offset: int, limit: int, change: str | None = None
-    ) -> Steps[Hits]:
+    ) -> Hits:
         """At most `limit` of the records that a query finds, from `offset` on; none if `offset` is past the end.
 
         With `limit` 0 the records are only counted. That is quick if there is no `cari`.
         Texts are ordered without regard to the case of ASCII letters; equal texts are ordered by nim.
         With `change`, the key of an item, `last` is that item (see `shown_item`).
         """
-        page, search = ordered("search" if query.cari else "page", query)
-        rows = yield page, {**search, "limit": limit, "offset": offset}
-        last = yield from shown_item(change)
-        return _hits(rows, last)
 
-    async def spellings(self, query: Query) -> Counted:
-        """At most SEARCHES_OFFERED searches that resemble one without a hit, with the number of records that each finds.
+        def steps() -> Steps[Hits]:
+            name, parameters = keys_of(query, offset, limit)
+            rows = yield name, parameters
+            nims = [row[-1] for row in rows if row[-1] is not None]
+            ((total, *_), *_) = rows if query.cari else (yield COUNT, {})
+            records = yield from shown(nims)
+            return Hits(total, records, (yield from shown_item(change)))
 
-        For a search without letters these are nims. Otherwise they have other words of the list.
+        return await self.run(steps)
+
+    async def spellings(self, query: Query) -> Sequence[tuple[str, int]]:
+        """At most SEARCHES_OFFERED searches with words of the list, in place of one without a hit.
+
+        Each has the number of records that it finds. A search without letters has none.
         """
-        if not any(map(str.isalpha, query.cari)):
-            typed = "".join(query.cari.split())
-            likely = list(await self.find(slips(typed)))[:SEARCHES_OFFERED]
-        elif query.di == "nim":
-            likely = []
-        else:
-            spellings = await self._column("vocabulary", CORRECTING_TEXTS)
-            typed_words = folding.words(query.cari)
-            likely = list(await asyncio.to_thread(corrections, typed_words, spellings))
-        rows = await self.rows("count_found", words(query.di, *likely)) if likely else []
-        return [(likely[number], count) for number, count in rows]
+        if query.di == "nim" or not any(map(str.isalpha, query.cari)):
+            return []
+        texts = await self.rows("some_texts", {})
+        likely = await asyncio.to_thread(corrections, query.cari, chain.from_iterable(texts))
+        found = [(await self.search(query._replace(cari=cari), 0, 0)).total for cari in likely]
+        return [(cari, total) for cari, total in zip(likely, found, strict=True) if total]
 
     async def suspects(self, suspicion: Suspicion, limit: int) -> Hits:
         """At most `limit` records that may be wrong, similar ones together, and the number of all of them."""
-        rows = await self.rows("suspicious", {"suspicion": suspicion, "limit": limit})
-        return _hits(rows)
 
-    async def untidy(self, limit: int) -> Sequence[Mahasiswa]:
-        """At most `limit` records whose name or address `tidy` changes."""
-        return await self._records("untidy", {"limit": limit})
+        def steps() -> Steps[Hits]:
+            rows = yield suspicion, {"limit": limit}
+            records = yield from shown([nim for _, nim in rows])
+            return Hits(rows[0][0] if rows else 0, records)
 
-    @in_transaction
-    def history(
+        return await self.run(steps)
+
+    async def history(
         self,
         cari: str,
         offset: int,
@@ -203,7 +164,7 @@ class Reader(ABC):
         kind: ItemKind | None = None,
         days: Days | None = None,
         change: str | None = None,
-    ) -> Steps[HistoryPage]:
+    ) -> HistoryPage:
         """At most `limit` items, newest first, from `offset` on: the entries that belong to no batch, and the batches.
 
         `cari` finds an entry as it finds a record, in the texts before and after, and a batch by any of its entries. If
@@ -212,41 +173,30 @@ class Reader(ABC):
         """
         first, end = map(moment_text, days) if days else (None, None)
         filters = {"batch": batch and id_of(batch), "kind": kind, "first": first, "end": end}
-        search = {**filters, **words("", cari), "cari": without_nul(cari)}
-        found = yield "find_items", {**search, "offset": offset, "limit": limit}
-        total = found[0][0]
-        ids = [number for _, number in found if number is not None]
-        read = yield from items(ids, UNDO_ROWS_MAX, cari)
-        head = None if batch is None else (yield from item_with(batch))
-        last = yield from shown_item(change)
-        return HistoryPage(total, read, head, last and last.item)
+        page = {**filters, **words("", cari), "cari": cari, "offset": offset, "limit": limit}
 
-    @in_transaction
-    def renamed(self, nim: str) -> Steps[Mahasiswa | None]:
-        """The record that had this nim until its nim was replaced, perhaps several times; None if it had none."""
-        while rows := (yield "new_nim", named([nim])):
-            ((nim,),) = rows
-            if record := (yield from one("find", nim)):
-                return record
-        return None
+        def steps() -> Steps[HistoryPage]:
+            found = yield "find_items", page
+            ids = [number for _, number in found if number is not None]
+            read = yield from items(ids, UNDO_ROWS_MAX, cari)
+            head = None if batch is None else (yield from item_with(batch))
+            last = yield from shown_item(change)
+            return HistoryPage(found[0][0], read, head, last and last.item)
 
-    @in_transaction
-    def last(self, change: str | None = None) -> Steps[News | None]:
+        return await self.run(steps)
+
+    async def renamed(self, nim: str) -> Mahasiswa | None:
+        """The record that had this nim until its nim was replaced; None if it had none, or was replaced again."""
+
+        def steps() -> Steps[Mahasiswa | None]:
+            rows = yield "new_nim", named([nim])
+            return (yield from one("find", rows[0][0])) if rows else None
+
+        return await self.run(steps)
+
+    async def last(self, change: str | None = None) -> News | None:
         """The newest item of the history, or with `change` that item, as in Hits."""
-        return (yield from shown_item(change))
-
-    async def _column(self, statement: str, parameters: Parameters) -> Sequence[str]:
-        """The only column of the rows of a read."""
-        return [value for (value,) in await self.rows(statement, parameters)]
-
-    async def _records(self, statement: str, parameters: Parameters) -> Sequence[Mahasiswa]:
-        rows = await self.rows(statement, parameters)
-        return list(map(Mahasiswa._make, rows))
-
-    @in_transaction
-    def rows(self, statement: str, parameters: Parameters) -> Steps[Rows]:
-        """The rows of a read that needs one statement only."""
-        return (yield statement, parameters)
+        return await self.run(lambda: shown_item(change))
 
 
 def done(steps: Steps[T], do: Callable[[str, Parameters], Rows]) -> T:
@@ -259,22 +209,38 @@ def done(steps: Steps[T], do: Callable[[str, Parameters], Rows]) -> T:
         return cast("T", end.value)
 
 
-def shown_item(change: str | None) -> Steps[News | None]:
-    """The newest item of the history, or with `change` the item with that key, unless it is unknown or undone."""
+def step(statement: str, parameters: Parameters) -> Steps[Rows]:
+    """A single step."""
+    return (yield statement, parameters)
+
+
+def keys_of(query: Query, offset: int = 0, limit: int = ALL) -> tuple[str, Parameters]:
+    """The step that finds the nims of a query in its order, in the last column.
+
+    The first column of a search has the number of all of them. If its page is empty, one row has
+    the number and no nim.
+    """
+    order = {"urut": query.urut, "arah": query.arah, "offset": offset, "limit": limit}
+    if query.cari:
+        return "found", {**words(query.di, query.cari), **order}
+    return f"{query.urut} {query.arah}", order
+
+
+def shown_item(change: str | None = None) -> Steps[News | None]:
+    """The newest item of the history, or with `change` the item with that key, or None."""
     if change is None:
-        return (yield from last_item())
-    item = yield from item_with(change)
-    if item is None or (yield from is_restored(item)):
+        ids = yield "newest_item", {}
+        # To count the records of a long batch would delay each page of the list.
+        read = yield from items([number for (number,) in ids], counted=1)
+        item = next(iter(read), None)
+    else:
+        item = yield from item_with(change)
+    if item is None:
         return None
-    return (yield from _with_warning(item))
-
-
-def last_item() -> Steps[News | None]:
-    """The newest item of the history, or None if there is none."""
-    ids = yield "newest_item", {}
-    # To count the records of a long batch would delay each page of the list.
-    read = yield from items([number for (number,) in ids], counted=1)
-    return (yield from _with_warning(read[0])) if read else None
+    alike: Rows = ()
+    if item.kind == "add" and item.left and item.nim is not None:
+        alike = yield "alike", {"nim": item.nim, "key": near_key(item.nim)}
+    return News(item, *alike[0]) if alike else News(item)
 
 
 def items(ids: Sequence[int], counted: int, nim: str = "") -> Steps[Sequence[Item]]:
@@ -282,9 +248,9 @@ def items(ids: Sequence[int], counted: int, nim: str = "") -> Steps[Sequence[Ite
 
     The records of a batch of more than `counted` rows are not compared with the list.
     """
-    rows = yield "items", {"ids": as_json(ids), "counted": counted, "nim": without_nul(nim)}
-    read = {id_of(row[0]): item_of(row) for row in rows}
-    return [read[number] for number in ids if number in read]
+    asked = {"ids": as_json(ids), "counted": counted, "nim": nim}
+    rows = yield "items", {**asked, "characters": SHOWN_MAX_CHARACTERS + 1}
+    return list(map(item_of, rows))
 
 
 def item_with(key: str) -> Steps[Item | None]:
@@ -293,31 +259,12 @@ def item_with(key: str) -> Steps[Item | None]:
     return next((item for item in read if item.key == key), None)
 
 
-def is_restored(item: Item) -> Steps[bool]:
-    """Whether an undo has restored the records of an item already."""
-    if item.left is None or item.left >= item.least:
-        return False
-    ((count,),) = yield "count_restored", {"item": item.id, "kind": item.undo_kind}
-    return bool(count >= item.least)
-
-
-def _with_warning(item: Item) -> Steps[News]:
-    """The item, with a similar record if it added a record that is still in the list."""
-    record = item.after
-    if item.kind != "add" or not (record and item.left):
-        return News(item)
-    rows = yield "alike", {"nim": record.nim}
-    if not rows:
-        return News(item)
-    is_near, *texts = rows[0]
-    found = Mahasiswa(*texts)
-    return News(item, near=found) if is_near else News(item, twin=found)
-
-
-def _hits(rows: Rows, last: News | None = None) -> Hits:
-    """The records of a page. Each row has the number of all of them, and a record or NULLs."""
-    total = rows[0][0] if rows else 0
-    return Hits(total, [Mahasiswa(*row[1:]) for row in rows if row[1] is not None], last)
+def shown(
+    nims: Sequence[str], characters: int = SHOWN_MAX_CHARACTERS
+) -> Steps[Sequence[Mahasiswa]]:
+    """The records with these nims, which exist, in this order. Their texts are cut to so many characters."""
+    records = yield from by_nim("find", nims, characters)
+    return [records[nim] for nim in nims]
 
 
 def one(statement: str, nim: str) -> Steps[Mahasiswa | None]:
@@ -326,15 +273,12 @@ def one(statement: str, nim: str) -> Steps[Mahasiswa | None]:
     return records.get(nim)
 
 
-def by_nim(statement: str, nims: Sequence[str]) -> Steps[Mapping[str, Mahasiswa]]:
-    """The stored records with these nims, by nim."""
-    records: dict[str, Mahasiswa] = {}
-    size = 0
-    for asked in slices(nims, FIND_NIMS):
-        rows = yield statement, named(asked)
-        size = size_with(size, rows)
-        records |= {row[0]: Mahasiswa._make(row) for row in rows}
-    return records
+def by_nim(
+    statement: str, nims: Sequence[str], characters: int = ALL
+) -> Steps[Mapping[str, Mahasiswa]]:
+    """The stored records with these nims, by nim. A text that is longer is cut, and ends with “…”."""
+    rows = yield statement, {**named(nims), "characters": characters}
+    return {row[0]: Mahasiswa._make(row) for row in rows}
 
 
 def size_with(size: int, rows: Sequence[Sequence[Any]]) -> int:

@@ -41,12 +41,11 @@ class NotInHistory(StoreError):
     """The history cannot undo the change: it has expired, was forgotten, never was there, or has too many rows."""
 
 
+@dataclass(eq=False)
 class NothingToUndo(StoreError):
     """Each record of a change has changed since. `nim` is that of the only record, or None if there are several."""
 
-    def __init__(self, nim: str | None) -> None:
-        super().__init__("the records have changed since")
-        self.nim = nim
+    nim: str | None
 
 
 class Unavailable(StoreError):

@@ -40,8 +40,12 @@ async def check(request: Request, store: Store, pages: Pages) -> Response:
 
 async def tidy_all(request: Request, store: Store, pages: Pages) -> Response:
     """POST /mahasiswa/periksa: remove needless spaces from names and addresses, as one batch."""
-    untidy = await request.while_connected(store.reader(SEARCH).untidy(TIDIED_MAX))
-    found = next(groups(untidy, lambda record: len("".join(record)), TIDIED_MAX_CHARACTERS), [])
+    reader = store.reader(SEARCH)
+    spaced = await request.while_connected(reader.suspects("spaces", TIDIED_MAX))
+    untidy = await reader.find([record.nim for record in spaced.records])
+    found = next(
+        groups(untidy.values(), lambda record: len("".join(record)), TIDIED_MAX_CHARACTERS), []
+    )
     request.count_page(len(packed(found)))
     writes = await request.slots.run(SEARCH, partial(_tidied, found))
     try:

@@ -98,7 +98,7 @@ class Pages(PageRenderer):
             return Markup()
         is_own = page is not None and page.change is not None
         warning = Markup()
-        if (news.near or news.twin) and (is_own or page is None):
+        if news.nim is not None and (is_own or page is None):
             list_query = page.list_query if page else ""
             html = self.render("warning.html", news=news, list_query=list_query)
             warning = Markup(html.decode())  # noqa: S704 - a rendered template

@@ -81,14 +81,16 @@ def changed(site: Site) -> list[Form]:
 
 
 def test_a_record_that_has_changed_since_is_left_alone(site: Site, changed: list[Form]) -> None:
-    """It was edited, deleted, or added again. The newest change can be taken back, and then the one before."""
+    """It was edited, deleted, or added again. If it is as before the change, nothing is done. The newest change can be taken back, and then the one before."""
     newest, edited, added = changed
     history = f"{HISTORY}?cari={SITI[0]}"
     for button in (edited, added):
         assert_changed_again(site.submit(button), site, history)
     site.delete(SITI[0])
-    for button in (newest, edited, added):
+    for button in (newest, edited):
         assert_changed_again(site.submit(button), site, history)
+    site.accepts(added)  # the record is not in the list, as before its addition
+    assert site.records == []
     site.add(SITI[0], "Siti <b>", "Klaten")
     for button in (newest, edited):
         assert_restored(site.submit(button))
@@ -98,7 +100,7 @@ def test_a_record_that_has_changed_since_is_left_alone(site: Site, changed: list
 def test_the_records_of_an_import_that_have_not_changed_since_are_taken_back(
     site: Site, service: Service, imported: str
 ) -> None:
-    """The click decides which they are, and only once. The page says how many were left; if all are, it is refused."""
+    """The click decides which they are, and only once. The page says how many were left, not those that were removed meanwhile; if all are, it is refused."""
     whole, *_ = site.page(imported).posts
     assert whole.submit == "Batalkan impor (60 data)"
     site.edit("07", "Nama <b>", "Solo")
@@ -110,7 +112,7 @@ def test_the_records_of_an_import_that_have_not_changed_since_are_taken_back(
         assert "Kembalikan 57 data yang belum berubah" in [form.submit for form in page.posts]
     site.edit("10", "Nama Lain", "Solo")  # after the page was shown
     answer = site.submit(whole)
-    said = "56 data dikembalikan. 4 data lain sudah berubah lagi dan dibiarkan."
+    said = "56 data dikembalikan. 2 data lain sudah berubah lagi dan dibiarkan."
     assert answer.headers["location"].startswith(f"{imported}?halaman=1&perubahan=")
     page = site.page(answer.headers["location"])
     assert said in line(page)

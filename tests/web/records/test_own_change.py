@@ -185,16 +185,12 @@ def test_a_search_whose_last_hit_is_gone_says_why(site: Site) -> None:
         site.add(*SITI)
 
 
-@pytest.mark.parametrize("state", ["unknown", "another moment", "malformed", "undone"])
+@pytest.mark.parametrize("state", ["unknown", "another moment", "malformed"])
 def test_a_change_that_cannot_be_shown_is_not_shown(site: Site, state: str) -> None:
     """Neither is the change of somebody else in its place. The page of the history and the next form are alike."""
     target = save(site, f"/mahasiswa/add{PLACE}&lagi=1", **fields(SITI))
     number, moment = re.findall(r"\d+", target)[-2:]
-    key = f"{number}-{moment}"
-    if state == "undone":
-        site.post(f"{HISTORY}/perubahan/{key}")
-    else:
-        key = {"unknown": f"999999-{moment}", "another moment": f"{number}-1"}.get(state, "x")
+    key = {"unknown": f"999999-{moment}", "another moment": f"{number}-1"}.get(state, "x")
     for address in (
         f"/{PLACE}",
         f"/{PLACE[:-2]}501",

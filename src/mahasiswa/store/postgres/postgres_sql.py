@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from mahasiswa.store.shared_sql import read_statements
+from mahasiswa.store.shared_sql import CONSTANTS, read_statements
 from mahasiswa.work import STEP_TIMEOUT_SECONDS
 
 # --- Schema ---
@@ -80,8 +80,9 @@ BEGIN_CHANGE = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE;" + SETTINGS.for
 BEGIN_READING = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;" + SETTINGS.format(
     lock_timeout=0  # none
 )
-# The parameters of SETTINGS.
+# The parameters of SETTINGS and of the statements.
 REQUEST = {
+    **CONSTANTS,
     "statement_timeout": f"{REQUEST_TIMEOUT_SECONDS}s",
     "idle_timeout": "20s",
     "oleh": None,

@@ -3,14 +3,14 @@
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 import psycopg
 from psycopg import errors
 
 from mahasiswa.record import Mahasiswa
 from mahasiswa.shared_task import SharedTask, retrieve_exception
-from mahasiswa.store import Store
+from mahasiswa.store import Store, T
 from mahasiswa.store.history_items import OLEH
 from mahasiswa.store.postgres import postgres_sql as sql
 from mahasiswa.store.postgres.pool import (
@@ -27,12 +27,13 @@ from mahasiswa.store.reader import (
     Reader,
     Snapshot,
     Steps,
-    last_item,
+    keys_of,
+    shown,
+    shown_item,
+    step,
 )
-from mahasiswa.store.shared_sql import ordered
+from mahasiswa.store.shared_sql import ALL
 from mahasiswa.work import DATABASE_KINDS, EDIT, LIST, Kind
-
-T = TypeVar("T")
 
 
 class PostgresStore(Store):
@@ -55,7 +56,7 @@ class PostgresStore(Store):
         version = await self.version()
 
         async def read(db: AsyncConnection) -> Snapshot:
-            last = await _do_steps(db, sql.BEGIN_READING, last_item())
+            last = await _do_steps(db, sql.BEGIN_READING, shown_item())
             limits = {"records": at_most, "bytes": SNAPSHOT_MAX_BYTES}
             # The binary form needs no decoding, which would hold the event loop.
             cursor = await db.execute(sql.PACKED, limits, binary=True)
@@ -103,24 +104,28 @@ class PostgresReader(Reader):
     async def run(self, steps: Begin[T]) -> T:
         return await self._pool.run(lambda db: _do_steps(db, sql.BEGIN_READING, steps()))
 
-    async def chunks(
-        self, query: Query, *, may_pause: bool = False
-    ) -> AsyncGenerator[Sequence[Mahasiswa]]:
-        name, search = ordered("all_found" if query.cari else "all", query)
-        statement = sql.DECLARE_CHUNKS.format(found=sql.STATEMENTS[name])
-        settings = {**sql.REQUEST, "idle_timeout": "0"} if may_pause else sql.REQUEST
+    async def chunks(self, query: Query) -> AsyncGenerator[Sequence[Mahasiswa]]:
+        name, parameters = keys_of(query)
+        declare = sql.DECLARE_CHUNKS.format(found=sql.STATEMENTS[name])
+        # Its caller may wait for a slow disk between the chunks.
+        declaring = step(declare, {**parameters, "idle_timeout": "0"})
         try:
             async with self._pool.connection(sql.REQUEST_TIMEOUT_SECONDS) as db:
                 with time_limit(db, sql.REQUEST_TIMEOUT_SECONDS):
-                    await execute(db, sql.BEGIN_READING + statement, {**settings, **search})
+                    await _do_steps(db, sql.BEGIN_READING, declaring)
                 while True:
                     with time_limit(db, sql.REQUEST_TIMEOUT_SECONDS):
-                        rows = await execute(db, sql.FETCH_CHUNK)
-                    if not rows:
+                        records = await _do_steps(db, "", _next_records())
+                    if not records:
                         return
-                    yield list(map(Mahasiswa._make, rows))
+                    yield records
         except psycopg.Error as error:
             raise translate(error) from error
+
+
+def _next_records() -> Steps[Sequence[Mahasiswa]]:
+    rows = yield sql.FETCH_CHUNK, {}
+    return (yield from shown([row[-1] for row in rows if row[-1] is not None], ALL))
 
 
 async def _do_steps(db: AsyncConnection, begin: str, steps: Steps[T]) -> T:

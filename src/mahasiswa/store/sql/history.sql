@@ -14,8 +14,9 @@ JOIN mahasiswa_history AS other ON other.batch = head.id AND other.nim <> one.ni
 WHERE one.nim = :nim ORDER BY 1
 
 -- name: is_known
-SELECT EXISTS (SELECT 1 FROM mahasiswa WHERE nim = :nim)
-  OR EXISTS (SELECT 1 FROM mahasiswa_history WHERE nim = :nim)
+-- The number of records with a nim, and whether there is one or an entry of one.
+SELECT count(*), count(*) > 0 OR EXISTS (SELECT 1 FROM mahasiswa_history WHERE nim = :nim)
+FROM mahasiswa WHERE nim = :nim
 
 -- name: leave_batches
 -- A batch that loses an entry has one row less, so that the rest can be undone.

@@ -15,6 +15,3 @@ WHERE bytes_before < :bytes ORDER BY nim
 
 -- name: add
 INSERT INTO mahasiswa (nim, nama, alamat) VALUES (:nim, :nama, :alamat)
-
--- name: update
-UPDATE mahasiswa SET nama = :nama, alamat = :alamat WHERE nim = :nim

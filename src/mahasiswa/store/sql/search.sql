@@ -1,43 +1,33 @@
--- The list and its searches, for both engines. Each engine has the parts in its own search.sql.
--- `:ORDER` makes six statements of one, each with the columns of another order.
+-- The list without a search, for both engines: the nims of one page in each order. Equal texts are
+-- ordered by nim. Nims are read first, and then the records of a page, because whole records take
+-- twice as long to sort.
 
--- name: all
-SELECT nim, nama, alamat FROM mahasiswa ORDER BY :ORDER
+-- name: nim naik
+SELECT nim FROM mahasiswa ORDER BY nim LIMIT :limit OFFSET :offset
 
--- name: all_found
-WITH :WORDS, :FOUND
-SELECT nim, nama, alamat FROM found ORDER BY :ORDER
+-- name: nim turun
+SELECT nim FROM mahasiswa ORDER BY nim DESC LIMIT :limit OFFSET :offset
 
--- name: page
--- One page of all records. Each row also has the number of all records. If the page is empty, one
--- row has the number and no record.
-SELECT total, nim,
-  CASE WHEN length(nama) > :SHOWN_MAX_CHARACTERS
-    THEN substr(nama, 1, :SHOWN_MAX_CHARACTERS - 1) || '…' ELSE nama END,
-  CASE WHEN length(alamat) > :SHOWN_MAX_CHARACTERS
-    THEN substr(alamat, 1, :SHOWN_MAX_CHARACTERS - 1) || '…' ELSE alamat END
-FROM (SELECT count(*) AS total FROM mahasiswa) AS counted LEFT JOIN (
-  SELECT nim, nama, alamat FROM mahasiswa
-  WHERE nim IN (SELECT nim FROM mahasiswa ORDER BY :ORDER LIMIT :limit OFFSET :offset)
-) AS page ON true
-ORDER BY :ORDER
+-- name: nama naik
+SELECT nim FROM mahasiswa ORDER BY lower(nama), nim LIMIT :limit OFFSET :offset
 
--- name: search
--- The same of the records that are found. Keys are sorted first, because whole records take twice
--- as long.
-WITH :WORDS, :FOUND
-SELECT total, nim,
-  CASE WHEN length(nama) > :SHOWN_MAX_CHARACTERS
-    THEN substr(nama, 1, :SHOWN_MAX_CHARACTERS - 1) || '…' ELSE nama END,
-  CASE WHEN length(alamat) > :SHOWN_MAX_CHARACTERS
-    THEN substr(alamat, 1, :SHOWN_MAX_CHARACTERS - 1) || '…' ELSE alamat END
-FROM (SELECT count(*) AS total FROM found) AS counted LEFT JOIN (
-  SELECT nim, nama, alamat FROM mahasiswa
-  WHERE nim IN (SELECT nim FROM found ORDER BY :ORDER LIMIT :limit OFFSET :offset)
-) AS page ON true
-ORDER BY :ORDER
+-- name: nama turun
+SELECT nim FROM mahasiswa ORDER BY lower(nama) DESC, nim DESC LIMIT :limit OFFSET :offset
 
--- name: count_found
--- The numbers of the records that several searches find.
-WITH :WORDS, :FOUND
-SELECT search, count(*) FROM found GROUP BY search ORDER BY search
+-- name: alamat naik
+SELECT nim FROM mahasiswa ORDER BY lower(alamat), nim LIMIT :limit OFFSET :offset
+
+-- name: alamat turun
+SELECT nim FROM mahasiswa ORDER BY lower(alamat) DESC, nim DESC LIMIT :limit OFFSET :offset
+
+-- name: some_texts
+-- Names and addresses whose words correct a search that has found nothing, from both ends of the list.
+SELECT substr(nama, 1, 100) FROM (
+  SELECT * FROM (SELECT nama FROM mahasiswa ORDER BY nim LIMIT 10000) AS low_names
+  UNION ALL
+  SELECT * FROM (SELECT nama FROM mahasiswa ORDER BY nim DESC LIMIT 10000) AS high_names
+  UNION ALL
+  SELECT * FROM (SELECT alamat FROM mahasiswa ORDER BY nim LIMIT 5000) AS low_addresses
+  UNION ALL
+  SELECT * FROM (SELECT alamat FROM mahasiswa ORDER BY nim DESC LIMIT 5000) AS high_addresses
+) AS texts

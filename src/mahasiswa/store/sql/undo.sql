@@ -21,11 +21,7 @@ ORDER BY nim
 ON CONFLICT (nim) DO NOTHING
 
 -- name: count_restored
--- The records of an item that a later undo has touched, and that are as they were before the item.
+-- The records of an item that are as they were before it.
 SELECT count(*) FROM mahasiswa_history AS i LEFT JOIN mahasiswa AS m ON m.nim = i.nim
-WHERE (i.id = :item OR i.batch = :item)
+WHERE (i.id = :item OR i.batch = :item) AND i.nim IS NOT NULL
   AND (m.nama, m.alamat) IS NOT DISTINCT FROM (i.nama_before, i.alamat_before)
-  AND i.nim IN (
-    SELECT e.nim FROM mahasiswa_history AS u JOIN mahasiswa_history AS e ON e.batch = u.id
-    WHERE u.id > :item AND u.batch IS NULL AND u.kind = :kind
-  )

@@ -5,14 +5,15 @@ from codecs import iterdecode
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import apsw
 
 from mahasiswa.record import Mahasiswa, near_key
-from mahasiswa.store import Query, Snapshot, Version, folding
+from mahasiswa.store import Query, Snapshot, T, Version, folding
 from mahasiswa.store.reader import (
     READ_ROWS,
     SNAPSHOT_MAX_BYTES,
@@ -21,10 +22,12 @@ from mahasiswa.store.reader import (
     Rows,
     Steps,
     done,
-    last_item,
+    keys_of,
+    shown,
+    shown_item,
     size_with,
 )
-from mahasiswa.store.shared_sql import Parameters, ordered
+from mahasiswa.store.shared_sql import ALL, CONSTANTS, Parameters
 from mahasiswa.store.sqlite import sqlite_sql as sql
 from mahasiswa.store.sqlite.connection import connect, savepoint
 from mahasiswa.store.store_errors import TookTooLong, Unavailable
@@ -40,8 +43,6 @@ INTERRUPT_INTERVAL_SECONDS = 0.05
 """Time between two interrupts of a query. SQLite forgets an interrupt that comes before the query has begun."""
 
 NOT_UTF8 = "another program has stored a text that is not UTF-8; mahasiswa doctor names the record"
-
-T = TypeVar("T")
 
 
 @dataclass
@@ -62,17 +63,15 @@ class SQLiteReader(Reader):
 
         return await self.query(read)
 
-    async def chunks(
-        self, query: Query, *, may_pause: bool = False
-    ) -> AsyncGenerator[Sequence[Mahasiswa]]:
-        del may_pause  # SQLite ends no transaction
-        name, search = ordered("all_found" if query.cari else "all", query)
-        found = sql.STATEMENTS[name], search
+    async def chunks(self, query: Query) -> AsyncGenerator[Sequence[Mahasiswa]]:
+        name, parameters = keys_of(query)
+        keys = sql.STATEMENTS[name], {**CONSTANTS, **parameters}
         async with self._connection() as db:
-            cursor = await self._step(db, lambda db: db.execute(*found))
-            with closing(cursor):  # open, it keeps the connection at this moment of the data
-                while chunk := await self._step(db, lambda _: fetch(islice(cursor, CHUNK_RECORDS))):
-                    yield list(map(Mahasiswa._make, chunk))
+            with savepoint(db):
+                cursor = await self._step(db, lambda db: db.execute(*keys))
+                with closing(cursor):
+                    while records := await self._step(db, partial(_next_records, cursor)):
+                        yield records
 
     def close(self) -> None:
         """Close every connection."""
@@ -93,7 +92,7 @@ class SQLiteReader(Reader):
                 if self._idle:
                     db = self._idle.pop()
                 else:
-                    db = await self._slots.in_thread(self._kind, _connect_to_read, self._path)
+                    db = await self._slots.in_thread(self._kind, connect_to_read, self._path)
                 try:
                     yield db
                 finally:
@@ -117,13 +116,20 @@ class SQLiteReader(Reader):
         )
 
 
-def _connect_to_read(path: Path) -> apsw.Connection:
+def connect_to_read(path: Path) -> apsw.Connection:
     db = connect(path)
     db.execute("PRAGMA query_only = ON")
-    for function in (folding.fold, near_key):
+    for function in (folding.fold, folding.sound, near_key):
         # apsw gives each text as bytes, because it may be no UTF-8
         db.create_scalar_function(function.__name__, _of_bytes(function), 1, deterministic=True)
     return db
+
+
+def _next_records(cursor: Iterator[Any], db: apsw.Connection) -> Sequence[Mahasiswa]:
+    """The next records of a cursor, which has their nims in its last column."""
+    rows = fetch(islice(cursor, CHUNK_RECORDS))
+    nims = [row[-1] for row in rows if row[-1] is not None]
+    return take(db, shown(nims, ALL))
 
 
 def _of_bytes(function: Callable[[str], str]) -> Any:  # noqa: ANN401 - declared with any number
@@ -136,7 +142,7 @@ def take(db: apsw.Connection, steps: Steps[T]) -> T:
     def do(name: str, parameters: Parameters) -> Rows:
         statement = sql.STATEMENTS.get(name, name)
         # A traceback would keep an open cursor, and with it this connection's view of the database.
-        with closing(db.execute(statement, parameters)) as cursor:
+        with closing(db.execute(statement, {**CONSTANTS, **parameters})) as cursor:
             return [list(map(_decoded, row)) for row in fetch(cursor)]
 
     return done(steps, do)
@@ -156,7 +162,7 @@ def take_named(db: apsw.Connection, steps: Steps[T]) -> T:
 
 def read_snapshot(db: apsw.Connection, version: Version | None, at_most: int) -> Snapshot:
     with savepoint(db):
-        last = take(db, last_item())
+        last = take(db, shown_item())
         longest = db.limit(apsw.SQLITE_LIMIT_LENGTH, SNAPSHOT_MAX_BYTES)
         try:
             packed, total = db.execute(sql.PACKED, {"records": at_most + 1, "nul": "\0"}).get

@@ -7,13 +7,12 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext, suppress
 from pathlib import Path
-from typing import TypeVar, cast
+from typing import cast
 
 import apsw
 
-from mahasiswa.store import Snapshot, Store, Version
+from mahasiswa.store import Snapshot, Store, T, Version
 from mahasiswa.store.group_commit import GroupCommit, QueuedChange
-from mahasiswa.store.history_items import OLEH
 from mahasiswa.store.reader import Begin
 from mahasiswa.store.sqlite import sqlite_sql as sql
 from mahasiswa.store.sqlite.connection import (
@@ -26,7 +25,7 @@ from mahasiswa.store.sqlite.connection import (
     transaction,
 )
 from mahasiswa.store.sqlite.sqlite_errors import refusal
-from mahasiswa.store.sqlite.sqlite_reader import SQLiteReader, read_snapshot, take
+from mahasiswa.store.sqlite.sqlite_reader import SQLiteReader, connect_to_read, read_snapshot, take
 from mahasiswa.store.store_errors import Locked, StoreError, Unavailable
 from mahasiswa.system.administrator import typed
 from mahasiswa.work import DATABASE_KINDS, EDIT, IMPORT, LIST, Kind, Slots
@@ -35,11 +34,6 @@ from mahasiswa.work import DATABASE_KINDS, EDIT, IMPORT, LIST, Kind, Slots
 # the shortest records.
 SHORT_LIST_PAGES = 256
 FINAL_CHECKPOINT_TIMEOUT_SECONDS = 1.0
-
-T = TypeVar("T")
-
-Change = tuple[Begin[object], str | None]
-"""The steps of a change, and the name of the person who makes it."""
 
 log = logging.getLogger(__name__)
 
@@ -62,11 +56,11 @@ class SQLiteStore(Store):
         # The thread starts now. A change that finds no thread would be refused, but it would stay
         # in the queue of the executor, and a later change would carry it out.
         self._thread.submit(int).result()
-        self._changes = GroupCommit(slots, self._commit)
+        self._changes = GroupCommit(slots, self._outcomes)
         # This connection never writes, because data_version shows only the commits of other
         # connections. It is used on the event loop: its queries take a few microseconds, and a
         # switch to another thread takes a hundred.
-        self._watch = connect(path)
+        self._watch = connect_to_read(path)
         self._watch.set_busy_timeout(0)
         self._watch.pragma("schema_version")  # the first read creates the write-ahead log
         # Connection.pragma compiles its statement each time.
@@ -111,7 +105,7 @@ class SQLiteStore(Store):
 
     async def run(self, steps: Begin[T], kind: Kind = EDIT) -> T:
         async with self._slots.slot(kind) if kind is IMPORT else nullcontext():
-            return cast("T", await self._changes.write((steps, OLEH.get())))
+            return await self._changes.write(steps)
 
     async def close(self) -> None:
         for reader in self._readers.values():
@@ -160,32 +154,39 @@ class SQLiteStore(Store):
                 self._writer.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_FULL)
         self._writer.close()
 
-    async def _commit(self, group: Sequence[QueuedChange[Change]]) -> Sequence[object]:
+    async def _outcomes(self, group: Sequence[QueuedChange]) -> Sequence[object]:
+        """Commit a group; return the result of each change if it is stored, otherwise the error."""
+        failure: StoreError
         try:
             self._check_file()
             return await self._loop.run_in_executor(self._thread, self._transact, group)
+        except StoreError as error:
+            failure = error
         except apsw.BusyError as error:
-            raise Locked(str(error)) from error
+            failure = Locked(str(error))
         except apsw.Error as error:
-            raise Unavailable(str(error)) from error
+            failure = Unavailable(str(error))
+        except Exception as error:
+            log.exception("%d changes were not stored", len(group))
+            failure = Unavailable(str(error))
+        return [failure] * len(group)
 
-    def _transact(self, group: Sequence[QueuedChange[Change]]) -> Sequence[object]:
+    def _transact(self, group: Sequence[QueuedChange]) -> Sequence[object]:
         """Make the group's changes in one transaction. If it raises, nothing was stored."""
         db = self._writer
         left = min(queued.deadline for queued in group) - time.monotonic()
         db.set_busy_timeout(max(0, int(left * 1000)))
         with transaction(db):
-            outcomes = [self._attempt(queued.change) for queued in group]
+            outcomes = list(map(self._attempt, group))
             db.execute(sql.SET_OLEH, {"oleh": None})
         return outcomes
 
-    def _attempt(self, change: Change) -> object:
+    def _attempt(self, queued: QueuedChange) -> object:
         """Make one change; return its result. If it is refused, it is rolled back alone; return the error."""
-        begin, oleh = change
-        self._writer.execute(sql.SET_OLEH, {"oleh": oleh})
+        self._writer.execute(sql.SET_OLEH, {"oleh": queued.oleh})
         try:
             with savepoint(self._writer):
-                return take(self._writer, begin())
+                return take(self._writer, queued.steps())
         except apsw.ConstraintError as error:
             return refusal(error)
         except StoreError as error:

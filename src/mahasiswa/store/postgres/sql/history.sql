@@ -3,7 +3,56 @@
 -- name: find_items
 -- The ids of one page of items, or of the entries of a batch, each with the number of all of them.
 -- If the page is empty, one row has the number and no id.
-WITH :WORDS, :FOUND_ENTRIES, chosen AS MATERIALIZED (
+WITH words (word, pattern, sound) AS MATERIALIZED (
+  SELECT value ->> 0, value ->> 1, value ->> 2 FROM jsonb_array_elements(:words::jsonb) AS value
+), found_entries AS MATERIALIZED (
+  SELECT CASE WHEN :batch IS NULL THEN coalesce(batch, id) ELSE id END AS id FROM (
+    SELECT id, batch, folded_text, split_part(folded_text, E'\n', 1) AS folded_name
+    FROM (
+      SELECT id, batch, CASE WHEN octet_length(t) = length(t)
+        THEN replace(replace(replace(replace(replace(
+          lower(t), '''', ''), '`', ''), '.', ''), ',', ''), '-', '')
+        ELSE (
+          SELECT string_agg(CASE WHEN c > '~' THEN coalesce(:replacements::jsonb ->> c, c)
+            ELSE c END, '')
+          FROM unnest(string_to_array(replace(replace(replace(replace(replace(
+            lower(normalize(replace(t, '´', ''), NFKC)), '''', ''), '`', ''), '.', ''), ',', ''),
+            '-', ''), NULL)) AS c
+        )
+      END AS folded_text
+      FROM (
+        SELECT id, batch, concat_ws(
+          E'\n',
+          concat_ws(
+            '  ', substr(nama_before, 1, :searched_characters),
+            substr(nama_after, 1, :searched_characters)
+          ),
+          nim, substr(oleh, 1, :searched_characters),
+          substr(alamat_before, 1, :searched_characters),
+          substr(alamat_after, 1, :searched_characters)
+        ) AS t
+        FROM mahasiswa_history WHERE :batch IS NULL OR batch = :batch
+        LIMIT 1000000000000
+      ) AS unfolded
+      LIMIT 1000000000000
+    ) AS whole
+    LIMIT 1000000000000
+  ) AS folded
+  WHERE EXISTS (SELECT 1 FROM words) AND NOT EXISTS (
+    SELECT 1 FROM words WHERE NOT (
+      strpos(folded_text, word) > 0
+      OR (folded_name ~ pattern AND strpos(
+        replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(
+        replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(
+        replace(replace(replace(replace(replace(
+        ' ' || folded_name,
+        'oe', 'u'), 'dj', 'j'), 'tj', 'c'), 'chr', 'kr'), ' ch', ' c'), 'ch', 'h'),
+        'kh', 'h'), 'sy', 's'), 'sj', 's'), 'th', 't'), 'dh', 'd'), 'ph', 'f'), 'z', 's'),
+        'v', 'f'), 'q', 'k'), 'iy', 'i'), 'y', 'i'), 'ii', 'i'), 'ie', 'i'), 'll', 'l'),
+        'mm', 'm'), 'nn', 'n'), 'ss', 's'), 'ff', 'f'), 'tt', 't'), sound) > 0)
+    )
+  )
+), chosen AS MATERIALIZED (
   SELECT id, CASE WHEN :batch IS NOT NULL THEN nim END AS nim FROM mahasiswa_history
   WHERE (batch = :batch OR (:batch IS NULL AND batch IS NULL))
     AND (:kind IS NULL OR :kind = coalesce(kind, CASE
@@ -12,9 +61,7 @@ WITH :WORDS, :FOUND_ENTRIES, chosen AS MATERIALIZED (
     AND (:first IS NULL OR (
       moment >= :first::timestamp AT TIME ZONE 'UTC' AND moment < :end::timestamp AT TIME ZONE 'UTC'
     ))
-    AND (:cari = '' OR id = ANY (ARRAY(
-      SELECT CASE WHEN :batch IS NULL THEN coalesce(batch, id) ELSE id END FROM found_entries
-    )))
+    AND (:cari = '' OR id = ANY (ARRAY(SELECT id FROM found_entries)))
 )
 SELECT total, id FROM (SELECT count(*) AS total FROM chosen) AS counted LEFT JOIN (
   SELECT id, nim FROM chosen ORDER BY nim, id DESC LIMIT :limit OFFSET :offset
@@ -41,12 +88,15 @@ SELECT i.id || '-' || (extract(epoch FROM i.moment) * 1000000)::bigint,
     )
   END,
   i.oleh,
-  a.id || '-' || (extract(epoch FROM a.moment) * 1000000)::bigint,
-  b.nim, substr(b.nama_before, 1, :SHOWN_MAX_CHARACTERS + 1),
-  substr(b.alamat_before, 1, :SHOWN_MAX_CHARACTERS + 1),
-  a.nim, substr(a.nama_after, 1, :SHOWN_MAX_CHARACTERS + 1),
-  substr(a.alamat_after, 1, :SHOWN_MAX_CHARACTERS + 1)
-FROM mahasiswa_history AS i
+  CASE WHEN i.rows > 1 AND i.kind <> 'nim' THEN
+    a.id || '-' || (extract(epoch FROM a.moment) * 1000000)::bigint
+  END,
+  b.nim, substr(b.nama_before, 1, :characters),
+  substr(b.alamat_before, 1, :characters),
+  a.nim, substr(a.nama_after, 1, :characters),
+  substr(a.alamat_after, 1, :characters)
+FROM json_array_elements_text(:ids) WITH ORDINALITY AS asked (value, place)
+JOIN mahasiswa_history AS i ON i.id = asked.value::bigint
 LEFT JOIN mahasiswa_history AS head ON head.id = i.batch
 LEFT JOIN mahasiswa_history AS a ON a.id = CASE
   WHEN i.kind IS NULL THEN i.id
@@ -62,11 +112,11 @@ LEFT JOIN mahasiswa_history AS b ON b.id = CASE
   )
   ELSE a.id
 END
-WHERE i.id IN (SELECT value::bigint FROM json_array_elements_text(:ids))
+ORDER BY asked.place
 
 -- name: own_item
--- The item that this transaction has written, and its rows.
-SELECT id || '-' || (extract(epoch FROM moment) * 1000000)::bigint, rows FROM mahasiswa_history
+-- The item that this transaction has written.
+SELECT id || '-' || (extract(epoch FROM moment) * 1000000)::bigint FROM mahasiswa_history
 WHERE id > :id AND batch IS NULL AND xmin = pg_current_xact_id_if_assigned()::xid
 ORDER BY id DESC LIMIT 1
 
@@ -104,18 +154,11 @@ SELECT set_config('mahasiswa.batch', :kind, true), set_config('mahasiswa.silent'
 -- name: end_silent
 -- The settings end with the transaction.
 
--- name: has_expired
--- A standby cannot purge.
-SELECT NOT pg_is_in_recovery() AND EXISTS (
-  SELECT 1 FROM mahasiswa_history, mahasiswa_history_state
-  WHERE moment < now() - make_interval(days => days)
-)
-
 -- name: purge
 -- The head of a batch goes before its entries, so a batch is never shown in part.
 DELETE FROM mahasiswa_history WHERE id IN (
   SELECT id FROM mahasiswa_history
   WHERE moment < now() - make_interval(days => (SELECT days FROM mahasiswa_history_state))
-  ORDER BY moment, id LIMIT :PURGE_ENTRIES FOR UPDATE SKIP LOCKED
+  ORDER BY moment, id LIMIT :entries FOR UPDATE SKIP LOCKED
 )
 RETURNING id

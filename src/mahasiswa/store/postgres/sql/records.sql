@@ -1,15 +1,20 @@
 -- Records: finding and changing several of them. `:nims` is an array of JSON.
 
 -- name: find
-SELECT nim, nama, alamat FROM mahasiswa WHERE nim = ANY(ARRAY(SELECT json_array_elements_text(:nims)))
+-- Longer texts are cut.
+SELECT nim,
+  CASE WHEN length(nama) > :characters
+    THEN substr(nama, 1, :characters - 1) || '…' ELSE nama END,
+  CASE WHEN length(alamat) > :characters
+    THEN substr(alamat, 1, :characters - 1) || '…' ELSE alamat END
+FROM mahasiswa WHERE nim = ANY(ARRAY(SELECT json_array_elements_text(:nims)))
 
 -- name: find_locked
 -- In order, so that two transactions which lock the same records cannot deadlock.
 SELECT nim, nama, alamat FROM mahasiswa WHERE nim = ANY(ARRAY(SELECT json_array_elements_text(:nims))) ORDER BY nim FOR UPDATE
 
--- name: find_raw
-SELECT nim, nama, alamat
-FROM mahasiswa WHERE nim = ANY(ARRAY(SELECT json_array_elements_text(:nims)))
+-- name: update
+UPDATE mahasiswa SET nama = :nama, alamat = :alamat WHERE nim = ANY(ARRAY(SELECT json_array_elements_text(:nims)))
 
 -- name: delete
 DELETE FROM mahasiswa WHERE nim = ANY(ARRAY(SELECT json_array_elements_text(:nims)))

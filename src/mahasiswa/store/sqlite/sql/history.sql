@@ -4,16 +4,50 @@
 -- name: find_items
 -- The ids of one page of items, or of the entries of a batch, each with the number of all of them.
 -- If the page is empty, one row has the number and no id.
-WITH :WORDS, :FOUND_ENTRIES, chosen AS MATERIALIZED (
+WITH words (word, pattern, sound) AS MATERIALIZED (
+  SELECT value ->> 0, '*' || replace(value ->> 1, '.*', '*') || '*', value ->> 2
+  FROM json_each(:words)
+), found_entries AS MATERIALIZED (
+  SELECT CASE WHEN :batch IS NULL THEN coalesce(batch, id) ELSE id END AS id FROM (
+    SELECT id, batch, folded_text, substr(folded_text, 1, instr(folded_text, char(10)) - 1) AS folded_name
+    FROM (
+      SELECT id, batch, CASE WHEN octet_length(t) = length(t)
+        THEN replace(replace(replace(replace(replace(
+          lower(t), '''', ''), '`', ''), '.', ''), ',', ''), '-', '')
+        ELSE fold(CAST(t AS BLOB))
+      END AS folded_text
+      FROM (
+        SELECT id, batch, concat_ws(
+          char(10),
+          concat_ws(
+            '  ', substr(nama_before, 1, :searched_characters),
+            substr(nama_after, 1, :searched_characters)
+          ),
+          nim, substr(oleh, 1, :searched_characters),
+          substr(alamat_before, 1, :searched_characters),
+          substr(alamat_after, 1, :searched_characters)
+        ) AS t
+        FROM mahasiswa_history WHERE :batch IS NULL OR batch = :batch
+        LIMIT 1000000000000
+      ) AS unfolded
+      LIMIT 1000000000000
+    ) AS whole
+    LIMIT 1000000000000
+  ) AS folded
+  WHERE EXISTS (SELECT 1 FROM words) AND NOT EXISTS (
+    SELECT 1 FROM words WHERE NOT (
+      instr(folded_text, word) > 0
+      OR (folded_name GLOB pattern AND instr(sound(CAST(folded_name AS BLOB)), sound) > 0)
+    )
+  )
+), chosen AS MATERIALIZED (
   SELECT id, CASE WHEN :batch IS NOT NULL THEN nim END AS nim FROM mahasiswa_history
   WHERE batch IS :batch
     AND (:kind IS NULL OR :kind = coalesce(kind, CASE
       WHEN nama_before IS NULL THEN 'add' WHEN nama_after IS NULL THEN 'delete' ELSE 'edit'
     END))
     AND (:first IS NULL OR (moment >= :first AND moment < :end))
-    AND (:cari = '' OR id IN (
-      SELECT CASE WHEN :batch IS NULL THEN coalesce(batch, id) ELSE id END FROM found_entries
-    ))
+    AND (:cari = '' OR id IN (SELECT id FROM found_entries))
 )
 SELECT total, id FROM (SELECT count(*) AS total FROM chosen) AS counted LEFT JOIN (
   SELECT id, nim FROM chosen ORDER BY nim, id DESC LIMIT :limit OFFSET :offset
@@ -41,12 +75,14 @@ SELECT
     )
   END,
   CAST(i.oleh AS BLOB),
-  a.id || '-' || CAST(round((julianday(a.moment) - 2440587.5) * 86400000) AS INTEGER) || '000',
-  CAST(b.nim AS BLOB), CAST(substr(b.nama_before, 1, :SHOWN_MAX_CHARACTERS + 1) AS BLOB),
-  CAST(substr(b.alamat_before, 1, :SHOWN_MAX_CHARACTERS + 1) AS BLOB),
-  CAST(a.nim AS BLOB), CAST(substr(a.nama_after, 1, :SHOWN_MAX_CHARACTERS + 1) AS BLOB),
-  CAST(substr(a.alamat_after, 1, :SHOWN_MAX_CHARACTERS + 1) AS BLOB)
-FROM mahasiswa_history AS i
+  CASE WHEN i.rows > 1 AND i.kind <> 'nim' THEN
+    a.id || '-' || CAST(round((julianday(a.moment) - 2440587.5) * 86400000) AS INTEGER) || '000'
+  END,
+  CAST(b.nim AS BLOB), CAST(substr(b.nama_before, 1, :characters) AS BLOB),
+  CAST(substr(b.alamat_before, 1, :characters) AS BLOB),
+  CAST(a.nim AS BLOB), CAST(substr(a.nama_after, 1, :characters) AS BLOB),
+  CAST(substr(a.alamat_after, 1, :characters) AS BLOB)
+FROM json_each(:ids) AS asked JOIN mahasiswa_history AS i ON i.id = asked.value
 LEFT JOIN mahasiswa_history AS head ON head.id = i.batch
 LEFT JOIN mahasiswa_history AS a ON a.id = CASE
   WHEN i.kind IS NULL THEN i.id
@@ -62,12 +98,12 @@ LEFT JOIN mahasiswa_history AS b ON b.id = CASE
   )
   ELSE a.id
 END
-WHERE i.id IN (SELECT value FROM json_each(:ids))
+ORDER BY asked.key
 
 -- name: own_item
--- The item that this transaction has written, and its rows. No other program writes meanwhile.
+-- The item that this transaction has written. No other program writes meanwhile.
 SELECT
-  id || '-' || CAST(round((julianday(moment) - 2440587.5) * 86400000) AS INTEGER) || '000', rows
+  id || '-' || CAST(round((julianday(moment) - 2440587.5) * 86400000) AS INTEGER) || '000'
 FROM mahasiswa_history WHERE id > :id AND batch IS NULL ORDER BY id DESC LIMIT 1
 
 -- name: recent_before
@@ -118,12 +154,6 @@ UPDATE mahasiswa_history_state SET batch = NULL
 -- To write the name into the new entries afterwards would take twice as long.
 UPDATE mahasiswa_history_state SET oleh = :oleh WHERE oleh IS NOT :oleh
 
--- name: has_expired
-SELECT EXISTS (
-  SELECT 1 FROM mahasiswa_history, mahasiswa_history_state
-  WHERE moment < strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-' || days || ' days')
-)
-
 -- name: purge
 -- The head of a batch is older than its entries, so it goes first, and a batch is never shown in
 -- part.
@@ -131,6 +161,6 @@ DELETE FROM mahasiswa_history WHERE id IN (
   SELECT id FROM mahasiswa_history WHERE moment < (
     SELECT strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-' || days || ' days')
     FROM mahasiswa_history_state
-  ) ORDER BY moment, id LIMIT :PURGE_ENTRIES
+  ) ORDER BY moment, id LIMIT :entries
 )
 RETURNING id

@@ -3,15 +3,20 @@
 -- another encoding are read as bytes.
 
 -- name: find
-SELECT nim, nama, alamat FROM mahasiswa WHERE nim IN (SELECT value FROM json_each(:nims))
+-- Longer texts are cut.
+SELECT nim,
+  CASE WHEN length(nama) > :characters
+    THEN substr(nama, 1, :characters - 1) || '…' ELSE nama END,
+  CASE WHEN length(alamat) > :characters
+    THEN substr(alamat, 1, :characters - 1) || '…' ELSE alamat END
+FROM mahasiswa WHERE nim IN (SELECT value FROM json_each(:nims))
 
 -- name: find_locked
 -- There is only one writer at a time.
 SELECT nim, nama, alamat FROM mahasiswa WHERE nim IN (SELECT value FROM json_each(:nims))
 
--- name: find_raw
-SELECT CAST(nim AS BLOB), CAST(nama AS BLOB), CAST(alamat AS BLOB)
-FROM mahasiswa WHERE nim IN (SELECT value FROM json_each(:nims))
+-- name: update
+UPDATE mahasiswa SET nama = :nama, alamat = :alamat WHERE nim IN (SELECT value FROM json_each(:nims))
 
 -- name: delete
 DELETE FROM mahasiswa WHERE nim IN (SELECT value FROM json_each(:nims))
