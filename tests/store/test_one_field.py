@@ -10,7 +10,6 @@ import pytest
 from engines import run_elsewhere
 from stores import BUDI, SITI, fill, items, merge, opened, read_all
 
-from mahasiswa.commands.transfers import copy_records
 from mahasiswa.record import Mahasiswa, Write, digest
 from mahasiswa.settings import DatabaseURL, SQLiteURL
 from mahasiswa.store import Store
@@ -81,19 +80,6 @@ async def tidied(case: Case) -> None:
     await case.store.write_all("tidy", [Write(case.other, digest(spaced))])
 
 
-async def undo_of_an_entry(case: Case) -> None:
-    await case.store.update(*case.other)
-    await case.store.update(*THIRD)
-    entry = await case.newest()
-    await case.store.undo(entry.key)
-
-
-async def undo_of_a_batch(case: Case) -> None:
-    await case.store.update(*case.other)
-    await case.store.write_all("import", [Write(THIRD, digest(case.other))], [BUDI.nim])
-    await case.store.undo((await case.newest()).key)
-
-
 async def undo_of_a_changed_record(case: Case) -> None:
     """One field of the record has another text than after the change, so it is left alone."""
     await case.store.update(*FIRST)
@@ -117,14 +103,6 @@ async def undo_of_a_batch_with_a_changed_record(case: Case) -> None:
     assert left == 1
 
 
-async def copied(case: Case) -> None:
-    await case.store.update(*case.other)
-    target = SQLiteURL(case.folder / "copy.db")
-    assert await asyncio.to_thread(copy_records, case.url, target, None) == 2
-    async with opened(target) as store:
-        assert await read_all(store) == [case.other, BUDI]
-
-
 OPERATIONS: dict[str, Callable[[Case], Awaitable[None]]] = {
     "edit": edit,
     "preview": preview,
@@ -132,11 +110,8 @@ OPERATIONS: dict[str, Callable[[Case], Awaitable[None]]] = {
     "import of one column": import_of_one_column,
     "import": imported,
     "tidy": tidied,
-    "undo of an entry": undo_of_an_entry,
-    "undo of a batch": undo_of_a_batch,
     "undo of a changed record": undo_of_a_changed_record,
     "undo of a batch with a changed record": undo_of_a_batch_with_a_changed_record,
-    "copy": copied,
 }
 
 

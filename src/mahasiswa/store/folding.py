@@ -33,8 +33,11 @@ SPECIAL = {
     "œ": "oe",
     "ß": "ss",
     "ſ": "s",
+    "ŧ": "t",
+    "þ": "th",
+    "\u00b5": "μ",
+    "ς": "σ",
 }
-SPECIAL |= {"ŧ": "t", "þ": "th", "\u00b5": "μ", "ς": "σ"}
 
 # The letters of European languages, of Vietnamese, and of transliterated Chinese, Arabic and Sanskrit.
 _CODES = (*range(0xC0, 0x460), *range(0x1E00, 0x1F00))
@@ -54,16 +57,13 @@ REPLACEMENTS |= {space: " " for space in ODD_SPACES if not space.isascii()}
 _ASCII = {chr(code): chr(code).lower() for code in range(128)}
 _TABLE = str.maketrans(REPLACEMENTS | _ASCII | dict.fromkeys(REMOVED_ASCII, ""))
 
-# How Indonesian names write one sound: each spelling becomes the other one, in this order. `_` is the
-# beginning of a word. The SQL of PostgreSQL has the same.
-SOUNDS = [
-    (spelling.replace("_", " "), other.replace("_", " "))
-    for spelling, other in re.findall(
-        r"(\S+)=(\S+)",
-        "oe=u dj=j tj=c chr=kr _ch=_c ch=h kh=h sy=s sj=s th=t dh=d ph=f z=s v=f q=k"
-        " iy=i y=i ii=i ie=i ll=l mm=m nn=n ss=s ff=f tt=t",
-    )
-]
+# How Indonesian names write one sound: each spelling becomes the other one, in this order. A space is
+# the beginning of a word. The SQL of PostgreSQL has the same.
+_SPELLINGS = (
+    "oe=u|dj=j|tj=c|chr=kr| ch= c|ch=h|kh=h|sy=s|sj=s|th=t|dh=d|ph=f|z=s|v=f|q=k"
+    "|iy=i|y=i|ii=i|ie=i|ll=l|mm=m|nn=n|ss=s|ff=f|tt=t"
+)
+SOUNDS = [pair.split("=") for pair in _SPELLINGS.split("|")]
 # The letters that may become a letter of a sound, such as z and s for s.
 _WRITTEN = {"u": "uo", "c": "ct", "k": "kcq", "s": "sz", "f": "fpv", "i": "iy"}
 
