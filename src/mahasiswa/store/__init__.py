@@ -52,6 +52,7 @@ class Store(ABC):
     _readers: Mapping[Kind, Reader]
 
     def reader(self, kind: Kind) -> Reader:
+        """The reads of one kind of work."""
         return self._readers[kind]
 
     @abstractmethod

@@ -92,10 +92,14 @@ class Reader(ABC):
         return await self.run(lambda: step(statement, parameters))
 
     async def find(self, nims: Sequence[str]) -> Mapping[str, Mahasiswa]:
-        """The records that exist among these nims, by nim."""
+        """The records that exist among these nims, by nim.
+
+        Raise Unavailable also if their texts would take more than READ_MAX_BYTES, so ask for at most 1,000.
+        """
         return await self.run(lambda: by_nim("find", nims))
 
     async def get(self, nim: str) -> Mahasiswa | None:
+        """The record with this nim, or None."""
         return (await self.find([nim])).get(nim)
 
     async def after(self, nim: str | None, limit: int) -> Sequence[Mahasiswa]:
