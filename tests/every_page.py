@@ -121,10 +121,10 @@ def show_history(window: Window, site: Site) -> None:
     add_many(site, 50)
     site.add(*LONG)
     site.edit(LONG[0], "Siti", LONG[2] + "y")
-    site.delete(LONG[0])
     open_an_import(window, 8)
     window.open(HISTORY)
     press(window, "Batalkan perubahan")
+    site.delete(LONG[0])
     assert window.open(HISTORY) == 200
     expect(window.page.get_by_role("link", name="Berikutnya").first).to_be_visible()
     expect(window.page.get_by_role("cell", name="Dibatalkan").first).to_be_visible()
