@@ -5,7 +5,6 @@ import re
 import signal
 import socket
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,7 +14,7 @@ from typing import IO, Any
 from urllib.parse import urlsplit
 
 import httpx
-from processes import Closing, Forked, finished, forked, until
+from processes import Closing, Forked, forked, until
 from visitor import URL_ENCODED, Form, Page, Row, Site, client, led_to
 
 from mahasiswa.settings import Settings
@@ -233,17 +232,7 @@ def run_to_the_end(
 ) -> subprocess.CompletedProcess[str]:
     """Run a service that must refuse to start, in `folder`, by a command `before` it; return its output."""
     environment = {**without_settings(), "PYTHONUTF8": "1", **environment}
-    if not before:
-        return forked(cwd=folder, env=environment)
-    return finished(
-        *before,
-        sys.executable,
-        "-m",
-        "mahasiswa",
-        cwd=folder,
-        env=environment,
-        timeout=START_SECONDS,
-    )
+    return forked(cwd=folder, env=environment, before=before)
 
 
 def without_settings() -> dict[str, str]:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from harness import Service, without_settings
-from processes import cannot, children, finished, forked, run, started, until
+from processes import cannot, children, forked, run, started, until
 from spreadsheets import HEADER, Record, csv
 from stores import ask, merge, migrate, run_script
 
@@ -66,17 +66,7 @@ class Operator:
     ) -> subprocess.CompletedProcess[str]:
         """Run `mahasiswa` without a terminal, with these arguments and variables, by a command `before` it."""
         environment = self.environment | environment
-        if before:
-            answer = finished(
-                *before,
-                *COMMAND,
-                *arguments,
-                cwd=self.folder,
-                env=environment,
-                timeout=COMMAND_SECONDS,
-            )
-        else:
-            answer = forked(*arguments, cwd=self.folder, env=environment)
+        answer = forked(*arguments, cwd=self.folder, env=environment, before=before)
         self.databases = SAID_DATABASE.findall(answer.stderr)
         answer.stderr = SAID_DATABASE.sub("", answer.stderr)
         return answer
