@@ -16,7 +16,10 @@ from stores import migrate, other_program
 
 from mahasiswa.commands.cli import main
 
-ELSEWHERE = "Dumps, exports, replicas and logs keep what they have. Remove it from them yourself."
+ELSEWHERE = (
+    "The service removes each back-up within 12 months. "
+    "Dumps, exports, replicas and logs keep what they have: remove it from them yourself."
+)
 
 # The command, DATABASE_URL if it is not that of a list, the exit code, and what its line says.
 FAILURES = """
@@ -32,7 +35,7 @@ FAILURES = """
     backup diri.csv | | 1 | mahasiswa: diri.csv exists already
     backup mahasiswa.db | | 1 | mahasiswa: mahasiswa.db exists already
     backup b.db | sqlite:///tidak-ada.db | 1 | tidak-ada.db
-    forget 3 | sqlite:///tidak-ada.db | 1 | does not exist
+    forget 3 | sqlite:///tidak-ada.db | 1 | it does not exist
     restore a.csv | postgresql://tidak.ada/x | 1 | pg_restore --clean
     import a.csv | mysql://localhost | 2 | DATABASE_URL must be
     export b.csv | mysql://localhost | 2 | DATABASE_URL must be
@@ -42,7 +45,7 @@ FAILURES = """
     import a.csv | sqlite:///tidak/ada.db | 1 | tidak
     export b.csv | sqlite:///tidak/ada.db | 1 | tidak
     backup b.db | sqlite:///tidak/ada.db | 1 | tidak
-    copy --from sqlite:///tidak-ada.db --to sqlite:///lain.db | | 1 | tidak-ada.db does not exist
+    copy --from sqlite:///tidak-ada.db --to sqlite:///lain.db | | 1 | tidak-ada.db cannot be used: it does not exist
     copy --from mysql://admin:rahasia@x/y | | 2 | DATABASE_URL must be
     copy --to @tidak-ada.url | | 1 | tidak-ada.url: No such file
     copy --to @salah.url | | 2 | DATABASE_URL must be
@@ -109,9 +112,9 @@ def test_forget_fails_while_another_program_reads(operator: Operator) -> None:
         ended = operator.run("forget", "0001")
         other("ROLLBACK")
     assert ended.stdout.startswith("0001: the record and its history are removed\n")
-    files = f"{operator.database} and {operator.database}-wal may still hold the texts"
+    files = f"{operator.database} and its log may still hold the texts"
     assert ended.stderr.startswith(f"mahasiswa: {files}")
-    assert (ended.returncode, "run the command again: " in ended.stderr) == (1, True)
+    assert (ended.returncode, "run this again: " in ended.stderr) == (1, True)
     assert operator.records() == [TWO[1]]
     operator.done("forget", "0001")
     assert b"Ani" not in operator.database.read_bytes()

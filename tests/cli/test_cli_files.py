@@ -43,7 +43,7 @@ def test_only_the_owner_can_read_what_a_command_creates(operator: Operator) -> N
 def test_a_database_behind_a_link_is_read_with_its_log(operator: Operator) -> None:
     """SQLite keeps the log beside the file that the link leads to, and a restore leaves the records before there.
 
-    The back-ups have the name of the link.
+    The back-ups have the name of that file.
     """
     real = operator.folder / "lain" / "daftar.db"
     real.parent.mkdir()
@@ -56,10 +56,10 @@ def test_a_database_behind_a_link_is_read_with_its_log(operator: Operator) -> No
         site.add("1", "Rahasia", "Solo")
         operator.done("backup")
         (backup,) = operator.backup_files()
-        assert backup.name.startswith("mahasiswa-")
+        assert backup.name.startswith("daftar-")
         operator.done("restore", str(other.database))
         (before,) = real.parent.glob("daftar.db.before-*")
-        assert f"{before} may hold the texts. " in operator.done("forget", "1")
+        assert f"{before} may hold the texts.\n" in operator.done("forget", "1")
 
 
 @pytest.mark.parametrize(("before", "mode"), [(0o600, 0o600), (0o666, 0o666), (None, 0o640)])

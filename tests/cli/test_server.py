@@ -121,9 +121,13 @@ UNUSABLE: dict[str, tuple[str, Callable[[Path], object], str]] = {
     "in a missing folder": (
         "tidak/ada/a.db",
         lambda _: None,
-        "tidak/ada does not exist. Create it",
+        "a.db cannot be used: No such file or directory",
     ),
-    "a folder": ("a.db", lambda folder: (folder / "a.db").mkdir(), "a.db is a folder"),
+    "a folder": (
+        "a.db",
+        lambda folder: (folder / "a.db").mkdir(),
+        "a.db cannot be used: it does not exist, or cannot be opened",
+    ),
     "another file": (
         "a.db",
         lambda folder: (folder / "a.db").write_bytes(b"NIM;" * 999),

@@ -138,7 +138,7 @@ async def test_a_restore_sees_a_record_that_differs_in_one_field(path: Path, fie
     file = path.with_name("b.db")
     async with opened(url) as store:
         await store.add(*other)
-        engine_of(url).backup(file)
+        [*engine_of(url).backup(None, file)]
         await store.update(*SITI)
         for changed in (1, 0):
             found = await asyncio.to_thread(engine_of(url).restore, file)

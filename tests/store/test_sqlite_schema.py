@@ -32,7 +32,6 @@ VERSION_1 = f" has schema version 1{FOREIGN}"
 NEWER = " has schema version 99, and this release knows only up to 1: use a newer release"
 REFUSED = {
     "our table and a column": (f"{TABLE}; ALTER TABLE mahasiswa ADD COLUMN kelas TEXT", VERSION_0),
-    "another case": ('CREATE TABLE "Mahasiswa" (nim TEXT PRIMARY KEY, nama TEXT)', VERSION_0),
     "a view of nothing": ("CREATE VIEW mahasiswa AS SELECT * FROM nowhere", VERSION_0),
     "a version of another": (
         "CREATE TABLE mahasiswa (nim TEXT); PRAGMA user_version = 1",
@@ -42,12 +41,7 @@ REFUSED = {
         "ALTER TABLE mahasiswa_history_state DROP COLUMN has_leapt",
         VERSION_1,
     ),
-    "a name of ours": ("CREATE TABLE mahasiswa_history (x)", VERSION_0),
-    # SQLite orders UTF-16 by its bytes, which is not the order of code points.
-    "UTF-16": (
-        "PRAGMA encoding = 'UTF-16le'; CREATE TABLE a (b)",
-        " has the encoding UTF-16le; it must be UTF-8",
-    ),
+    "another table": ("CREATE TABLE dosen (nip TEXT PRIMARY KEY)", VERSION_0),
     "a newer release": ("PRAGMA user_version = 99", NEWER),
     # An empty list in place of the lost one would hide the loss.
     "a dropped table": ("DROP TABLE mahasiswa", VERSION_1),
@@ -94,8 +88,7 @@ def test_a_file_is_upgraded_by_the_steps_that_it_lacks(
 
 
 def test_two_services_that_start_at_once_create_the_tables_once(path: Path) -> None:
-    """Each of them shows a record that the other one stores. Other tables in the file are left alone."""
-    run_script(path, "CREATE TABLE dosen (nip TEXT PRIMARY KEY); INSERT INTO dosen VALUES ('1')")
+    """Each of them shows a record that the other one stores."""
     with ExitStack() as stack:
         with ThreadPoolExecutor() as threads:
             services = [*map(stack.enter_context, threads.map(Service, [path] * 2))]
@@ -103,7 +96,6 @@ def test_two_services_that_start_at_once_create_the_tables_once(path: Path) -> N
             with service.site() as site:
                 site.stores(f"{number}", "Siti", "Solo")
                 assert site.list().nims == [f"{n}" for n in range(number + 1)]
-    assert ask(path, "SELECT * FROM dosen") == [("1",)]
 
 
 @pytest.mark.parametrize(("script", "said"), REFUSED.values(), ids=REFUSED)

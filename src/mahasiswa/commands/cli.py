@@ -153,19 +153,15 @@ def export(file: Path) -> None:
 def backup(file: Path | None, *, due: bool) -> None:
     """Back up the SQLite database to a new file and verify the copy. The service may run meanwhile.
 
-    Without FILE the copy gets a name with the time, in BACKUP_DIR or beside the database. In BACKUP_DIR old back-ups are
-    removed.
+    Without FILE the copy gets a name with the time, in BACKUP_DIR. Old back-ups are removed there.
 
     \b
     mahasiswa backup
     mahasiswa backup /media/usb/mahasiswa.db
     """  # noqa: D301 - as above
     settings = _begin()
-    engine = engine_of(settings.database_url)
-    if file:
-        click.echo(engine.backup(file))
-        return
-    for line in engine.back_up(settings.backup_dir, settings.backup_hours if due else 0):
+    due_hours = settings.backup_hours if due else 0
+    for line in engine_of(settings.database_url).backup(settings.backup_dir, file, due_hours):
         click.echo(line)
 
 
@@ -213,7 +209,7 @@ def forget(nim: str) -> None:
     """Remove a person's record and all of its history, also from the free space of the database's files.
 
     It cannot be undone. If the NIM was changed, the texts under the person's other NIMs remain, and the command names
-    these NIMs. It lists the back-ups, which may hold the texts, with the month in which each is removed at the latest.
+    these NIMs. It lists the back-ups, which may hold the texts.
 
     \b
     mahasiswa forget 20/456839/TK/50663
@@ -231,10 +227,11 @@ def forget(nim: str) -> None:
     with suppress(FileNotFoundError):
         stage.remove(stage.folder_of(settings.database_url))
     engine.rewrite()
-    for line in engine.holders(settings.backup_dir):
-        click.echo(line)
+    for backup in engine.holders(settings.backup_dir):
+        click.echo(f"{backup} may hold the texts.")
     click.echo(
-        "Dumps, exports, replicas and logs keep what they have. Remove it from them yourself."
+        "The service removes each back-up within 12 months. "
+        "Dumps, exports, replicas and logs keep what they have: remove it from them yourself."
     )
 
 

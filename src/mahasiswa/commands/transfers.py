@@ -175,8 +175,8 @@ def _with_records(url: DatabaseURL, label: str, work: Callable[[Iterator[Mahasis
     If the database cannot be read, `work` is not called. `label` names the work at its progress bar.
     """
     engine = engine_of(url)
-    engine.migrate(create=False)
-    count = engine.count()
+    count = engine.count()  # fails if there is no list
+    engine.migrate()
 
     async def read() -> T:
         store = await engine.open_store(Slots())

@@ -14,19 +14,13 @@ class Engine(ABC):
     """One database. Each method makes connections of its own and closes them, except those of the store."""
 
     @abstractmethod
-    def migrate(
-        self,
-        history_days: int | None = None,
-        *,
-        create: bool = True,
-        backups: Path | None = None,
-    ) -> None:
+    def migrate(self, history_days: int | None = None, backups: Path | None = None) -> None:
         """Create the tables, or upgrade those of an earlier version of this program; raise Unusable.
 
         `history_days` is the setting HISTORY_DAYS, which is written into the database. None, as for a
-        command, keeps the value of the database; a new database gets DEFAULT_HISTORY_DAYS. With
-        `create=False`, an SQLite file that does not exist is an error. Otherwise it is created, unless
-        there are back-ups of it, beside it or in the folder `backups`. Then NeedsRepair names the remedies.
+        command, keeps the value of the database; a new database gets DEFAULT_HISTORY_DAYS. An SQLite file
+        that does not exist is created, unless the folder `backups` has back-ups of it. Then NeedsRepair
+        names the remedies.
 
         All handles are closed when it returns.
         """
@@ -54,28 +48,20 @@ class Engine(ABC):
     def rewrite(self) -> None:
         """Write the tables anew, so that their files hold no removed text; raise Unusable."""
 
-    def holders(self, folder: Path | None) -> Iterable[str]:
-        """The lines about each back-up, which may hold forgotten texts, with the month in which it is removed at the latest.
-
-        `folder` is that of the back-ups. Raise OSError.
-        """
+    def holders(self, folder: Path | None) -> Iterable[Path]:
+        """The back-ups in this folder, and copies beside the database; raise OSError. They may hold forgotten texts."""
         del folder
         return ()
 
     @abstractmethod
-    def backup(self, to: Path) -> str:
-        """Write a verified copy of the whole database to a file that does not exist yet, and return the line about it.
+    def backup(
+        self, folder: Path | None, file: Path | None = None, due_hours: int = 0
+    ) -> Iterable[str]:
+        """Write a verified copy of the whole database, and yield the lines about it; raise Unusable.
 
-        Raise Unusable.
-        """
-
-    @abstractmethod
-    def back_up(self, folder: Path | None, due_hours: int = 0) -> Sequence[str]:
-        """Write such a copy to a file whose name has the time, and return the lines about it; raise Unusable.
-
-        Old back-ups of the folder are removed (`backup_folder.expired`). Without a folder the file
-        stands beside the database, and none is removed. With `due_hours`, there is no line and no
-        copy if the newest one is younger, or if another program makes one now.
+        It gets the name of `file`, which must not exist yet, or in the folder a name with the moment. Then old back-ups
+        of the folder are removed (`backup_folder.expired`). With `due_hours`, there is no line and no copy if the newest
+        one is younger, or if another program makes one now.
         """
 
     @abstractmethod

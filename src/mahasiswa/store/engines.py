@@ -1,5 +1,8 @@
 """Chooses the Engine by the address of a database."""
 
+import os
+from pathlib import Path
+
 from mahasiswa.settings import DatabaseURL, SQLiteURL
 from mahasiswa.store.engine import Engine
 
@@ -9,7 +12,8 @@ def engine_of(url: DatabaseURL) -> Engine:
     if isinstance(url, SQLiteURL):
         from mahasiswa.store.sqlite.engine import SQLiteEngine  # noqa: PLC0415 - see above
 
-        return SQLiteEngine(url.address)
+        # SQLite keeps the write-ahead log beside the file that a symbolic link leads to.
+        return SQLiteEngine(Path(os.path.realpath(url.address)))
     from mahasiswa.store.postgres.engine import PostgresEngine  # noqa: PLC0415 - see above
 
     return PostgresEngine(url.address)

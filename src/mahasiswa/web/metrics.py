@@ -6,10 +6,9 @@ import shutil
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
-from datetime import UTC, datetime
 
 from mahasiswa.settings import Settings, SQLiteURL
-from mahasiswa.store.backup_folder import newest_backup
+from mahasiswa.store.backup_folder import age, find_backups
 
 # The name and the meaning of each metric. A counter ends with _total.
 METRICS = {
@@ -51,8 +50,7 @@ def state_of_files(settings: Settings, list_id: str) -> dict[str, float]:
         with suppress(OSError):  # the file or a folder is gone
             state["disk_free_bytes"] = shutil.disk_usage(url.address.resolve().parent).free
             if folder and list_id:
-                state["newest_backup_age_seconds"] = math.inf
-                if newest := newest_backup(folder, list_id):
-                    age = datetime.now(UTC) - newest
-                    state["newest_backup_age_seconds"] = age.total_seconds()
+                newest = next(iter(find_backups(folder, list_id)), None)
+                seconds = age(newest).total_seconds() if newest else math.inf
+                state["newest_backup_age_seconds"] = seconds
     return state

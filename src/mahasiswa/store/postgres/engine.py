@@ -33,13 +33,7 @@ from mahasiswa.work import Slots
 class PostgresEngine(Engine):
     _conninfo: str
 
-    def migrate(
-        self,
-        history_days: int | None = None,
-        *,
-        create: bool = True,
-        backups: Path | None = None,
-    ) -> None:
+    def migrate(self, history_days: int | None = None, backups: Path | None = None) -> None:
         postgres_schema.migrate(self._conninfo, history_days)
 
     async def open_store(self, slots: Slots) -> PostgresStore:
@@ -80,12 +74,11 @@ class PostgresEngine(Engine):
             left = f"the files of the tables may still hold the texts ({error})"
             raise Unusable(f"{left}; run: {sql.REWRITE}") from error
 
-    def backup(self, to: Path) -> str:
+    def backup(
+        self, folder: Path | None, file: Path | None = None, due_hours: int = 0
+    ) -> Sequence[str]:
         command = "pg_dump --format=custom --file=mahasiswa.dump"
         raise Unusable(f"this is PostgreSQL: run {command}")
-
-    def back_up(self, folder: Path | None, due_hours: int = 0) -> Sequence[str]:
-        return [self.backup(folder or Path())]
 
     def restore(self, file: Path) -> Restored:
         command = "pg_restore --clean --if-exists --single-transaction --dbname=URL mahasiswa.dump"

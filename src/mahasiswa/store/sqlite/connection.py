@@ -8,10 +8,9 @@ from pathlib import Path
 
 import apsw
 
-from mahasiswa.store.sqlite.sqlite_errors import access_problem, usable
+from mahasiswa.store.sqlite.sqlite_errors import usable
 from mahasiswa.store.store_errors import Unavailable
 from mahasiswa.system import interrupt
-from mahasiswa.system.administrator import typed
 from mahasiswa.system.folder_lock import folder_lock
 
 LOCK_TIMEOUT_SECONDS = 10.0
@@ -30,21 +29,11 @@ PRAGMA synchronous = FULL; PRAGMA trusted_schema = OFF; PRAGMA secure_delete = O
 PRAGMA journal_size_limit = {WAL_MAX_BYTES}"""
 
 
-def real_file(path: Path) -> Path:
-    """The file that a symbolic link leads to: SQLite keeps the write-ahead log and its index beside that one."""
-    return Path(os.path.realpath(path))  # Path.resolve raises RuntimeError for links in a circle
-
-
 def connect(path: Path) -> apsw.Connection:
-    """Open a file that exists; raise Unavailable. A removed file must not come back as an empty list."""
-    try:
-        db = apsw.Connection(str(path.absolute()), flags=apsw.SQLITE_OPEN_READWRITE)
-    except apsw.CantOpenError as error:
-        fault = access_problem(path) or (
-            f"{path} does not exist, or too many files are open. "
-            f"Correct DATABASE_URL, or restore a back-up: {typed('restore FILE')}"
-        )
-        raise Unavailable(fault) from error
+    """Open a file that exists and can be written; raise apsw.Error. A removed file must not come back as an empty list."""
+    db = apsw.Connection(str(path.absolute()), flags=apsw.SQLITE_OPEN_READWRITE)
+    if db.readonly("main"):
+        raise apsw.ReadOnlyError("it cannot be written")
     db.set_busy_timeout(int(LOCK_TIMEOUT_SECONDS * 1000))
     # Plan a statement once. To plan it again for each value of its LIMIT takes longer than to run
     # it.

@@ -13,7 +13,7 @@ from mahasiswa.store.engine import Engine
 from mahasiswa.store.results import Finding, Merged, Restored
 from mahasiswa.store.sqlite import backup, doctor, sqlite_schema
 from mahasiswa.store.sqlite import sqlite_sql as sql
-from mahasiswa.store.sqlite.connection import connect, opened, real_file, savepoint, transaction
+from mahasiswa.store.sqlite.connection import connect, opened, savepoint, transaction
 from mahasiswa.store.sqlite.restore import restore
 from mahasiswa.store.sqlite.sqlite_errors import explained, usable
 from mahasiswa.store.sqlite.sqlite_reader import take, take_named
@@ -28,15 +28,8 @@ CHECKPOINT_TIMEOUT_MILLISECONDS = 2000
 class SQLiteEngine(Engine):
     _path: Path
 
-    def migrate(
-        self,
-        history_days: int | None = None,
-        *,
-        create: bool = True,
-        backups: Path | None = None,
-    ) -> None:
-        places = [*filter(None, [backups]), self._path.parent]
-        sqlite_schema.migrate(self._path, history_days, create=create, backups=places)
+    def migrate(self, history_days: int | None = None, backups: Path | None = None) -> None:
+        sqlite_schema.migrate(self._path, history_days, backups)
 
     async def open_store(self, slots: Slots) -> SQLiteStore:
         with usable(self._path):
@@ -58,23 +51,23 @@ class SQLiteEngine(Engine):
 
     def rewrite(self) -> None:
         """See Engine. The free space of the file and its log may hold removed texts."""
-        left = f"{self._path} and {real_file(self._path)}-wal may still hold the texts"
-        remedy = "Stop every program that reads it, make room for twice its size"
-        fault = f"{left}. {remedy}, then run the command again"
+        remedy = (
+            "Stop every program that reads it, make room for twice its size, and run this again"
+        )
+        fault = f"{self._path} and its log may still hold the texts. {remedy}"
         with explained(fault), closing(connect(self._path)) as db:
             db.execute("VACUUM")
             # Other writers wait for as long as the attempt takes.
             db.set_busy_timeout(CHECKPOINT_TIMEOUT_MILLISECONDS)
             db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
 
-    def holders(self, folder: Path | None) -> Iterator[str]:
+    def holders(self, folder: Path | None) -> Iterator[Path]:
         return backup.holders(self._path, folder)
 
-    def backup(self, to: Path) -> str:
-        return backup.backup(self._path, to)
-
-    def back_up(self, folder: Path | None, due_hours: int = 0) -> Sequence[str]:
-        return backup.back_up(self._path, folder, due_hours)
+    def backup(
+        self, folder: Path | None, file: Path | None = None, due_hours: int = 0
+    ) -> Iterator[str]:
+        return backup.back_up(self._path, folder, file, due_hours)
 
     def restore(self, file: Path) -> Restored:
         return restore(self._path, file)

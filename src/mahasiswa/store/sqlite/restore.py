@@ -1,32 +1,29 @@
 """Replaces the records of the SQLite file by those of a back-up, in one transaction, also while the service runs."""
 
+import shutil
 from contextlib import closing, suppress
 from pathlib import Path
 
 import apsw
 
-from mahasiswa.store.backup_folder import moment_now
+from mahasiswa.store import shared_sql
 from mahasiswa.store.commands import recorded
 from mahasiswa.store.results import Restored
 from mahasiswa.store.sqlite import sqlite_sql as sql
-from mahasiswa.store.sqlite.backup import (
-    check_integrity,
-    copy_before,
-    copy_verified,
-    count_records,
-    open_to_read,
-)
+from mahasiswa.store.sqlite.backup import check_integrity, copy_before, name_before
 from mahasiswa.store.sqlite.connection import (
+    CHECK_STEPS,
     LOG_SUFFIXES,
     connect,
     opened,
-    real_file,
     transaction,
 )
-from mahasiswa.store.sqlite.sqlite_errors import explained, reason
+from mahasiswa.store.sqlite.sqlite_errors import explained
 from mahasiswa.store.sqlite.sqlite_reader import take_named
-from mahasiswa.store.sqlite.sqlite_schema import is_newer, known_version, migrate
-from mahasiswa.store.store_errors import Uncertain
+from mahasiswa.store.sqlite.sqlite_schema import Newer, known_version, migrate, upgrade
+from mahasiswa.store.store_errors import Unusable
+from mahasiswa.system import interrupt
+from mahasiswa.system.administrator import typed
 from mahasiswa.system.folder_lock import folder_lock
 from mahasiswa.system.unfinished import unfinished
 
@@ -37,43 +34,56 @@ def restore(path: Path, file: Path) -> Restored:
     An empty database also gets the history of the back-up. The back-up itself is only read: a copy of it is verified and
     upgraded beside the database.
     """
-    path = real_file(path)
     # The folder for temporary files may be small, and may be on another disk, so do not use it.
     with explained(f"nothing was restored to {path}"), unfinished(path) as copy:
-        fault = f"{file} cannot be restored in {path.parent}"
-        with explained(fault), closing(open_to_read(file)) as origin:
-            known_version(origin, file)
-            copy_verified(origin, copy, "restore")
-        migrate(copy)
-        if why := _why_replaced(path):
-            return _replace_file(path, copy, why)
+        with explained(f"{file} cannot be restored in {path.parent}"):
+            records = _copy_upgraded(file, copy)
+        if _is_lost(path):
+            return Restored(records, records, 0, 0, _replace_file(path, copy), must_start=True)
         migrate(path)
         return _replace_records(path, copy)
 
 
-def _why_replaced(path: Path) -> str:
-    """The reason why SQL cannot put the records into the file: "missing", "damaged" or "newer". It is empty if SQL can."""
-    if not path.exists() or path.stat().st_size == 0:
-        return "missing"
+def _copy_upgraded(file: Path, copy: Path) -> int:
+    """Copy a back-up, verify it and upgrade it; return the number of its records."""
+    if Path(f"{file}-wal").exists():
+        remedy = f"Copy it first: DATABASE_URL=sqlite:///{file} {typed('backup FILE')}"
+        raise Unusable(f"{file} is in use, or was not closed. {remedy}")
+    shutil.copyfile(file, copy)
+    with closing(connect(copy)) as db:
+        db.set_progress_handler(interrupt.check, CHECK_STEPS)
+        check_integrity(db)
+        version = known_version(db, file)
+        if not version:
+            raise Unusable(f"{file} holds no list")
+        upgrade(db, version)
+        return int(db.execute(shared_sql.COUNT).get)
+
+
+def _is_lost(path: Path) -> bool:
+    """Whether a file is missing, empty, damaged or of a newer release, so that SQL cannot put the records into it."""
+    if not path.exists():
+        return True
     try:
         with closing(connect(path)) as db:
             check_integrity(db)
-            return "newer" if is_newer(db) else ""
-    except (apsw.CorruptError, apsw.NotADBError):
-        return "damaged"
+            return not known_version(db, path)
+    except (apsw.CorruptError, apsw.NotADBError, Newer):
+        return True
 
 
-def _replace_file(path: Path, copy: Path, why: str) -> Restored:
-    """Give the files of the database other names, then let the copy take its place. A running service notices it."""
-    kept = f"{path}.{why}-{moment_now()}"
+def _replace_file(path: Path, copy: Path) -> Path | None:
+    """Give the files of the database other names, then let the copy take its place. A running service notices it.
+
+    Return the new name of the database, or None if there was none.
+    """
+    kept = name_before(path)
     with folder_lock(path.parent):  # the service removes the log of a replaced file under this lock
         for suffix in ("", *LOG_SUFFIXES):  # SQLite would apply an old log to the new file
             with suppress(FileNotFoundError):
                 Path(f"{path}{suffix}").rename(f"{kept}{suffix}")
         copy.replace(path)
-    records = count_records(path) or 0
-    replaced = None if why == "missing" else Path(kept)
-    return Restored(records, records, 0, 0, replaced, must_start=True)
+    return kept if kept.exists() else None
 
 
 def _replace_records(path: Path, copy: Path) -> Restored:
@@ -89,10 +99,7 @@ def _replace_records(path: Path, copy: Path) -> Restored:
                     take_named(db, recorded("restore", [sql.RESTORE_BACKUP], {}, rows))
                 return Restored(records, added, changed, removed, before)
         except BaseException as error:
-            if before and isinstance(error, apsw.IOError):
-                # If only its sync failed, the transaction may be in the write-ahead log.
-                kept = f"The records before are in {before}"
-                raise Uncertain(f"{path} could not be written: {reason(error)}. {kept}") from error
-            if before:
-                before.unlink()  # nothing was changed
+            # If only its sync failed, the transaction may be in the write-ahead log.
+            if before and not isinstance(error, apsw.IOError):
+                before.unlink()
             raise

@@ -7,12 +7,7 @@ from mahasiswa.store.shared_sql import read_statements
 
 # --- Schema
 
-# Our tables, or any other object with one of their names.
-HAS_TABLES = """
-SELECT EXISTS (
-  SELECT 1 FROM sqlite_schema
-  WHERE lower(name) IN ('mahasiswa', 'mahasiswa_history', 'mahasiswa_history_state')
-)"""
+HAS_OBJECTS = "SELECT EXISTS (SELECT 1 FROM sqlite_schema)"
 # Whether a release made the tables. The version alone may be that of another program.
 IS_RELEASED = """
 SELECT count(*) = 3 FROM sqlite_schema

@@ -19,7 +19,6 @@ from mahasiswa.store.sqlite.connection import (
     connect,
     has_moved,
     log_inodes,
-    real_file,
     remove_wal,
     savepoint,
     transaction,
@@ -44,7 +43,6 @@ class SQLiteStore(Store):
     _readers: Mapping[Kind, SQLiteReader]
 
     def __init__(self, path: Path, slots: Slots) -> None:
-        path = real_file(path)
         self._path = path
         self._slots = slots
         self._readers = {
