@@ -15,15 +15,13 @@ from mahasiswa.store.postgres import postgres_sql as sql
 from mahasiswa.store.postgres.pool import (
     SyncConnection,
     commit_checked,
-    connect,
     connected,
     do_steps,
-    translate,
 )
 from mahasiswa.store.postgres.store import PostgresStore
-from mahasiswa.store.results import Finding, Merged, Restored
+from mahasiswa.store.results import Finding, Merged, Restored, good, wrong
 from mahasiswa.store.shared_sql import COUNT
-from mahasiswa.store.store_errors import Unusable
+from mahasiswa.store.store_errors import StoreError, Unavailable, Unusable
 from mahasiswa.system import interrupt
 from mahasiswa.system.administrator import command_name, typed
 from mahasiswa.work import Slots
@@ -43,9 +41,17 @@ class PostgresEngine(Engine):
             await pool.connections.open()
         return store
 
-    def examine(self, folder: Path | None, backup_hours: int) -> Sequence[Finding]:
+    def examine(self, folder: Path | None, backup_hours: int) -> Iterator[Finding]:
         """See Engine. Back-ups and disks are PostgreSQL's own."""
-        return [postgres_schema.examine(self._conninfo)]
+        try:
+            with connected(self._conninfo) as db:
+                if postgres_schema.find_table(db).is_standby:
+                    fault = "The server is a standby, which takes no changes"
+                    yield wrong(f"{fault}. Promote it, or correct DATABASE_URL.")
+                else:
+                    yield good(f"The table mahasiswa holds {_count(db)} records.")
+        except StoreError as error:
+            yield wrong(f"{error}. Check DATABASE_URL and the server.")
 
     def merge(self, rows: Iterable[Incoming], *, update: bool, dry_run: bool) -> Merged:
         """See Engine. A dry run refuses a text with NUL too, because it cannot be copied to the server."""
@@ -70,7 +76,7 @@ class PostgresEngine(Engine):
             with connected(self._conninfo) as db:
                 db.execute(sql.SHORT_LOCK_TIMEOUT)  # others wait behind it
                 db.execute(sql.REWRITE)
-        except Unusable as error:
+        except Unavailable as error:
             left = f"the files of the tables may still hold the texts ({error})"
             raise Unusable(f"{left}; run: {sql.REWRITE}") from error
 
@@ -88,24 +94,21 @@ class PostgresEngine(Engine):
 
     def count(self) -> int:
         with connected(self._conninfo) as db:
-            ((count,),) = db.execute(COUNT).fetchall()
-        return int(count)
+            return _count(db)
+
+
+def _count(db: SyncConnection) -> int:
+    ((count,),) = db.execute(COUNT).fetchall()
+    return int(count)
 
 
 @contextmanager
 def _transaction(conninfo: str) -> Iterator[SyncConnection]:
-    """Commit the changes of the block, or none; raise Refused, Unavailable, Uncertain or Interrupted.
-
-    Ctrl-C cancels the statement that runs. A commit can also wait for a standby that does not answer.
-    """
-    try:
-        with connect(conninfo) as db, interrupt.at_once(db.cancel):
-            cursor = psycopg.ClientCursor(db)
-            cursor.execute(sql.BEGIN_CHANGE, {**sql.COMMAND, "oleh": command_name()})
-            yield db
-            interrupt.check()
-            with commit_checked(db):
-                db.commit()
-    except psycopg.Error as error:
-        interrupt.check()  # the error may only say that the statement was cancelled
-        raise translate(error) from error
+    """Commit the changes of the block, or none; raise Refused, Unavailable, Uncertain or Interrupted."""
+    with connected(conninfo) as db:
+        cursor = psycopg.ClientCursor(db)
+        cursor.execute(sql.BEGIN_CHANGE, {**sql.COMMAND, "oleh": command_name()})
+        yield db
+        interrupt.check()
+        with commit_checked(db):
+            db.commit()

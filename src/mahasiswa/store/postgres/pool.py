@@ -24,7 +24,6 @@ from mahasiswa.store.store_errors import (
     TookTooLong,
     Unavailable,
     Uncertain,
-    Unusable,
 )
 from mahasiswa.system import interrupt
 from mahasiswa.work import Busy, Kind
@@ -33,6 +32,7 @@ from mahasiswa.work import Busy, Kind
 SERVER_DELAY_SECONDS = 0.1
 # Maximum attempts to make a transaction that fails with a serialization failure or a deadlock.
 MAX_ATTEMPTS = 5
+COLLISIONS = (errors.SerializationFailure, errors.DeadlockDetected)
 
 # Defaults for parameters that the address does not set. With them libpq notices that a host has
 # disappeared, and tries the next host of the address.
@@ -55,20 +55,21 @@ def connection_parameters(conninfo: str) -> Mapping[str, Any]:
     return conninfo_to_dict(DEFAULTS) | conninfo_to_dict(conninfo) | fixed
 
 
-def connect(conninfo: str) -> SyncConnection:
-    """Open a connection for a command."""
-    return psycopg.connect(**connection_parameters(conninfo))
-
-
 @contextmanager
 def connected(conninfo: str) -> Iterator[SyncConnection]:
-    """Open a connection for one block; raise Unusable."""
+    """Open a connection for a command; raise Refused, Unavailable or Interrupted.
+
+    Ctrl-C cancels the statement that runs. A commit can also wait for a standby that does not answer.
+    """
     try:
-        with connect(conninfo) as db:
+        with (
+            psycopg.connect(**connection_parameters(conninfo)) as db,
+            interrupt.at_once(db.cancel),
+        ):
             yield db
     except psycopg.Error as error:
-        remedy = "check DATABASE_URL and the server"
-        raise Unusable(f"PostgreSQL cannot be used: {first_line(error)}; {remedy}") from error
+        interrupt.check()  # the error may only say that the statement was cancelled
+        raise translate(error) from error
 
 
 def first_line(error: psycopg.Error) -> str:
@@ -111,25 +112,25 @@ class Pool:
                             await db.commit()
                     return result
             except psycopg.Error as error:
-                collided = isinstance(error, (errors.SerializationFailure, errors.DeadlockDetected))
-                if not (is_lost(error) or (collided and attempts < MAX_ATTEMPTS)):
+                may_repeat = is_lost(error) or (
+                    isinstance(error, COLLISIONS) and attempts < MAX_ATTEMPTS
+                )
+                if not may_repeat or time.monotonic() > deadline:
                     raise translate(error) from error
-                if time.monotonic() > deadline:  # time_limit has broken the connection
-                    raise TookTooLong(first_line(error)) from error
             # A random pause, so that two transactions do not collide again.
             await asyncio.sleep(random() * 0.1)  # noqa: S311
 
     @asynccontextmanager
     async def connection(self, timeout_seconds: float) -> AsyncIterator[AsyncConnection]:
-        """Give a connection, which may have broken since its last use. After an error, roll back, or close it if broken."""
+        """Give a connection, which may have broken since its last use. After an error its transaction is rolled back."""
         try:
             # A late statement may still be quick.
             async with self.connections.connection(max(timeout_seconds, 0.2)) as db:
                 try:
                     yield db
-                except BaseException as error:
-                    with time_limit(db, sql.REQUEST_TIMEOUT_SECONDS), suppress(psycopg.Error):
-                        await (db.close() if is_lost(error) else db.rollback())
+                except psycopg.Error as error:
+                    if is_lost(error):
+                        await db.close()  # the next attempt connects anew
                     raise
         except TooManyRequests as error:
             raise Busy(str(error)) from error
@@ -171,14 +172,8 @@ def do_steps(db: SyncConnection, steps: Steps[T]) -> T:
 @contextmanager
 def commit_checked(db: AsyncConnection | SyncConnection) -> Iterator[None]:
     """Raise Uncertain if the answer to COMMIT is lost, or does not promise a lasting commit."""
-    warnings = []
-
-    # A notice can only be read during the call.
-    def keep_warning(notice: errors.Diagnostic) -> None:
-        if notice.severity_nonlocalized == "WARNING":
-            warnings.append(str(notice.message_primary))
-
-    db.add_notice_handler(keep_warning)
+    warnings: list[errors.Diagnostic] = []
+    db.add_notice_handler(warnings.append)
     try:
         yield
     except psycopg.Error as error:
@@ -186,11 +181,11 @@ def commit_checked(db: AsyncConnection | SyncConnection) -> Iterator[None]:
             raise Uncertain(first_line(error)) from error
         raise
     finally:
-        db.remove_notice_handler(keep_warning)
+        db.remove_notice_handler(warnings.append)
     # Someone cancelled the wait for the standby. The commit is on this server only, and would be
     # lost with it.
     if warnings:
-        raise Uncertain(warnings[0])
+        raise Uncertain(str(warnings[0].message_primary))
 
 
 def is_lost(error: BaseException) -> bool:

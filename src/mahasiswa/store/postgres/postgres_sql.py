@@ -46,11 +46,12 @@ WHERE NOT pg_has_role(owner, 'USAGE') ORDER BY kind DESC, name"""
 # For the statements of an upgrade, and for the functions that they create.
 SET_SCHEMA = "SET LOCAL search_path = {schema}, pg_temp"
 SET_VERSION = "COMMENT ON TABLE mahasiswa IS 'schema {version} of mahasiswa'"
-CONSTRAINTS = "SELECT conname FROM pg_constraint WHERE conrelid = to_regclass('mahasiswa')"
 
 # The digest of the functions and triggers.
 SET_DIGEST = "COMMENT ON FUNCTION mahasiswa_nim_refuse IS '{digest}'"
-SET_HISTORY_DAYS = "UPDATE mahasiswa_history_state SET days = {days}"
+SET_HISTORY_DAYS = """
+UPDATE mahasiswa_history_state SET days = coalesce(%(days)s, days, %(default)s)
+WHERE days IS DISTINCT FROM coalesce(%(days)s, days, %(default)s)"""
 
 # --- Transactions ---
 
