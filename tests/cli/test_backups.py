@@ -209,19 +209,3 @@ def test_a_lost_database_is_not_begun_anew_beside_its_backups(kept: Operator, lo
     lose()
     file.rename(kept.folder / "simpanan")
     assert kept.imported_rows(CITRA).startswith("written: 1")
-
-
-def test_a_database_whose_list_is_still_in_the_log_of_a_killed_service_is_not_lost(
-    kept: Operator,
-) -> None:
-    """The service starts beside its back-ups."""
-    file = backed_up(kept)
-    kept.database.unlink()
-    hidden = file.rename(kept.folder / "simpanan")
-    with kept.serving(BACKUP_DIR="") as service, service.site() as site:
-        site.stores(*CITRA)
-        service.kill()
-        hidden.rename(file)
-        service.environment["BACKUP_DIR"] = str(kept.backups)
-        service.restart()
-        assert site.list().records == [CITRA]

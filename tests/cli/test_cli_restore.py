@@ -21,18 +21,6 @@ NOW: list[Record] = [("0001", "Ani", "Solo"), ("3", "Citra", "Bantul")]
 RESTART = "Start or restart the service now: systemctl restart mahasiswa"
 REMARK = "If a person was forgotten after that back-up, forget them again: {} forget NIM"
 
-# A table that another program keeps by triggers, as a search does.
-SIDE_TABLE = """
-CREATE TABLE samping (nim TEXT PRIMARY KEY, nama TEXT);
-INSERT INTO samping SELECT nim, nama FROM mahasiswa;
-CREATE TRIGGER samping_insert AFTER INSERT ON mahasiswa BEGIN INSERT INTO samping VALUES (NEW.nim, NEW.nama); END;
-CREATE TRIGGER samping_delete AFTER DELETE ON mahasiswa BEGIN DELETE FROM samping WHERE nim = OLD.nim; END;
-"""
-
-
-# The other contents of the file, beside the tables of the list.
-KEPT = "SELECT a, user_version, page_size FROM lain, pragma_user_version, pragma_page_size"
-
 
 @pytest.fixture(name="changed")
 def operator_with_a_backup(operator: Operator) -> Operator:
@@ -91,17 +79,6 @@ def test_a_running_service_shows_the_restored_list_and_its_line_of_the_history(
         assert site.list().records == [*TWO, ("4", "Dewi", "Solo")]
         assert history_of(changed.database)[-1][5] == "4"
         until(lambda: service.stderr().count("\n") == 1)
-
-
-def test_a_restore_keeps_the_tables_of_other_programs_right(changed: Operator) -> None:
-    """Their rows stay, and their triggers fire for each record that is written. The page sizes may differ."""
-    changed.sql(f"{SIDE_TABLE} CREATE TABLE lain (a); INSERT INTO lain VALUES (7)")
-    run_script(changed.folder / "cadangan.db", "PRAGMA page_size = 8192; VACUUM")
-    before = changed.ask(KEPT)
-    changed.done("restore", "cadangan.db")
-    side = changed.ask("SELECT nim, nama FROM samping ORDER BY nim")
-    assert side == [("0001", "Ani"), ("0002", "Budi")]
-    assert changed.ask(KEPT) == before
 
 
 def test_a_backup_in_wal_mode_is_restored_from_a_folder_that_may_not_be_written(

@@ -156,16 +156,10 @@ SETTINGS = {
     "client_min_messages": "error",
     "DateStyle": "SQL,DMY",
     "TimeZone": "Pacific/Chatham",
-    "IntervalStyle": "sql_standard",
-    "extra_float_digits": "-15",
     "standard_conforming_strings": "off",
     "bytea_output": "escape",
-    "array_nulls": "off",
-    "transform_null_equals": "on",
-    "quote_all_identifiers": "on",
     "default_transaction_isolation": "serializable",
     "default_transaction_read_only": "on",
-    "default_transaction_deferrable": "on",
 }
 
 

@@ -16,30 +16,16 @@ ENTRIES = "SELECT nim, nama_before, alamat_before, nama_after, alamat_after FROM
 UPSERT = """
 INSERT INTO mahasiswa VALUES ('1', 'Ina', 'Klaten'), ('3', 'Ina', 'Solo'), ('2', 'Budi', 'Bantul')
 ON CONFLICT (nim) DO UPDATE SET nama = excluded.nama, alamat = excluded.alamat"""
-MERGE = """
-MERGE INTO mahasiswa AS m USING (VALUES ('1'), ('2'), ('3')) AS v (nim) ON m.nim = v.nim
-WHEN MATCHED AND m.nim = '1' THEN DELETE WHEN MATCHED THEN UPDATE SET nama = 'Bud'
-WHEN NOT MATCHED THEN INSERT VALUES (v.nim, 'Ina', 'Solo')"""
 SAVEPOINT = "BEGIN; SAVEPOINT s; DELETE FROM mahasiswa; ROLLBACK TO s; DELETE FROM mahasiswa WHERE nim = '2'; COMMIT"
-BANTUL = ("Budi", "Bantul")
 # Each case begins with the records 1 (Ani, Solo) and 2 (Budi, Bantul).
 CASES: dict[str, tuple[str, list[tuple[object, ...]]]] = {
     "upsert": (UPSERT, [("1", "Ani", "Solo", "Ina", "Klaten"), ("3", None, None, "Ina", "Solo")]),
-    "update": ("UPDATE mahasiswa SET alamat = 'Solo'", [("2", "Budi", "Bantul", "Budi", "Solo")]),
     "update that changes nothing": ("UPDATE mahasiswa SET nama = nama", []),
     "copy": (
         "COPY mahasiswa FROM PROGRAM 'echo 3,Ina,Solo' (FORMAT csv)",
         [("3", None, None, "Ina", "Solo")],
     ),
-    "merge": (
-        MERGE,
-        [
-            ("1", "Ani", "Solo", None, None),
-            ("2", *BANTUL, "Bud", "Bantul"),
-            ("3", None, None, "Ina", "Solo"),
-        ],
-    ),
-    "a savepoint that is rolled back": (SAVEPOINT, [("2", *BANTUL, None, None)]),
+    "a savepoint that is rolled back": (SAVEPOINT, [("2", "Budi", "Bantul", None, None)]),
 }
 
 
@@ -88,27 +74,21 @@ def test_a_role_that_may_only_insert_can_insert_and_forge_nothing(server: Server
 
 
 # ---- triggers
-def test_the_start_creates_a_missing_trigger_again(url: PostgresURL, dsn: str) -> None:
-    """Another program removed it: the history has a gap, but goes on. The triggers refuse TRUNCATE."""
+OTHER_RELEASE = """
+DROP TRIGGER mahasiswa_history_delete ON mahasiswa;
+CREATE OR REPLACE FUNCTION mahasiswa_history_write() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
+COMMENT ON FUNCTION mahasiswa_nim_refuse IS 'another digest'"""
+
+
+def test_the_start_creates_missing_and_changed_triggers_again(url: PostgresURL, dsn: str) -> None:
+    """Another program removed one, and a function is of another release. The triggers refuse TRUNCATE."""
     with pytest.raises(psycopg.errors.FeatureNotSupported, match="use DELETE FROM mahasiswa"):
         execute(dsn, "TRUNCATE mahasiswa")
-    before = describe(dsn)
-    execute(dsn, "DROP TRIGGER mahasiswa_history_delete ON mahasiswa")
-    migrate(url, 30)
-    assert describe(dsn) == before
-
-
-def test_the_start_creates_functions_of_another_release_again(url: PostgresURL, dsn: str) -> None:
-    """They belong to no version of the schema."""
     function = "SELECT pg_get_functiondef('mahasiswa_history_write'::regproc)"
-    ((of_this_release,),) = execute(dsn, function)
-    other = (
-        "CREATE OR REPLACE FUNCTION mahasiswa_history_write() RETURNS trigger LANGUAGE plpgsql AS"
-    )
-    execute(dsn, f"{other} 'BEGIN RETURN NULL; END'")
-    execute(dsn, "COMMENT ON FUNCTION mahasiswa_nim_refuse IS 'another digest'")
-    migrate(url)
-    assert execute(dsn, function) == [(of_this_release,)]
+    before = describe(dsn), execute(dsn, function)
+    execute(dsn, OTHER_RELEASE)
+    migrate(url, 30)
+    assert (describe(dsn), execute(dsn, function)) == before
 
 
 async def test_forgetting_does_not_wait_long_for_another_program(

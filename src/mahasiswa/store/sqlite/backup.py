@@ -20,6 +20,7 @@ from mahasiswa.store.backup_folder import (
     lack_of_room,
     moment_now,
 )
+from mahasiswa.store.sqlite import sqlite_sql as sql
 from mahasiswa.store.sqlite.connection import connect, opened
 from mahasiswa.store.sqlite.sqlite_errors import explained
 from mahasiswa.store.store_errors import NeedsRepair, Unusable
@@ -76,11 +77,9 @@ def list_id_of(db: apsw.Connection) -> str:
 
 def _is_sound(db: apsw.Connection, before: Path) -> bool:
     """Whether a list has half of the records of its last back-up. Otherwise records may be lost."""
-    with (
-        suppress(apsw.Error),
-        closing(apsw.Connection(str(before), flags=apsw.SQLITE_OPEN_READONLY)) as kept,
-    ):
-        return bool(2 * db.execute(shared_sql.COUNT).get >= kept.execute(shared_sql.COUNT).get)
+    with suppress(apsw.Error):
+        db.execute(sql.ATTACH_BACKUP, (str(before),))
+        return bool(db.execute(sql.HAS_HALF_OF_BACKUP).get)
     return False
 
 

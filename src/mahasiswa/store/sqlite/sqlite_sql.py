@@ -52,10 +52,12 @@ CREATE TEMP TABLE incoming (number INTEGER NOT NULL PRIMARY KEY, nim TEXT NOT NU
 PRAGMA temp.secure_delete = OFF"""
 ADD_INCOMING = "INSERT INTO incoming (number, nim, nama, alamat) VALUES (?, ?, ?, ?)"
 
-# --- Restoring
+# --- Comparing with a back-up, and restoring
 
 # The records of the back-up are in the attached database `kept`. Only records that differ are written.
 ATTACH_BACKUP = "ATTACH ? AS kept"
+HAS_HALF_OF_BACKUP = """
+SELECT 2 * (SELECT count(*) FROM main.mahasiswa) >= (SELECT count(*) FROM kept.mahasiswa)"""
 COMPARE_BACKUP = """
 SELECT
   (SELECT count(*) FROM kept.mahasiswa AS k WHERE NOT EXISTS (SELECT 1 FROM main.mahasiswa AS m WHERE m.nim = k.nim)),
