@@ -228,7 +228,6 @@ TESTS = {
     "web/request_guard": "web/service/test_same_origin web/service/test_user_header",
     "web/responses": "web/service/test_answer_bounds web/lists/test_list_cache",
     "web/routes": "web/service/test_routes web/pages/test_every_route",
-    "web/service": "web/pages/test_every_route",
     "web/students": "spec/test_4_routes web/records/test_one_record",
 }
 

@@ -159,7 +159,7 @@ def assert_log_is_sound(text: str, allowed: Sequence[str] = ()) -> None:
     """Check each line: the service writes such lines, or it is about malformed HTTP, or it has an `allowed` word."""
     assert not CONTROL.search(text)
     assert not text or text.endswith("\n")
-    known = ("not valid HTTP", "could not be read", "was not saved", "stop the service", *allowed)
+    known = ("not valid HTTP", "not read: ", "not saved: ", "stop the service", *allowed)
     for line in text.splitlines():
         found = LOG_LINE.fullmatch(line)
         assert found, line[:300]

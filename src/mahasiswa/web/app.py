@@ -11,9 +11,9 @@ from mahasiswa.web import checks, guide, history, imports, lists, monitoring, st
 from mahasiswa.web.list_cache import ListCache
 from mahasiswa.web.middleware import Middleware
 from mahasiswa.web.pages import Pages
+from mahasiswa.web.request import Service
 from mahasiswa.web.request_guard import RequestGuard
 from mahasiswa.web.routes import HEALTH_PATH, METRICS_PATH, Route, Router
-from mahasiswa.web.service import Service
 from mahasiswa.work import Slots
 
 ROUTES: tuple[Route, ...] = (
@@ -25,7 +25,6 @@ ROUTES: tuple[Route, ...] = (
         "POST",
         "/mahasiswa/add",
         students.create,
-        writes=True,
         body=Mahasiswa._fields,
         keeps_query=True,
     ),
@@ -33,18 +32,16 @@ ROUTES: tuple[Route, ...] = (
         "POST",
         "/mahasiswa/edit/:nim",
         students.update,
-        writes=True,
         body=("nama", "alamat", "versi"),
         keeps_query=True,
     ),
-    Route("POST", "/mahasiswa/delete/:nim", students.destroy, writes=True, keeps_query=True),
+    Route("POST", "/mahasiswa/delete/:nim", students.destroy, keeps_query=True),
     # Beyond the specification (docs/decisions.md).
     Route("GET", "/mahasiswa/nim/:nim", students.choose_nim, keeps_query=True),
     Route(
         "POST",
         "/mahasiswa/nim/:nim",
         students.change_nim,
-        writes=True,
         body=("nim",),
         keeps_query=True,
     ),
@@ -52,13 +49,13 @@ ROUTES: tuple[Route, ...] = (
     Route("POST", "/mahasiswa/impor", imports.upload, body="upload"),
     Route("GET", "/mahasiswa/impor/templat.xlsx", lists.template),
     Route("GET", "/mahasiswa/impor/:id", imports.show),
-    Route("POST", "/mahasiswa/impor/:id", imports.change, writes=True, body="preview"),
+    Route("POST", "/mahasiswa/impor/:id", imports.change, body="preview"),
     Route("GET", "/mahasiswa/impor/sisa/:id", imports.rest, abandons=True),
     Route("GET", "/mahasiswa/ekspor.xlsx", lists.export, abandons=True),
     Route("GET", "/mahasiswa/ekspor.csv", lists.export, abandons=True),
     Route("GET", "/mahasiswa/cetak", lists.print_list, abandons=True),
     Route("GET", "/mahasiswa/periksa", checks.check, abandons=True),
-    Route("POST", "/mahasiswa/periksa", checks.tidy_all, writes=True),
+    Route("POST", "/mahasiswa/periksa", checks.tidy_all),
     Route("GET", "/mahasiswa/pilih", imports.choose, purpose="pilih"),
     Route("POST", "/mahasiswa/pilih", imports.upload, body="upload", purpose="pilih"),
     Route(
@@ -74,7 +71,6 @@ ROUTES: tuple[Route, ...] = (
         "POST",
         "/mahasiswa/pilih/:id",
         imports.change,
-        writes=True,
         body="preview",
         purpose="pilih",
     ),
@@ -100,7 +96,7 @@ ROUTES: tuple[Route, ...] = (
         purpose="pilih",
     ),
     Route("GET", "/mahasiswa/riwayat", history.show, abandons=True),
-    Route("POST", "/mahasiswa/riwayat/perubahan/:id", history.undo, writes=True),
+    Route("POST", "/mahasiswa/riwayat/perubahan/:id", history.undo),
     Route("GET", "/mahasiswa/riwayat/kelompok/:id", history.show, abandons=True),
     Route("GET", "/mahasiswa/panduan", guide.show),
     Route("GET", "/mahasiswa/panduan/:nama", guide.picture),
@@ -118,5 +114,5 @@ def create_app(settings: Settings, store: Store, slots: Slots) -> Middleware:
     router = Router(route for route in ROUTES if settings.metrics or route.path != METRICS_PATH)
     guard = RequestGuard(settings)
     uploads = folder_of(settings.database_url)
-    service = Service(settings, store, uploads, cache, pages, slots, Counter())
-    return Middleware(router, guard, service)
+    service = Service(settings, store, uploads, cache, pages, slots, Counter(), router)
+    return Middleware(guard, service)

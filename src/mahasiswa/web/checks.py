@@ -12,8 +12,7 @@ from mahasiswa.store.store_errors import Changed
 from mahasiswa.web.list_html import packed
 from mahasiswa.web.list_query import ListQuery
 from mahasiswa.web.pages import Pages
-from mahasiswa.web.responses import rendered_in_thread
-from mahasiswa.web.service import Request
+from mahasiswa.web.request import Request
 from mahasiswa.work import SEARCH, groups
 
 SUSPECTS_MAX = 50  # records that a check shows for each suspicion
@@ -35,7 +34,7 @@ async def check(request: Request, store: Store, pages: Pages) -> Response:
         tidied_max=TIDIED_MAX,
         search=lambda nim: ListQuery(Query(nim, di="nim")).list_query,
     )
-    return await rendered_in_thread(request, SEARCH, show)
+    return await request.rendered(SEARCH, show)
 
 
 async def tidy_all(request: Request, store: Store, pages: Pages) -> Response:

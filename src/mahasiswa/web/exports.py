@@ -8,7 +8,7 @@ from functools import partial
 from itertools import islice
 from typing import Any, BinaryIO
 
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 
 from mahasiswa import wording
 from mahasiswa.record import Mahasiswa
@@ -18,9 +18,8 @@ from mahasiswa.store.threads import in_thread
 from mahasiswa.web.list_html import BODY_ROWS, RowFormat, format_bodies, packed, printed_row, shown
 from mahasiswa.web.list_query import PRINTED_MAX_ROWS, Printout
 from mahasiswa.web.pages import Pages
-from mahasiswa.web.request import ProblemPage
-from mahasiswa.web.responses import Stream, chunks_of, unsent_file
-from mahasiswa.web.service import Request
+from mahasiswa.web.request import Request
+from mahasiswa.web.responses import ProblemPage, chunks_of
 from mahasiswa.web.uploads import run_child
 from mahasiswa.work import EXPORT, groups
 
@@ -41,19 +40,19 @@ async def export_records(
     """
     ending = ".csv" if ".csv" in request.path else ".xlsx"
     kind = export.EXPORTS[ending]
-    async with unsent_file(request) as file:
-        if kind.needs_child:
-            with tempfile.TemporaryFile() as lines:
-                await in_thread(records, partial(_write_lines, lines))
-                await _pack(request, lines, file, titles)
-        else:
-            await in_thread(records, lambda found: kind.write(found, file))
-        # It is complete before its first byte is sent, so no transaction waits for a slow client.
-        headers = {
-            **pages.download_headers(f"{stem}{ending}"),
-            "content-length": str(file.seek(0, os.SEEK_END)),
-        }
-        return Stream(request, chunks_of(file), headers, kind.media_type, file)
+    file = request.unsent_file()
+    if kind.needs_child:
+        with tempfile.TemporaryFile() as lines:
+            await in_thread(records, partial(_write_lines, lines))
+            await _pack(request, lines, file, titles)
+    else:
+        await in_thread(records, lambda found: kind.write(found, file))
+    # It is complete before its first byte is sent, so no transaction waits for a slow client.
+    headers = {
+        **pages.download_headers(f"{stem}{ending}"),
+        "content-length": str(file.seek(0, os.SEEK_END)),
+    }
+    return StreamingResponse(chunks_of(file), 200, headers, kind.media_type)
 
 
 async def print_records(
@@ -65,12 +64,12 @@ async def print_records(
 ) -> Response:
     """A page to print these records of a search or of a `selection`, with the layout in the URL's query."""
     printout = Printout.of(request.query_params)
-    async with unsent_file(request) as file:
-        total = await in_thread(records, partial(_write_rows, file, printed_row(printout)))
-        count = min(total, PRINTED_MAX_ROWS)
-        frame = pages.print_frame(query, total, count, printout, selection)
-        headers = {**pages.headers, **(pages.not_stored if selection else {})}
-        return Stream(request, chunks_of(file, *frame), headers, file=file)
+    file = request.unsent_file()
+    total = await in_thread(records, partial(_write_rows, file, printed_row(printout)))
+    count = min(total, PRINTED_MAX_ROWS)
+    frame = pages.print_frame(query, total, count, printout, selection)
+    headers = {**pages.headers, **(pages.not_stored if selection else {})}
+    return StreamingResponse(chunks_of(file, *frame), 200, headers, "text/html")
 
 
 def _write_rows(file: BinaryIO, row: RowFormat, records: Iterator[Mahasiswa]) -> int:

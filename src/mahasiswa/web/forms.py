@@ -3,7 +3,8 @@
 import asyncio
 import re
 from collections import defaultdict
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
+from itertools import chain
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -11,7 +12,8 @@ from python_multipart.multipart import parse_options_header
 from starlette.requests import ClientDisconnect
 
 from mahasiswa.web.connection import MIN_BYTES_PER_SECOND
-from mahasiswa.web.request import BareRequest, Form, ProblemPage
+from mahasiswa.web.request import Form, Request
+from mahasiswa.web.responses import ProblemPage
 from mahasiswa.wording import ProblemName
 from mahasiswa.work import FORM, PREVIEW_FORM, STAGE
 
@@ -35,35 +37,28 @@ CONTENT_TYPE_MAX_BYTES = 1024  # of an upload; a longer header would hold the ev
 is_boundary = re.compile(rb"[0-9A-Za-z'()+_,./:=? -]{0,69}[0-9A-Za-z'()+_,./:=?-]").fullmatch
 
 
-async def read_form(request: BareRequest, fields: Sequence[str]) -> Form:
+async def read_form(request: Request, fields: Sequence[str]) -> Form:
     """Read an application/x-www-form-urlencoded body; raise ProblemPage, Busy.
 
     Other fields than `fields` are ignored. If `fields` is empty, the whole body is ignored, and
-    needs no content type (specification 4.6).
+    needs no content type (specification 4.6). A field that is sent twice is refused.
     """
     request.hold(FORM)
     body = await read_body(request, FORM_MAX_BYTES)
-    form = Form(dict.fromkeys(fields), {})
-    sent = _parsed(request, body, MAX_FIELDS) if fields else {}
-    for field in fields:
-        if values := sent.get(field):
-            text = form.values[field] = _replaced(values[0])
-            if text != values[0]:
-                form.wrong[field] = "not_utf8"
-            if len(values) > 1:
-                form.wrong[field] = "twice"
+    form: Form = dict.fromkeys(fields)
+    sent = _parsed(request, body, MAX_FIELDS, fields) if fields else {}
+    for field, texts in sent.items():
+        if len(texts) > 1:
+            raise ProblemPage("bad request")
+        form[field] = texts[0]
     return form
 
 
-async def read_preview_form(request: BareRequest) -> Mapping[str, Sequence[str]]:
-    """All values of each field of the form of a preview or of ticked rows. Raise ProblemPage, Busy.
-
-    Bytes that are not UTF-8 are replaced.
-    """
+async def read_preview_form(request: Request) -> Mapping[str, Sequence[str]]:
+    """All values of each field of the form of a preview or of ticked rows. Raise ProblemPage, Busy."""
 
     def parse() -> Mapping[str, Sequence[str]]:
-        sent = _parsed(request, body, PREVIEW_MAX_FIELDS)
-        return defaultdict(list, {name: list(map(_replaced, sent[name])) for name in sent})
+        return defaultdict(list, _parsed(request, body, PREVIEW_MAX_FIELDS))
 
     with request.slots.place(PREVIEW_FORM):
         body = await read_body(request, PREVIEW_FORM_MAX_BYTES)
@@ -82,31 +77,31 @@ def cells_of(
     return cells
 
 
-def _parsed(request: BareRequest, body: bytes, max_fields: int) -> Mapping[str, Sequence[str]]:
-    """The texts of each field. A byte that is not UTF-8 is a surrogate. Raise ProblemPage if the body is not a form."""
-    headers = request.first_headers
+def _parsed(
+    request: Request, body: bytes, max_fields: int, fields: Collection[str] = ()
+) -> Mapping[str, Sequence[str]]:
+    """The texts of these fields, or of all. Raise ProblemPage if the body is not a form, or a text is not UTF-8."""
+    headers = request.sent
     content_type = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
     if body and (
         content_type != b"application/x-www-form-urlencoded" or b"content-encoding" in headers
     ):
         raise ProblemPage("not a form")
     try:
-        return parse_qs(
+        sent = parse_qs(
             body.decode(errors=SURROGATES),
             keep_blank_values=True,
             errors=SURROGATES,
             max_num_fields=max_fields,
         )
-    except ValueError:  # too many fields
+        form = {name: sent[name] for name in fields or sent if name in sent}
+        "".join(chain.from_iterable(form.values())).encode()
+    except ValueError:  # too many fields, or a byte that is not UTF-8
         raise ProblemPage("bad request") from None
+    return form
 
 
-def _replaced(text: str) -> str:
-    """The text with U+FFFD for bytes that are not UTF-8."""
-    return text.encode(errors=SURROGATES).decode(errors="replace")
-
-
-async def read_body(request: BareRequest, max_bytes: int) -> bytes:
+async def read_body(request: Request, max_bytes: int) -> bytes:
     """A whole body; raise what `body_pieces` raises."""
     # A list of tiny pieces would take far more memory than their bytes.
     body = bytearray()
@@ -116,10 +111,10 @@ async def read_body(request: BareRequest, max_bytes: int) -> bytes:
 
 
 async def body_pieces(
-    request: BareRequest, max_bytes: int, too_large: ProblemName
+    request: Request, max_bytes: int, too_large: ProblemName
 ) -> AsyncGenerator[bytes]:
     """The pieces of a body as they arrive. Raise ProblemPage and ClientDisconnect."""
-    length = int(request.first_headers.get(b"content-length", -1))  # -1: a chunked body
+    length = int(request.sent.get(b"content-length", -1))  # -1: a chunked body
     if length > max_bytes:
         raise ProblemPage(too_large, max_bytes)
     now = asyncio.get_running_loop().time
@@ -146,8 +141,8 @@ async def body_pieces(
         yield piece
 
 
-def boundary_of(request: BareRequest) -> str:
-    content_type = request.first_headers.get(b"content-type", b"")
+def boundary_of(request: Request) -> str:
+    content_type = request.sent.get(b"content-type", b"")
     media_type, options = parse_options_header(content_type[:CONTENT_TYPE_MAX_BYTES])
     boundary = options.get(b"boundary", b"")
     if media_type != b"multipart/form-data":

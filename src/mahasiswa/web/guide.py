@@ -12,8 +12,7 @@ from starlette.responses import Response
 
 from mahasiswa.store import Store
 from mahasiswa.web.pages import Pages
-from mahasiswa.web.responses import rendered_in_thread
-from mahasiswa.web.service import Request
+from mahasiswa.web.request import Request
 from mahasiswa.work import RECORD
 
 PICTURE_SECONDS = 24 * 60 * 60  # for which a browser keeps a picture
@@ -21,9 +20,7 @@ PICTURE_SECONDS = 24 * 60 * 60  # for which a browser keeps a picture
 
 async def show(request: Request, _store: Store, pages: Pages) -> Response:
     """GET /mahasiswa/panduan."""
-    return await rendered_in_thread(
-        request, RECORD, lambda: pages.page("guide.html", guide=_text())
-    )
+    return await request.rendered(RECORD, lambda: pages.page("guide.html", guide=_text()))
 
 
 async def picture(request: Request, _store: Store, pages: Pages) -> Response:

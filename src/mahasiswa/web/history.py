@@ -15,8 +15,7 @@ from mahasiswa.store.history_items import UNDO_ROWS_MAX, ItemKind, item_key
 from mahasiswa.store.store_errors import NothingToUndo, NotInHistory, Refused
 from mahasiswa.web.list_query import ListQuery, changed
 from mahasiswa.web.pages import Pages
-from mahasiswa.web.responses import rendered_in_thread
-from mahasiswa.web.service import Request
+from mahasiswa.web.request import Request
 from mahasiswa.work import SEARCH
 
 HISTORY_PATH = "/mahasiswa/riwayat"
@@ -119,4 +118,4 @@ async def _page(request: Request, store: Store, pages: Pages, query: HistoryQuer
         found=found,
         undo_rows_max=UNDO_ROWS_MAX,
     )
-    return await rendered_in_thread(request, SEARCH, render)
+    return await request.rendered(SEARCH, render)

@@ -20,8 +20,7 @@ from mahasiswa.web.exports import export_records, print_records
 from mahasiswa.web.forms import read_preview_form
 from mahasiswa.web.list_query import query_of
 from mahasiswa.web.pages import Pages
-from mahasiswa.web.responses import rendered_in_thread
-from mahasiswa.web.service import Request
+from mahasiswa.web.request import Request
 from mahasiswa.web.stage_page import CHOICES, StagePage, said
 from mahasiswa.web.uploads import UploadRefused, in_thread, read_into, received, stage_of, staged
 from mahasiswa.work import EXPORT, IMPORT, STAGE, slices
@@ -48,7 +47,7 @@ async def show(request: Request, _store: Store, pages: Pages) -> Response:
     """GET /mahasiswa/impor/:id and pilih/:id: the page of a stage. After it is saved, the redirect to the change."""
     with await stage_of(request) as stage:
         page = partial(_page, request, pages, stage, None)
-        return await rendered_in_thread(request, STAGE, page)
+        return await request.rendered(STAGE, page)
 
 
 async def change(request: Request, store: Store, pages: Pages) -> Response:
@@ -60,7 +59,7 @@ async def change(request: Request, store: Store, pages: Pages) -> Response:
         except Stale:
             alert = "stale"
         page = partial(_page, request, pages, stage, alert)
-        return await rendered_in_thread(request, STAGE, page)
+        return await request.rendered(STAGE, page)
 
 
 async def rest(request: Request, _store: Store, pages: Pages) -> Response:

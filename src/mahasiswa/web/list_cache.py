@@ -6,14 +6,14 @@ from contextlib import suppress
 from datetime import date
 from typing import TYPE_CHECKING
 
+from starlette.responses import Response
 from starlette.types import Scope
 
 from mahasiswa.shared_task import SharedTask
 from mahasiswa.store import Snapshot, Store, Version
 from mahasiswa.web.list_html import LOOP_MAX_BYTES
 from mahasiswa.web.pages import Pages, with_rows
-from mahasiswa.web.request import ProblemPage
-from mahasiswa.web.responses import CachedPage, FixedResponse
+from mahasiswa.web.responses import CachedPage, ProblemPage
 from mahasiswa.work import LIST, Slots
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class ListCache:
         self._readers: deque[Readers] = deque()
         self._rendering = SharedTask(self._render)
 
-    async def respond(self, scope: Scope) -> FixedResponse | None:
+    async def respond(self, scope: Scope) -> Response | None:
         """The answer to GET or HEAD of exactly the list; None if the list is too long to keep."""
         is_current = self._is_current(self._store.version_now())
         page = self._page if is_current else await self._rendering.result()

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import chain
 
-from markupsafe import Markup, escape
+from markupsafe import escape
 
 from mahasiswa import wording
 from mahasiswa.record import SHOWN_MAX_CHARACTERS, Mahasiswa
@@ -47,11 +47,6 @@ The texts of 1,000 usual records are about as long."""
 
 place = re.compile(r"\{(\w+)\}")
 reserved = re.compile(rb"[^A-Za-z0-9_.~\0-]")  # RFC 3986, 2.3; NUL separates texts
-
-
-def escaped(value: object) -> Markup:
-    """Escape a text for an element or a quoted attribute, with the rules of ENTITIES."""
-    return Markup(str(escape(value)).replace("\r", "&#13;"))  # noqa: S704 - escaped in this very call
 
 
 def row_format(prefix: str, list_query: str = "") -> RowFormat:

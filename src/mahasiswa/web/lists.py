@@ -5,7 +5,7 @@ from contextlib import suppress
 from functools import cache, partial
 from io import BytesIO
 
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 
 from mahasiswa import wording
 from mahasiswa.record import Mahasiswa
@@ -21,8 +21,7 @@ from mahasiswa.web.list_query import (
     query_of,
 )
 from mahasiswa.web.pages import Frame, Pages
-from mahasiswa.web.responses import Stream, rendered_in_thread
-from mahasiswa.web.service import Request
+from mahasiswa.web.request import Request
 from mahasiswa.work import EXPORT, LIST, PAGE, SEARCH, Busy
 
 # Maximum rows that are read and sent at a time; fewer if texts are long (reader.AFTER_MAX_BYTES).
@@ -42,7 +41,8 @@ async def index(request: Request, store: Store, pages: Pages) -> Response:
     records = await reader.after(None, STREAM_ROWS)
     # Another client may have added the first record, or deleted the last one, since the count.
     frame = pages.list_frame(max(found.total, len(records)) if records else 0, found.last)
-    return Stream(request, _stream(request, reader, pages, records, frame), pages.headers)
+    chunks = _stream(request, reader, pages, records, frame)
+    return StreamingResponse(chunks, 200, pages.headers, "text/html")
 
 
 async def print_list(request: Request, store: Store, pages: Pages) -> Response:
@@ -77,7 +77,7 @@ async def _page(request: Request, page: ListQuery, store: Store, pages: Pages) -
     render = partial(pages.list_page, packed, len(found.records), found.last, shown)
     if len(packed) <= list_html.LOOP_MAX_BYTES:
         return render()
-    return await rendered_in_thread(request, kind, render)
+    return await request.rendered(kind, render)
 
 
 async def _stream(

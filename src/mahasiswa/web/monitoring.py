@@ -11,7 +11,7 @@ from mahasiswa.store.backup_folder import id_of_list
 from mahasiswa.store.store_errors import StoreError
 from mahasiswa.web import metrics
 from mahasiswa.web.pages import Pages
-from mahasiswa.web.service import Request
+from mahasiswa.web.request import Request
 from mahasiswa.work import RECORD, Busy
 
 

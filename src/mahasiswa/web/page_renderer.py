@@ -5,6 +5,7 @@ import copy
 import hashlib
 import re
 from collections.abc import Iterable, Mapping
+from contextvars import ContextVar
 from functools import partial
 from importlib import metadata, resources
 from typing import Any, Self
@@ -20,16 +21,16 @@ from mahasiswa.settings import BOOTSTRAP, BOOTSTRAP_INTEGRITY, Settings
 from mahasiswa.sheets.read import FILE_MAX_BYTES, UPLOAD_MAX_ROWS
 from mahasiswa.store.history_items import Item
 from mahasiswa.web import list_html, list_query
-from mahasiswa.web.list_html import cut, escaped, row_format
-from mahasiswa.web.request import ProblemPage
-from mahasiswa.web.responses import NUMBER_MARK, FixedResponse
+from mahasiswa.web.list_html import cut, row_format
+from mahasiswa.web.responses import ProblemPage
 from mahasiswa.work import PAGE_MAX_BYTES
 
 DAYS_WITHOUT_YEAR = 330
 """Maximum HISTORY_DAYS for which a moment is unique without its year. A moment is never shown as "today", because the
 list page may be kept for days."""
 
-number_mark = Markup(NUMBER_MARK.decode())  # noqa: S704 - our own mark
+NUMBER: ContextVar[str] = ContextVar("number", default="")
+"""The number of this request, which an error page shows, so that a person can say which request failed."""
 
 odd_spaces = re.compile(f"^ +| +$|(?<= ) +|[{ODD_SPACES}{INVISIBLE}]")
 
@@ -74,7 +75,6 @@ class PageRenderer:
             autoescape=True,
             undefined=StrictUndefined,
             auto_reload=False,
-            finalize=escaped,
             trim_blocks=True,
             lstrip_blocks=True,
         )
@@ -129,7 +129,7 @@ class PageRenderer:
 
     def redirect_to(self, path: str) -> Response:
         """302 to one of the routes, without a body (specification 7.5)."""
-        return FixedResponse(b"", {"location": self.path(path), **self.headers}, 302)
+        return Response(b"", 302, {"location": self.path(path), **self.headers})
 
     def record_path(self, action: str, nim: str) -> str:
         """The address of a record's `edit`, `nim` or `delete`. Everything is percent-encoded, so any nim is one segment."""
@@ -167,13 +167,18 @@ class PageRenderer:
         headers: Mapping[str, str] | None = None,
         **context: object,
     ) -> Response:
-        mark = number_mark if status >= 400 else ""
-        body = checked(self.render(template, number_mark=mark, **context))
+        number = NUMBER.get() if status >= 400 else ""
+        body = checked(self.render(template, number_of_request=number, **context))
         return Response(body, status, {**self.headers, **(headers or {})}, "text/html")
 
     def render(self, template: str, **context: object) -> bytes:
-        shared = {"list_query": self.list_query, "number_mark": "", **context}
-        return self._templates.get_template(template).render(shared).encode()
+        shared = {"list_query": self.list_query, "number_of_request": "", **context}
+        return sent(self._templates.get_template(template).render(shared))
+
+
+def sent(html: str) -> bytes:
+    """The bytes of HTML. A bare CR would become LF in an HTML parser."""
+    return html.encode().replace(b"\r", b"&#13;")
 
 
 def checked(page: bytes) -> bytes:

@@ -17,7 +17,7 @@ from mahasiswa.store import Query
 from mahasiswa.store.history_items import News
 from mahasiswa.web.list_html import format_bodies, row_format
 from mahasiswa.web.list_query import HOME_QUERY, ListQuery, Printout, changed
-from mahasiswa.web.page_renderer import PageRenderer, checked
+from mahasiswa.web.page_renderer import PageRenderer, checked, sent
 from mahasiswa.web.routes import UploadPurpose
 
 Frame = tuple[bytes, bytes]  # a page before and after its rows
@@ -59,7 +59,7 @@ class Pages(PageRenderer):
             shown = {"page": page, "news": news, "list_query": page.list_query}
             return self._around_rows("list.html", count=count, **shown, **values)
         before, after = self._frames[min(count, 1)]
-        return placeholder.sub(lambda found: values[found[1].decode()].encode(), before), after
+        return placeholder.sub(lambda found: sent(values[found[1].decode()]), before), after
 
     def today(self) -> date:
         """The date in the time zone of the pages."""

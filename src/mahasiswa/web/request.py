@@ -1,75 +1,96 @@
-"""A request with its path percent-encoded, its route and the limits of the worker, and the problem of a failed one."""
+"""A request to a service with its route, and the problem of a failed one. A Service is what all handlers share."""
 
 import asyncio
 import errno
 import logging
-from collections.abc import Coroutine, Mapping
-from contextlib import ExitStack  # noqa: TC003 - in an annotation of an attribute
+import tempfile
+from collections.abc import Callable, Coroutine
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple, TypeVar
+from pathlib import Path
+from typing import Any, BinaryIO, TypeVar, cast
 from urllib.parse import unquote_to_bytes
 
 from starlette.requests import ClientDisconnect
 from starlette.requests import Request as StarletteRequest
+from starlette.responses import Response
 from starlette.types import Receive, Scope
 
+from mahasiswa.settings import Settings
+from mahasiswa.store import Store
 from mahasiswa.store.store_errors import Locked, TookTooLong, Unavailable, Uncertain
+from mahasiswa.web.list_cache import ListCache
 from mahasiswa.web.list_query import ListQuery, is_list_query
-from mahasiswa.web.routes import Router
+from mahasiswa.web.metrics import Requests
+from mahasiswa.web.page_renderer import NUMBER
+from mahasiswa.web.pages import Pages
+from mahasiswa.web.responses import compressed
+from mahasiswa.web.routes import Router, UploadPurpose
 from mahasiswa.wording import ProblemName
-from mahasiswa.work import LONG_PAGE, LONG_PAGE_BYTES, Busy, Kind, Slots
+from mahasiswa.work import FILE, LONG_PAGE, LONG_PAGE_BYTES, Busy, Kind, Slots
 
 # Errors of the operating system that are no fault of the program.
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 NO_ROOM = (errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOMEM)  # for a file or a process
 
+# The problem that each error is for a GET, and for a POST.
+PROBLEMS_OF: tuple[tuple[type[Exception], ProblemName, ProblemName], ...] = (
+    (Busy, "busy", "busy write"),
+    (Locked, "locked", "locked"),
+    (Uncertain, "not read", "uncertain"),
+    (Unavailable, "not read", "not saved"),
+)
+
 NO_NIM = "\0"  # which no record has
+
+Form = dict[str, str | None]  # the text of each field, or None if it was not sent
 
 T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
 
-@dataclass(eq=False)
-class ProblemPage(Exception):
-    """The answer is the page of this problem; `text` replaces its sentence, `limit` is in bytes."""
+@dataclass
+class Service:
+    """The settings, the store, the folder of uploads, the pages, the slots of a worker, and the number of its requests."""
 
-    problem: ProblemName
-    limit: int = 0
-    text: str = ""
-
-
-class Form(NamedTuple):
-    """The requested fields. `values` has each text, or None if it was not sent; `wrong` has the problems of texts."""
-
-    values: dict[str, str | None]
-    wrong: dict[str, str]
+    settings: Settings
+    store: Store
+    uploads: Path
+    cache: ListCache
+    pages: Pages
+    slots: Slots
+    requests: Requests
+    router: Router
 
 
-class BareRequest(StarletteRequest):
-    """An HTTP request and its route. `path` is raw, without the prefix of BASE_URL: handlers decode its segment."""
+class Request(StarletteRequest):
+    """An HTTP request and its route. `path` is raw, without the prefix of BASE_URL: handlers decode its segment.
 
-    def __init__(
-        self, scope: Scope, receive: Receive, slots: Slots, prefix: bytes, router: Router
-    ) -> None:
+    `sent` has its headers by lower-case name: the last of several with the same name.
+    """
+
+    def __init__(self, scope: Scope, receive: Receive, service: Service) -> None:
         super().__init__(scope, receive)
-        self.slots = slots
+        self.service = service
+        self.slots = service.slots
+        self.sent: dict[bytes, bytes] = dict(scope["headers"])
+        prefix = service.settings.prefix.encode()
         self.path = scope["raw_path"].removeprefix(prefix).decode("latin-1") or "/"
-        self.methods = router.methods(self.path)
+        self.methods = service.router.methods(self.path)
         self.route = self.methods.get("GET" if self.method == "HEAD" else self.method)
         self.address: str  # of the client
         self.is_long = False
-        self.holding: ExitStack  # until the answer was sent
-        self.number = ""  # short, and in the log, so that a person can say which request failed
+        self.holding: AsyncExitStack  # until the answer was sent
         self.fields: Form  # of a POST, unless a helper reads its body
         # The nim of an addition, for the log. Other changes have the nim in their path.
         self.added_nim: str | None = None
 
-    @cached_property
-    def first_headers(self) -> Mapping[bytes, bytes]:
-        """The headers by lower-case name: the first of several with the same name."""
-        return dict(reversed(self.scope["headers"]))
+    @property
+    def purpose(self) -> UploadPurpose:
+        """The purpose of the stage in the path."""
+        return self.route.purpose if self.route else "impor"
 
     @cached_property
     def parameter(self) -> str:
@@ -104,6 +125,23 @@ class BareRequest(StarletteRequest):
             self.is_long = True
             self.hold(LONG_PAGE)
 
+    def unsent_file(self) -> BinaryIO:
+        """A temporary file, closed after the answer was sent; raise Busy. The first write creates it, so waiting costs none."""
+        self.hold(FILE)
+        file = cast("BinaryIO", tempfile.SpooledTemporaryFile(1))  # noqa: SIM115 - open until its last byte was sent
+        self.holding.push_async_callback(_close, file)
+        return file
+
+    async def rendered(self, kind: Kind, render: Callable[[], Response]) -> Response:
+        """Render and compress a page in a thread of this kind, because it may be long; raise Busy."""
+        number = NUMBER.get()
+
+        def packed() -> Response:
+            NUMBER.set(number)
+            return compressed(render(), self.sent)
+
+        return await self.slots.run(kind, packed)
+
     async def while_connected(self, work: Coroutine[Any, Any, T]) -> T:
         """Do work after the body was read. If the client leaves, cancel the work and raise ClientDisconnect."""
         working = asyncio.create_task(work)
@@ -124,25 +162,28 @@ class BareRequest(StarletteRequest):
             pass
 
     def problem_of(self, error: Exception) -> ProblemName:
-        """The problem to report for an error. Its reason is logged, with a traceback if it is a bug."""
-        if isinstance(error, Busy):
-            log.warning("busy: %s", error)
-            return "busy write" if self.method == "POST" else "busy"
-        if isinstance(error, Locked):
-            log.warning("another program holds a lock: %s", error)
-            return "locked"
-        if isinstance(error, Unavailable | Uncertain) and self.route and self.route.writes:
-            log.error("a change was not saved: %s (request %s)", error, self.number)
-            return "uncertain" if isinstance(error, Uncertain) else "not saved"
-        if isinstance(error, Unavailable):
-            is_late = isinstance(error, TookTooLong)
-            reason = "interrupted" if is_late else "the database could not be read"
-            log.log(logging.WARNING if is_late else logging.ERROR, "%s: %s", reason, error)
-            is_search = is_late and self.query_params.get("cari") and not self.list_query
-            return "search too long" if is_search else "not read"
+        """The problem to report for an error. It is logged, with a traceback if it is a bug."""
+        problem = self._problem_of(error)
+        is_search = self.query_params.get("cari") and not self.list_query
+        if is_search and isinstance(error, TookTooLong):
+            problem = "search too long"
+        is_usual = isinstance(error, Busy | Locked | TookTooLong)
+        bug = error if problem == "failed" else None
+        level = logging.WARNING if is_usual else logging.ERROR
+        log.log(level, "%s: %s (request %s)", problem, error, NUMBER.get(), exc_info=bug)
+        return problem
+
+    def _problem_of(self, error: Exception) -> ProblemName:
+        for kind, read, change in PROBLEMS_OF:
+            if isinstance(error, kind):
+                return change if self.method == "POST" else read
         number = error.errno if isinstance(error, OSError) else None
-        if number in DISK_FULL + NO_ROOM:
-            log.error("the operating system refused: %s", error)
-            return "disk full" if number in DISK_FULL else "busy"
-        log.error("an unexpected error (request %s)", self.number, exc_info=error)
-        return "failed"
+        if number in DISK_FULL:
+            return "disk full"
+        return "busy" if number in NO_ROOM else "failed"
+
+
+async def _close(file: BinaryIO) -> None:
+    """Close a temporary file in a thread, because the kernel may take long to free its memory."""
+    with suppress(OSError, Busy):  # a rest that did not fit, or no thread can start
+        await asyncio.to_thread(file.close)

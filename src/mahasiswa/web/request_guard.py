@@ -3,14 +3,13 @@
 import ipaddress
 import logging
 import re
-from collections.abc import Mapping
+from collections.abc import Collection
 from contextlib import suppress
 from functools import lru_cache
 from urllib.parse import urlsplit
 
-from starlette.types import Scope
-
 from mahasiswa.settings import Settings
+from mahasiswa.web.request import Request
 from mahasiswa.web.routes import HEALTH_PATH, METRICS_PATH
 from mahasiswa.wording import ProblemName
 
@@ -24,78 +23,68 @@ FORWARDED_MAX_BYTES = 1000  # of X-Forwarded-For, at its end: about twenty proxi
 NAME_MAX_CHARACTERS = 255  # of a person; a longer name is cut
 LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")
 SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
+VERSIONS = (("1.1", True), ("1.0", True), ("1.0", False))  # with a Host or without
 
-log = logging.getLogger(__name__)
+# Once for each of the latest addresses.
+warn_once = lru_cache(16)(logging.getLogger(__name__).warning)
 
 
 class RequestGuard:
-    """Tells which requests must not reach a route, and the person's name in USER_HEADER."""
+    """Tells which requests must not reach a route, and who sent a request, from which address."""
 
     def __init__(self, settings: Settings) -> None:
-        self.prefix = settings.prefix.encode()
-        self.list_url = self.prefix + b"/"
         self._settings = settings
-        self._monitor_urls = [self.prefix + path.encode() for path in (HEALTH_PATH, METRICS_PATH)]
-        self._hosts = _allowed_hosts(settings) if settings.same_origin_only else None
+        self._prefix = settings.prefix.encode()
+        self._hosts, self._default_port = _hosts_of(settings.base_url.lower())
         self._user_header = settings.user_header.lower().encode()
-        self._has_warned = False
 
-    def problem(self, scope: Scope) -> ProblemName | None:
+    def problem(self, request: Request) -> ProblemName | None:
         """The problem that the request must be answered with, or None if it may pass."""
+        scope = request.scope
         path: bytes = scope["raw_path"]
         query: bytes = scope["query_string"]
         names = [name for name, _ in scope["headers"]]
-        sent = dict(scope["headers"])
-        host = sent.get(b"host", b"").lower()
-        version = scope["http_version"]
+        host = request.sent.get(b"host", b"").lower()
         if (
             names.count(b"host") > 1
             or names.count(self._user_header) > 1
             # HTTP/1.0 allows a request without a Host.
-            or (version, bool(host)) not in (("1.1", True), ("1.0", True), ("1.0", False))
+            or (scope["http_version"], bool(host)) not in VERSIONS
             or not path
             or len(query) > QUERY_MAX_BYTES  # many `&%` take long to parse
             or query.count(b"&") >= QUERY_MAX_PARAMETERS
             or malformed_escape.search(path + b"?" + query)
         ):
             return "bad request"
-        # A load balancer and Prometheus send an address as Host. Their answers hold no record and
-        # no Host.
-        if self._hosts and not (
-            (host in self._hosts or path in self._monitor_urls)
-            and (scope["method"] in SAFE_METHODS or _is_same_origin(host, sent))
-        ):
+        if self._settings.same_origin_only and not self._is_same_site(request, host):
             return "other site"
-        is_ours = path == self.prefix or path.startswith(self.list_url)
+        is_ours = path == self._prefix or path.startswith(self._prefix + b"/")
         return None if is_ours else "no page"
 
-    def person(self, scope: Scope) -> str | None:
-        """The name in USER_HEADER, or None. It is believed only from a trusted proxy."""
-        value: bytes = dict(scope["headers"]).get(self._user_header, b"")
-        if not value:
-            return None
-        address = _sender(scope)
-        if self._is_trusted(address):
-            text = "".join(filter(str.isprintable, value.decode(errors="replace"))).strip()
-            return text[:NAME_MAX_CHARACTERS] or None
-        if address and not self._has_warned:
-            log.warning(
-                "the header of USER_HEADER is ignored: %s is not in TRUSTED_PROXIES", address
-            )
-            self._has_warned = True
-        return None
+    def sender(self, request: Request) -> tuple[str, str | None]:
+        """The address of the client, and the person's name in USER_HEADER or None.
 
-    def address(self, scope: Scope) -> str:
-        """The address of the client: the last one in X-Forwarded-For that is no proxy's, if a trusted proxy sent it."""
-        address = _sender(scope)
-        forwarded = b",".join(
-            [value for name, value in scope["headers"] if name == b"x-forwarded-for"]
-        )
-        texts = forwarded[-FORWARDED_MAX_BYTES:].decode("latin-1").split(",") if forwarded else []
+        The address is the last one in X-Forwarded-For that is no proxy's. Only a trusted proxy is
+        believed. Its own header is the last one.
+        """
+        client = request.scope["client"]  # None on a Unix socket, and if the client is gone
+        proxy = address = _address(client[0]) if client else None
+        forwarded = request.sent.get(b"x-forwarded-for", b"")[-FORWARDED_MAX_BYTES:]
+        texts = forwarded.decode("latin-1").split(",") if forwarded else []
         with suppress(ValueError):  # a proxy has written no address
             while texts and self._is_trusted(address):
                 address = _address(texts.pop().strip())
-        return str(address or "-")
+        return str(address or "-"), self._person(request, proxy)
+
+    def _person(self, request: Request, proxy: Address | None) -> str | None:
+        value = request.sent.get(self._user_header)
+        if not value:
+            return None
+        if self._is_trusted(proxy):
+            text = "".join(filter(str.isprintable, value.decode(errors="replace"))).strip()
+            return text[:NAME_MAX_CHARACTERS] or None
+        warn_once("the header of USER_HEADER is ignored: %s is not in TRUSTED_PROXIES", proxy)
+        return None
 
     def _is_trusted(self, address: Address | None) -> bool:
         """Whether a proxy is in TRUSTED_PROXIES, or has opened the Unix socket, whose connections have no address."""
@@ -103,22 +92,23 @@ class RequestGuard:
             return bool(self._settings.socket)
         return any(address in network for network in self._settings.trusted_proxies)
 
+    def _is_same_site(self, request: Request, host: bytes) -> bool:
+        """Whether a request comes from a page of ours, or from no browser, or changes nothing.
 
-def _is_same_origin(host: bytes, sent: Mapping[bytes, bytes]) -> bool:
-    """Whether a request that may change something comes from a page of ours.
-
-    Browsers name the origin of a request in Sec-Fetch-Site, older ones in Origin. A client that sends neither is no
-    browser. `problem` checks the host against DNS rebinding: a foreign site's name can lead to our address.
-    """
-    if site := sent.get(b"sec-fetch-site"):
-        return site in (b"same-origin", b"none")
-    origin = sent.get(b"origin")
-    return not origin or origin.lower().partition(b"://")[2] == host
-
-
-def _sender(scope: Scope) -> Address | None:
-    """The address of the connection; None on a Unix socket, and if the client has ended the connection."""
-    return _address(scope["client"][0]) if scope["client"] else None
+        Its Host must be that of BASE_URL against DNS rebinding: a foreign site's name can lead to our address. A load
+        balancer and Prometheus send an address as Host. Their answers hold no record and no Host.
+        """
+        is_our_host = host.removesuffix(self._default_port) in self._hosts
+        if not is_our_host and request.path not in (HEALTH_PATH, METRICS_PATH):
+            return False
+        if request.method in SAFE_METHODS:
+            return True
+        # Browsers name the origin of a request in Sec-Fetch-Site, older ones in Origin. A client
+        # that sends neither is no browser.
+        if site := request.sent.get(b"sec-fetch-site"):
+            return site in (b"same-origin", b"none")
+        origin = request.sent.get(b"origin")
+        return not origin or origin.lower().partition(b"://")[2] == host
 
 
 @lru_cache  # a connection has the same address in each request
@@ -128,12 +118,15 @@ def _address(text: str) -> Address:
     return getattr(address, "ipv4_mapped", None) or address
 
 
-def _allowed_hosts(settings: Settings) -> frozenset[bytes]:
-    """The values of Host that BASE_URL allows; if it is a loopback name, all loopback names."""
-    parts = urlsplit(settings.base_url.lower())
-    default = {"http": 80, "https": 443}[parts.scheme]
-    port = parts.port or default
-    name = parts.netloc.removesuffix(f":{port}")
+def _hosts_of(base_url: str) -> tuple[Collection[bytes], bytes]:
+    """The values of Host that BASE_URL allows without its default port, and this port.
+
+    If it is a loopback name, all loopback names are allowed.
+    """
+    parts = urlsplit(base_url)
+    default = {"http": ":80", "https": ":443"}[parts.scheme]
+    port = f":{parts.port}" if parts.port else default
+    name = parts.netloc.removesuffix(port)
     names = LOOPBACK_NAMES if name in LOOPBACK_NAMES else (name,)
-    ends = {f":{port}"} | ({""} if port == default else set())
-    return frozenset(f"{name}{end}".encode() for name in names for end in ends)
+    hosts = [f"{name}{port}".removesuffix(default).encode() for name in names]
+    return hosts, default.encode()

@@ -1,4 +1,4 @@
-"""Routes: the handler of each method and path, whether it writes, and how its body is read. The table is in app.py."""
+"""Routes: the handler of each method and path, and how its body is read. The table is in app.py."""
 
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from typing import Any, Literal, NamedTuple
@@ -25,7 +25,6 @@ class Route(NamedTuple):
     method: Literal["GET", "POST"]
     path: str
     handler: Callable[[Any, Any, Any], Coroutine[Any, Any, Response]]
-    writes: bool = False
     body: Literal["preview", "upload"] | tuple[str, ...] = ()
     abandons: bool = False
     purpose: UploadPurpose = "impor"

@@ -12,7 +12,7 @@ from mahasiswa.store.history_items import News
 from mahasiswa.store.store_errors import Changed, EditConflict, Refused, Unavailable, Uncertain
 from mahasiswa.web.list_query import UNKNOWN_DELETION, change_of
 from mahasiswa.web.pages import Pages, Reply, Values
-from mahasiswa.web.service import Request
+from mahasiswa.web.request import Request
 from mahasiswa.work import RECORD, Busy
 
 
@@ -37,8 +37,7 @@ async def edit(request: Request, store: Store, pages: Pages) -> Response:
 async def create(request: Request, store: Store, pages: Pages) -> Response:
     """POST /mahasiswa/add (specification 4.4). With `lagi=1` the redirect leads to an empty form."""
     again = request.adds_again
-    sent = request.fields.values
-    nim = request.added_nim = sent["nim"]
+    nim = request.added_nim = request.fields["nim"]
     saved = partial(pages.add_another if again else pages.saved, nim=nim or "")
 
     def show(typed: Values, reply: Reply) -> Response:
@@ -58,9 +57,8 @@ async def update(request: Request, store: Store, pages: Pages) -> Response:
     written, and the page of the conflict follows. A client that sends no `versi` gets exactly the specification's behaviour.
     """
     nim = request.parameter
-    form = request.fields
-    versi = form.values.pop("versi")
-    form.wrong.pop("versi", None)  # a malformed digest matches no record
+    values = request.fields
+    versi = values.pop("versi")
     show = partial(pages.form, "edit", {"nim": nim}, versi=versi)
     write = partial(store.update, nim, expected=versi)
     try:
@@ -75,7 +73,7 @@ async def update(request: Request, store: Store, pages: Pages) -> Response:
             if renamed := await store.reader(RECORD).renamed(nim):
                 known = {"nim": renamed.nim}
                 reply = Reply(problem="renamed")
-                return pages.form("edit", known, form.values, reply, versi=versi)
+                return pages.form("edit", known, values, reply, versi=versi)
         return pages.form("deleted", typed, reply=Reply(problem="deleted"))
 
 
@@ -93,7 +91,7 @@ async def choose_nim(request: Request, store: Store, pages: Pages) -> Response:
 
 async def change_nim(request: Request, store: Store, pages: Pages) -> Response:
     """POST /mahasiswa/nim/:nim: give a record another nim. Its texts are those that are stored."""
-    nim = request.fields.values["nim"]
+    nim = request.fields["nim"]
     if record := await store.reader(RECORD).get(request.parameter):
         with suppress(Changed):  # someone else has deleted it, or given it another nim
             show = partial(pages.form, "nim", record._asdict())
@@ -131,9 +129,7 @@ async def _save(
 
     The database is the only validator. Its refusal becomes the message of the form.
     """
-    values, wrong = request.fields
-    if wrong:
-        return show(typed=values, reply=Reply(wrong))
+    values = request.fields
     try:
         return saved(await write(**values))
     except Refused as refused:

@@ -30,8 +30,8 @@ from mahasiswa.store import Store
 from mahasiswa.web.acts import Students, compare
 from mahasiswa.web.forms import body_pieces, boundary_of
 from mahasiswa.web.pages import Pages
-from mahasiswa.web.request import ProblemPage
-from mahasiswa.web.service import Request
+from mahasiswa.web.request import Request
+from mahasiswa.web.responses import ProblemPage
 from mahasiswa.work import PREVIEW, STAGE, UPLOAD
 
 FILE_MAX_BYTES = 16 << 20

@@ -107,14 +107,10 @@ def test_a_304_is_sent_only_for_the_same_bytes(shared: Service) -> None:
 def test_every_page_is_compressed_for_clients_that_accept_gzip(
     service: Service, site: Site, path: str
 ) -> None:
-    """The list, forms, searches and error pages are compressed to less than half, the list with another ETag.
-
-    Two headers are as one with a comma.
-    """
-    twice = "\r\nAccept-Encoding: "
-    wanted = ("gzip", "br, gzip;q=0.5", f"gzip{twice}br", f"br{twice}gzip")
+    """The list, forms, searches and error pages are compressed to less than half, the list with another ETag."""
+    wanted = ("gzip", "br, gzip;q=0.5")
     plain = site.send("GET", path, accept_encoding="identity")
-    for accepted in (*wanted, "gzip;q=0", "gzip; q=0.0, br", "identity", f"gzip;q=0{twice}br"):
+    for accepted in (*wanted, "gzip;q=0", "gzip; q=0.0, br", "identity"):
         encoded = accepted in wanted
         request = f"GET {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\nAccept-Encoding: {accepted}\r\n\r\n"
         head, _, body = service.raw(request.encode()).partition(b"\r\n\r\n")
