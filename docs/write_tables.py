@@ -158,7 +158,6 @@ TESTS = {
     "shared_task": "test_work",
     "system/progress": "cli/test_cli_transfers",
     "commands/transfers": "cli/test_cli_transfers cli/test_cli_interrupt",
-    "sheets/biff": "sheets/test_read",
     "sheets/cells": "sheets/test_read",
     "sheets/columns": "sheets/test_read",
     "sheets/delimited": "sheets/test_read",

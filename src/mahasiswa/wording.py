@@ -81,8 +81,7 @@ COLUMN_UNSURE = "Kolom {field} belum pasti."
 CELLS_WITHOUT_TITLE = "Sebagian besar baris berisi sel yang tidak berjudul."
 UNTITLED = "tanpa judul"
 LINES_SPLIT = "NIM, Nama, dan Alamat dipisahkan menurut NIM dan koma pertama. Periksa contohnya."
-HIDDEN_COLUMN = "Kolom {column} tersembunyi di Excel."
-OTHER_TITLES = "Baris {row} tampaknya judul tabel lain."
+OTHER_TITLES = "Baris {row} tampaknya judul tabel lain. Simpan setiap tabel sebagai berkas sendiri, lalu unggah satu per satu."
 LINES_NOT_READ = "Teks ini tidak berkolom, dan NIM tidak ditemukan di sebagian besar barisnya. Salin tabelnya dari Excel atau Word, atau tulis satu mahasiswa per baris: NIM Nama, Alamat."
 SHEETS_NOT_READ = "Lembar (sheet) yang tidak dibaca: {names}."
 NO_ROWS = "Di bawah judul kolom belum ada data. Isi datanya, simpan, lalu unggah lagi."
@@ -115,8 +114,6 @@ CELL_NOT_CARRIED = "{field} untuk NIM {nim} berisi karakter yang tidak dapat dis
 TOO_MANY_FOR_EXCEL = (
     "Datanya melebihi {limit} baris, batas Excel. Persempit pencarian, atau unduh sebagai CSV."
 )
-_NIM_HINT = "Ketik NIM apa adanya. Kolom ini berformat Teks, jadi nol di depan dan angka panjang tidak berubah."
-TEMPLATE_HINTS = (_NIM_HINT, "Nama lengkap mahasiswa.", "Alamat lengkap mahasiswa.")
 
 # ---- the forms of a record, and its deletion
 CONFIRM_DELETION = "Apakah Anda yakin ingin menghapus data ini?"  # specification 4.1.5

@@ -8,16 +8,13 @@ import tempfile
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 from xml.etree import ElementTree as ET
 
-import openpyxl  # type: ignore[import-untyped]
 import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from naughty import NAUGHTY
 
-from mahasiswa import wording
 from mahasiswa.record import Mahasiswa
 from mahasiswa.sheets.cells import text_of
 from mahasiswa.sheets.delimited import _unguard
@@ -29,6 +26,7 @@ ROWS = [
     Mahasiswa("007", "=1+1", "1.23E+11" + "x" * 40),
     Mahasiswa("12345678901234567890", "http://a.b", "A"),
 ]
+NOT_CARRIED = re.compile("[\ufffe\uffff]|(^|\0)<r>|_x[0-9a-fA-F]{4}[_\x01-\x1f]")
 FORMULA = re.compile('(?:^|[,;\t\r\n])"*[=+@＝＋－＠-]')
 
 any_text = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=12)
@@ -61,18 +59,11 @@ def as_xlsx(rows: list[Mahasiswa]) -> bytes:
 
 def read_back(data: bytes) -> list[Mahasiswa]:
     """The cells below the titles, as the import reads them."""
-    ((_, rows, columns),) = tables_of(io.BytesIO(data))
-    assume(columns.header == 1)
+    ((table, rows),) = tables_of(io.BytesIO(data))
+    assume(table.header == 1)
     return [
-        Mahasiswa._make([*map(text_of, cells), "", ""][:3])
-        for number, cells, _ in rows
-        if number > 1
+        Mahasiswa._make([*map(text_of, cells), "", ""][:3]) for number, cells in rows if number > 1
     ]
-
-
-def sheet_of(data: bytes) -> Any:  # noqa: ANN401 - a class of an untyped library
-    (sheet,) = openpyxl.load_workbook(io.BytesIO(data)).worksheets
-    return sheet
 
 
 @given(any_text)
@@ -110,18 +101,18 @@ def test_records_exported_as_csv_are_read_unchanged(rows: list[Mahasiswa]) -> No
 
 
 @given(records(filled_text, any_text))
-@example(
-    [Mahasiswa("1", "_x005F_x0041_", "<r>&</r>"), Mahasiswa("=1", "a\r\nb\rc\td", " \x01_x0001_ ")]
-)
-@example([Mahasiswa(";", "_", ";"), Mahasiswa('";', "@", "a")])
+@example([Mahasiswa("1", "_x005F_", "<b>&</b>"), Mahasiswa("=1", "a\r\nb\rc\td", " \x01_x0001_ ")])
+@example([Mahasiswa("1", "_x005F_x0041_", "a")])
+@example([Mahasiswa("1", "a", "<r>&</r>")])
 @settings(max_examples=20)
 def test_records_exported_as_xlsx_are_read_unchanged(rows: list[Mahasiswa]) -> None:
-    """U+FFFE and U+FFFF are refused, because XML cannot hold them."""
-    if any("\ufffe" in text or "\uffff" in text for row in rows for text in row):
-        with pytest.raises(NotCarried):
-            as_xlsx(rows)
+    """Or they are refused: texts that XML or XlsxWriter cannot hold."""
+    try:
+        data = as_xlsx(rows)
+    except NotCarried:
+        assert NOT_CARRIED.search("\0".join(map("\0".join, rows)))
     else:
-        assert read_back(as_xlsx(rows)) == rows
+        assert read_back(data) == rows
 
 
 def test_excel_marks_no_cell_as_a_number_stored_as_text() -> None:
@@ -144,25 +135,6 @@ def test_more_records_than_an_excel_sheet_holds_are_refused(
     write_xlsx([Mahasiswa("1", "Ani", "A")] * 10, io.BytesIO())
     with pytest.raises(NotCarried, match="batas Excel"):
         write_xlsx([Mahasiswa("1", "Ani", "A")] * 11, io.BytesIO())
-
-
-def test_each_cell_of_the_template_shows_a_hint() -> None:
-    """Excel refuses a workbook with a hint of more than 255 characters."""
-    file = io.BytesIO()
-    write_xlsx([], file, hints=wording.TEMPLATE_HINTS)
-    sheet = sheet_of(file.getvalue())
-    hints = sheet.data_validations.dataValidation
-    assert all(hint.showInputMessage and len(hint.prompt) <= 255 for hint in hints)
-    for column, width, name, text, hint in zip(
-        "ABC", (20, 36, 60), wording.HEADER, wording.TEMPLATE_HINTS, hints, strict=True
-    ):
-        assert (hint.promptTitle, hint.prompt, str(hint.sqref)) == (
-            name,
-            text,
-            f"{column}2:{column}1048576",
-        )
-        assert int(sheet.column_dimensions[column].width) == width
-        assert sheet.column_dimensions[column].number_format == "@"
 
 
 def test_an_export_that_is_interrupted_leaves_no_file_behind(

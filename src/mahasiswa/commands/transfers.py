@@ -19,7 +19,6 @@ from mahasiswa.sheets.csv_form import write_csv
 from mahasiswa.sheets.export import EXPORTS
 from mahasiswa.sheets.read import is_example, tables_of
 from mahasiswa.sheets.rules import (
-    OTHER_TITLES,
     PROBLEMS,
     SKIPPED,
     JudgedLine,
@@ -82,16 +81,15 @@ def _judged(source: BinaryIO, remarks: list[str]) -> Iterator[tuple[str, JudgedL
     """The lines of all sheets whose columns are sure, each with its place. `remarks` gets the other sheets."""
     doubt = wording.EMPTY
     is_read = False
-    for name, rows, columns in tables_of(source):
-        if columns.doubt or is_example(name):
-            remarks.append(wording.SHEETS_NOT_READ.format(names=f"“{name}”"))
-            doubt = columns.doubt or doubt
+    for table, rows in tables_of(source):
+        if table.doubt or is_example(table.name):
+            remarks.append(wording.SHEETS_NOT_READ.format(names=f"“{table.name}”"))
+            doubt = table.doubt or doubt
             continue
         is_read = True
-        for line in lines(rows, columns):
-            if line.own == OTHER_TITLES:
-                raise Refused(wording.OTHER_TITLES.format(row=line.number))
-            yield f"{name}, baris {line.number}" if name else f"Baris {line.number}", line
+        name = f"{table.name}, baris" if table.name else "Baris"
+        for line in lines(rows, table):
+            yield f"{name} {line.number}", line
     if not is_read:
         raise Refused(doubt)
 

@@ -1,8 +1,8 @@
-"""The cells of a sheet: a text, a number, or a cell whose text must not be stored as it is."""
+"""The cells of a sheet: texts and numbers, and the marks of those that must not be stored as they are."""
 
 import html
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 # Excel keeps 15 digits of a number, so a longer whole number may have lost its last digits.
@@ -35,21 +35,18 @@ class TooHeavy(Exception):
     """A limit is exceeded that no sentence about the file explains."""
 
 
-class Bad(NamedTuple):
-    """A cell that must not be stored as it is. `kind` is error, date, formula or damaged; `text` is what a person sees in it, perhaps blank."""
+Cell = str | int | float | None
+"""A text, perhaps with a mark, or a number."""
 
-    kind: str
-    text: str
-
-
-Cell = str | int | float | Bad | None
+MARKS = "\ufdd0\ufdd1\ufdd2\ufdd3\ufdd4"
+ERROR, DATE, FORMULA, DAMAGED, HIDDEN = (*MARKS,)
+"""Marks at the end of a cell that must not be stored as it is: the error of a formula, a date, a formula without a result,
+damage, and a row or column that Excel hides. Unicode reserves these characters for such marks.
+"""
 
 Cells = Sequence[Cell]
 Row = tuple[int, Cells]
 """A row: its number, as the spreadsheet program shows it, and its cells from column A on."""
-
-KeptRow = tuple[int, Cells, bool]
-"""A row with a text, and whether Excel hides it."""
 
 
 class Sheet(NamedTuple):
@@ -57,9 +54,7 @@ class Sheet(NamedTuple):
 
     name: str
     rows: Iterable[Row]
-    hidden: Collection[int] = ()  # the numbers of the rows that Excel hides
-    hidden_columns: Collection[int] = ()  # counted from 0
-    is_split: bool = False  # whether the rows are lines of a text, split into NIM, Nama and Alamat
+    doubt: str = ""  # why a person must choose the columns, whatever their titles are
 
 
 _entity = re.compile(r"&(?:#\d{2,6}|#[xX][\da-fA-F]{2,5}|[A-Za-z]{2,8});").sub
@@ -76,8 +71,6 @@ def text_of(cell: Cell) -> str:
         return cell
     if cell is None:
         return ""
-    if isinstance(cell, Bad):
-        return cell.text
     if abs(cell) >= MAX_EXACT:
         return f"{cell:.14E}"
     return str(int(cell)) if cell == int(cell) else str(cell)
@@ -85,7 +78,4 @@ def text_of(cell: Cell) -> str:
 
 def is_blank(cells: Iterable[Cell]) -> bool:
     """Whether no cell has a text."""
-    for cell in cells:
-        if cell is not None and not (isinstance(cell, str) and not cell.strip()):
-            return False
-    return True
+    return not any(text_of(cell).strip() for cell in cells)

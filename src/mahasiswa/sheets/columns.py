@@ -2,17 +2,19 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import compress
 from typing import NamedTuple
 
 from mahasiswa import wording
 from mahasiswa.record import FIELDS
-from mahasiswa.sheets.cells import Bad, Cell, Cells, KeptRow, is_blank, text_of
+from mahasiswa.sheets.cells import MARKS, Cell, Cells, Row, Sheet, is_blank, text_of
 from mahasiswa.wording import LABELS
 
 TITLES_WITHIN_ROWS = 25
 ROW_NUMBER_MAX_DIGITS = 3
 TITLES_MAX = 256  # columns in which a title is looked for
 TITLE_MAX_CHARACTERS = 100
+EXAMPLES = 3  # of a column
 TOWNS_MIN_NAMES = 4  # minimum names under Alamat, beside at most half as many towns
 
 _PERSON = (
@@ -82,37 +84,52 @@ _is_labelled = re.compile(
 _is_missing = re.compile(r"(?i)\W*(?:0+|null|none|kosong|n\W?a|tidak ada)?\W*").fullmatch
 # A comma has moved a part of an address into the next cell.
 _is_moved = re.compile(r" \s*[^\W\d_]").match
+_OF_EXPORT = dict(
+    enumerate(FIELDS)
+)  # the columns of our own exports, which may have a million rows
 
 
-class Columns(NamedTuple):
-    """The columns of a sheet: the number of the row of titles (0 without one), and the part of each column, by its index.
+class Table(NamedTuple):
+    """A sheet with its titles, and the part of a record that each column has, by its index.
 
-    There is a title for each cell that a row may have; under a blank one it has no text. `doubt` is the reason why a
-    person must choose, or blank.
+    There is a title for each cell that a row may have; under a blank one it has no text.
     """
 
-    header: int
+    id: int
+    name: str
+    header: int  # the number of the row with the titles; 0 without one
     titles: Sequence[str]
-    of: Mapping[int, str]
-    doubt: str = ""
+    examples: Sequence[Sequence[str]]  # of each column
+    columns: Mapping[int, str]
+    doubt: str  # why a person must choose the columns; blank if they are sure
+    is_read: bool = True
+
+    @property
+    def width(self) -> int:
+        return max(len(self.titles), len(self.examples))
 
     def exceeds(self, row: Cells) -> bool:
-        """Whether a row has more cells than there are titles, or a comma has moved a part of its address into the next cell."""
-        beside = max(self.of) + 1
+        """Whether a row has more cells than titles, a text under a blank title, or an address that a comma has cut."""
+        beside = max(self.columns) + 1
+        if len(row) <= beside and "" not in self.titles:
+            return False
+        first = min(self.columns)
+        untitled = compress(row[first:], (not title for title in self.titles[first:]))
         moved = map(_is_moved, map(text_of, row[beside : beside + 1]))
-        untitled = (at for at, title in enumerate(self.titles) if not title and at > min(self.of))
-        return (
-            len(row) > len(self.titles)
-            or any(moved)
-            or ("" in self.titles and not is_blank(row[at] for at in untitled if at < len(row)))
-        )
+        return len(row) > len(self.titles) or any(moved) or not is_blank(untitled)
 
-    def join(self, row: Cells) -> list[Cell]:
+    def join(self, row: Cells) -> Cells:
         """NIM, Nama and Alamat of a row. The parts of a name and of an address are joined in the order of the file."""
+        if self.columns == _OF_EXPORT and len(row) == len(FIELDS):
+            return row
         length = len(row)
         return [
             _joined(
-                [(part, row[at]) for at, part in self.of.items() if part in parts and at < length]
+                [
+                    (part, row[at])
+                    for at, part in self.columns.items()
+                    if part in parts and at < length
+                ]
             )
             for parts in TITLES.values()
         ]
@@ -136,56 +153,58 @@ def parts_of(row: Cells) -> dict[int, str]:
     return {column: part for column, part in found.items() if part and _WEAK.get(part) not in parts}
 
 
-def are_titles(row: Cells, *, nim_only: bool = False) -> bool:
-    """Whether a row names the NIM and, unless `nim_only`, another field."""
+def are_titles(row: Cells) -> bool:
+    """Whether a row names the NIM and another field."""
     fields = fields_of(parts_of(row))
-    return "nim" in fields and (nim_only or len(fields) > 1)
+    return "nim" in fields and len(fields) > 1
 
 
-def find(top: Sequence[KeptRow]) -> Columns:
-    """The columns by the titles among the first rows of a sheet."""
-    header, head, _ = max(top[:TITLES_WITHIN_ROWS], key=_rank)
-    columns = Columns(header, [], parts_of(head))
-    if not columns.of:
-        return columns._replace(header=0, doubt=wording.NIM_NOT_TITLED)
+def find(at: int, sheet: Sheet, top: Sequence[Row]) -> Table:
+    """The table of a sheet, by the titles among its first rows."""
+    header, head = max(top[:TITLES_WITHIN_ROWS], key=_rank)
+    columns = parts_of(head)
+    if not columns:
+        header, head = 0, []
+    body = [row for number, row in top if number > header]
+    width = min(max(map(len, body), default=0), TITLES_MAX)
+    examples = [texts_of(body, column)[:EXAMPLES] for column in range(width)]
+    table = Table(at, sheet.name, header, [], examples, columns, sheet.doubt)
 
-    body = [row for number, row, _ in top if number > header]
     # A second row of titles, as Dapodik has it, may reach further to the right.
-    heads = [head, *(row for row in body[:1] if is_blank(columns.join(row)))]
+    heads = [head, *(row for row in body[:1] if is_blank(table.join(row)))]
     titles = (" ".join(texts_of(heads, at)) for at in range(min(len(head), TITLES_MAX)))
-    columns = columns._replace(titles=[title[:TITLE_MAX_CHARACTERS] for title in titles])
-    return columns._replace(doubt=next(_doubts(columns, body), ""))
+    table = table._replace(titles=[title[:TITLE_MAX_CHARACTERS] for title in titles])
+    return table._replace(doubt=next(_doubts(table, body), ""))
 
 
-def _rank(row: KeptRow) -> int:
+def _rank(row: Row) -> int:
     return TITLES_MAX if are_titles(row[1]) else len(parts_of(row[1]))
 
 
 def texts_of(rows: Iterable[Cells], column: int) -> list[str]:
     """The texts of a column."""
     cells = (cell for row in rows for cell in row[column : column + 1])
-    return list(filter(None, map(str.strip, map(text_of, cells))))
+    return list(filter(None, (text_of(cell).rstrip(MARKS).strip() for cell in cells)))
 
 
-def _doubts(columns: Columns, body: Sequence[Cells]) -> Iterator[str]:
+def _doubts(table: Table, body: Sequence[Cells]) -> Iterator[str]:
     """The reasons why a person must choose the columns."""
-    fields = fields_of(columns.of)
+    if table.doubt:
+        yield table.doubt
+    fields = fields_of(table.columns)
     if "nim" not in fields:
         yield wording.NIM_NOT_TITLED
+        return
     if len(fields) == 1:
         yield wording.NO_OTHER_COLUMN
     for field in sorted(fields):
-        if not _is_sure({at: part for at, part in columns.of.items() if part in TITLES[field]}):
+        if not _is_sure({at: part for at, part in table.columns.items() if part in TITLES[field]}):
             yield wording.COLUMN_UNSURE.format(field=LABELS[field])
-    if 2 * sum(map(columns.exceeds, body)) > len(body):
+    if 2 * sum(map(table.exceeds, body)) > len(body):
         yield wording.CELLS_WITHOUT_TITLE
-    if body:
-        yield from _doubts_about(list(map(columns.join, body)))
 
-
-def _doubts_about(records: Sequence[Cells]) -> Iterator[str]:
-    nims, names, places = (texts_of(records, at) for at in range(len(FIELDS)))
-    if 10 * sum(len(nim) <= ROW_NUMBER_MAX_DIGITS for nim in nims) >= 9 * len(nims):
+    nims, names, places = (texts_of(map(table.join, body), at) for at in range(len(FIELDS)))
+    if body and 10 * sum(len(nim) <= ROW_NUMBER_MAX_DIGITS for nim in nims) >= 9 * len(nims):
         yield wording.NIM_COUNTS_ROWS
     # Towns repeat, and names have no digits.
     are_many = len({*places}) >= max(TOWNS_MIN_NAMES, 2 * len({*names}))
@@ -200,19 +219,18 @@ def _is_sure(found: Mapping[int, str]) -> bool:
 
 
 def _joined(cells: Sequence[tuple[str, Cell]]) -> Cell:
-    """One text of the cells of a field, each with its part; or the only one, or a bad one."""
+    """One text of the cells of a field, each with its part, and their marks; or the only cell."""
     if len(cells) == 1:
         return cells[0][1]
+    marks = re.sub(f"[^{MARKS}]+", "", "".join(text_of(cell) for _, cell in cells))
     whole = text_of(dict(cells).get("alamat"))
     texts = []
     for part, cell in cells:
-        if isinstance(cell, Bad):
-            return cell
-        text = text_of(cell).strip()
+        text = text_of(cell).rstrip(MARKS).strip()
         shown = text if part in _BARE or _is_labelled(text) else f"{part} {text}"
         said = re.escape(shown if text.isdigit() else text)
         is_said = part != "alamat" and re.search(rf"\b{said}\b", whole, re.IGNORECASE)
         # Dapodik writes 0 or `-` for a part that is missing. The address may have the part already.
         if not (is_said or _is_missing(text)):
             texts.append(shown)
-    return (" " if dict(cells).keys() & TITLES["nama"] else ", ").join(texts)
+    return (" " if dict(cells).keys() & TITLES["nama"] else ", ").join(texts) + marks

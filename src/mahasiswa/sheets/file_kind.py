@@ -4,14 +4,12 @@ import codecs
 import re
 from collections.abc import Mapping
 from functools import partial
-from typing import BinaryIO, Literal, TypeVar
+from typing import BinaryIO
 
 from mahasiswa import wording
-from mahasiswa.sheets.cells import ODD_LETTERS, Refused
+from mahasiswa.sheets.cells import Refused
 
 SAMPLE_BYTES = 1 << 20
-
-T = TypeVar("T")
 
 # Some programs write UTF-16 without a mark. A list begins with at least four ASCII characters.
 _UTF16 = {
@@ -19,7 +17,6 @@ _UTF16 = {
     rb"(?:[\t-~]\0){4}": "utf-16-le",
     rb"(?:\0[\t-~]){4}": "utf-16-be",
 }
-_SINGLE_BYTE = ("windows-1252", "mac_roman", "cp850")
 # The beginning of files of other kinds, of which the first that matches counts.
 _OTHER_KINDS = {
     rb"\s*\Z": wording.EMPTY,
@@ -30,19 +27,18 @@ _OTHER_KINDS = {
     rb"\x89PNG|\xff\xd8\xff|GIF8|BM.*\0|II\*\0|MM\0\*|....ftyp|RIFF....WEBP": wording.PICTURE,
     rb"\s*BEGIN:VCARD": wording.CONTACTS,
     rb"\s*(?:MIME-Version:|From: <)": wording.WEB_ARCHIVE,
-    rb"\x09(?:\x00\x04|[\x02\x04]\x06)\x00": wording.OLD_EXCEL,
+    rb"\x09(?:\x00\x04|[\x02\x04]\x06|\x08[\x08\x10])\x00": wording.OLD_EXCEL,
     rb"[\x03\x30\x83\x8b\xf5].[\x01-\x0c].*\0": wording.DBASE,
     rb"\s*\{.{,2000}(?:docs\.google\.com|\"doc_id\")": wording.GOOGLE_LINK,
 }
-_KINDS: dict[bytes, Literal["workbook", "biff", "html", "text"]] = {
+_KINDS = {
     rb"PK\x03\x04|\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1": "workbook",
-    rb"\x09\x08[\x08\x10]\0": "biff",
     rb"(?:\xef\xbb\xbf)?\s*<[A-Za-z!?]": "html",
 }
 
 
-def kind_of(file: BinaryIO) -> Literal["workbook", "biff", "html", "text"]:
-    """The kind of a file. Raises Refused for a file of another kind."""
+def kind_of(file: BinaryIO) -> str:
+    """The kind of a file: workbook, html or text. Raises Refused for a file of another kind."""
     start = _start_of(file)
     if encoding := _first(_UTF16, start):
         start = start.decode(encoding, "replace").encode("ascii", "replace")
@@ -52,7 +48,7 @@ def kind_of(file: BinaryIO) -> Literal["workbook", "biff", "html", "text"]:
 
 
 def encoding_of(file: BinaryIO) -> str:
-    """The encoding of a text: UTF-16, UTF-8 if all of it is valid, or the single-byte one with the fewest odd letters."""
+    """The encoding of a text: UTF-16, UTF-8 if all of it is valid, or that of Windows. Letters of another one are a doubt."""
     start = _start_of(file)
     if encoding := _first(_UTF16, start):
         return encoding
@@ -63,16 +59,15 @@ def encoding_of(file: BinaryIO) -> str:
         for _ in codecs.iterdecode(iter(partial(file.read, SAMPLE_BYTES), b""), "utf-8"):
             pass
     except UnicodeDecodeError:
-        texts = {name: start.decode(name, "replace") for name in _SINGLE_BYTE}
-        return min(texts, key=lambda name: len(re.findall(ODD_LETTERS, texts[name])))
+        return "windows-1252"
     finally:
         file.seek(0)
     return "utf-8-sig"
 
 
-def _first(values: Mapping[bytes, T], start: bytes) -> T | None:
-    """The value of the first pattern that matches, if any."""
-    return next((value for form, value in values.items() if re.match(form, start, re.DOTALL)), None)
+def _first(values: Mapping[bytes, str], start: bytes) -> str:
+    """The value of the first pattern that matches, or a blank text."""
+    return next((value for form, value in values.items() if re.match(form, start, re.DOTALL)), "")
 
 
 def _start_of(file: BinaryIO) -> bytes:

@@ -8,27 +8,20 @@ the reason why the file cannot be read. See `stage` for other codes. Any other e
 import io
 import json
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from mahasiswa import wording
 from mahasiswa.sheets import rules
-from mahasiswa.sheets.biff import biff_rows
-from mahasiswa.sheets.cells import KeptRow, Refused, Sheet, is_blank, text_of
-from mahasiswa.sheets.columns import TITLES_MAX, Columns, fields_of, find, part_of, texts_of
+from mahasiswa.sheets.cells import Refused, Row, Sheet, is_blank, text_of
+from mahasiswa.sheets.columns import Table, fields_of, find, part_of
 from mahasiswa.sheets.delimited import read_text
 from mahasiswa.sheets.file_kind import encoding_of, kind_of
 from mahasiswa.sheets.html_table import html_rows
-from mahasiswa.sheets.rules import OTHER_TITLES, JudgedLine
-from mahasiswa.sheets.stage import (
-    EXIT_DISK_FULL,
-    EXIT_STALE,
-    Stage,
-    StagedSheet,
-    Stale,
-)
+from mahasiswa.sheets.rules import JudgedLine
+from mahasiswa.sheets.stage import EXIT_DISK_FULL, EXIT_STALE, Choice, Stage, Stale
 from mahasiswa.sheets.workbook import read_workbook, undamaged
 from mahasiswa.system.child import bound
 
@@ -39,52 +32,37 @@ PROCESSOR_SECONDS = 20
 FILE_MAX_BYTES = 16 << 20
 
 TOP_ROWS = 200  # rows of a sheet in which titles and doubts about the columns are looked for
-EXAMPLES = 3
 _OF_EXAMPLES = ("contoh", "petunjuk", "panduan", "example", "referensi")  # names of sheets
 
 
-def tables_of(
-    file: BinaryIO, *, nim_only: bool = False
-) -> Iterator[tuple[str, Iterable[KeptRow], Columns]]:
-    """The sheets that have rows, of a seekable file of any kind: name, rows and columns of each.
+def tables_of(file: BinaryIO, *, nim_only: bool = False) -> Iterator[tuple[Table, Iterable[Row]]]:
+    """The tables of the sheets that have rows, of a seekable file of any kind, each with its rows.
 
-    Each must be read before the next. Raises Refused and TooHeavy.
+    Each must be read before the next. With `nim_only` their columns are sure. Raises Refused and TooHeavy.
     """
+    at = 0
     for sheet in _sheets(file, nim_only=nim_only):
-        hidden = sheet.hidden
-        rows = ((number, row, number in hidden) for number, row in sheet.rows if not is_blank(row))
+        rows = (row for row in sheet.rows if not is_blank(row[1]))
         if top := list(islice(rows, TOP_ROWS)):
-            columns = find(top)
-            doubt = "" if nim_only else columns.doubt
-            if sheet.is_split:
-                doubt = wording.LINES_SPLIT
-            for column in columns.of.keys() & {*sheet.hidden_columns}:
-                doubt = wording.HIDDEN_COLUMN.format(column=wording.column_letter(column))
-            yield sheet.name, chain(top, rows), columns._replace(doubt=doubt)
+            table = find(at, sheet, top)
+            yield table._replace(doubt="") if nim_only else table, chain(top, rows)
+            at += 1
 
 
 def _sheets(file: BinaryIO, *, nim_only: bool) -> Iterable[Sheet]:
     kind = kind_of(file)
     if kind == "workbook":
         return undamaged(read_workbook(file))
-    if kind == "biff":
-        return [Sheet("", undamaged(biff_rows(file.read())))]
     if kind == "html":
         return [Sheet("", enumerate(html_rows(file), 1))]
     text = io.TextIOWrapper(file, encoding_of(file), errors="replace", newline="")
     return [read_text(text, nim_only=nim_only)]
 
 
-def fill(stage: Stage, file: BinaryIO, *, nim_only: bool) -> None:
+def fill(stage: Stage, file: BinaryIO) -> None:
     """Put the sheets of a file into its stage. Raises Refused and TooHeavy."""
-    sheets = []
-    for at, (name, rows, columns) in enumerate(tables_of(file, nim_only=nim_only)):
-        kept = list(islice(rows, ROWS_MAX))
-        body = [row for number, row, _ in kept[:TOP_ROWS] if number > columns.header]
-        width = min(max(map(len, body), default=0), TITLES_MAX)
-        examples = [texts_of(body, column)[:EXAMPLES] for column in range(width)]
-        staged = StagedSheet(at, name, *columns[:2], examples, *columns[2:], is_read=True)
-        sheets.append((staged, kept))
+    tables = tables_of(file, nim_only=stage.facts().purpose == "pilih")
+    sheets = [(table, list(islice(rows, ROWS_MAX))) for table, rows in tables]
     if not sheets:
         raise Refused(wording.EMPTY)
     stage.put_sheets(sheets)
@@ -95,66 +73,52 @@ def is_example(name: str) -> bool:
     return name.casefold().startswith(_OF_EXAMPLES)
 
 
-def put_lines(stage: Stage, options: Mapping[str, Any]) -> None:
+def put_lines(stage: Stage, choice: Choice | None, version: int) -> None:
     """Judge the rows of the sheets that are read, in the columns that a person has chosen, if any. Raises Refused and Stale."""
-    judged = [
-        _judged(stage, sheet, options) for sheet in _chosen(stage.sheets(), options["choice"])
+    sheets = list(_chosen(stage.sheets(), choice))
+    read = [sheet for sheet in sheets if sheet.is_read]
+    must_choose = any(sheet.doubt for sheet in read)
+    lines = [
+        (sheet.id, *line) for sheet in read if not must_choose for line in _judged(stage, sheet)
     ]
-    sheets = [sheet for sheet, _ in judged]
-    lines = [(sheet.id, *line) for sheet, found in judged for line in found]
-    must_choose = any(sheet.is_read and sheet.doubt for sheet in sheets)
     if len(lines) > UPLOAD_MAX_ROWS:
         raise Refused(wording.TOO_MANY_ROWS.format(limit=wording.number(UPLOAD_MAX_ROWS)))
     if not (lines or must_choose):
         raise Refused(wording.NO_ROWS)
-    stage.put_lines(sheets, [] if must_choose else lines, options["version"])
+    stage.put_lines(sheets, lines, version)
 
 
-def _chosen(
-    sheets: Sequence[StagedSheet], choice: Mapping[str, Any] | None
-) -> Iterator[StagedSheet]:
+def _chosen(sheets: Sequence[Table], choice: Choice | None) -> Iterator[Table]:
     """The sheets as a person reads them, or else those whose titles name the most fields, without those of examples."""
     best = max(map(_rank, sheets))
     for sheet in sheets:
         if not choice:
             yield sheet._replace(is_read=_rank(sheet) == best)
             continue
-        of_sheet = choice["sheets"][str(sheet.id)]
-        columns = {int(column): part for column, part in of_sheet["columns"].items()}
+        columns, is_read = choice[sheet.id]
         # Every column may have texts.
         titles = [title or wording.UNTITLED for title in sheet.titles]
-        yield sheet._replace(columns=columns, titles=titles, doubt="", is_read=of_sheet["is_read"])
+        yield sheet._replace(columns=dict(columns), titles=titles, doubt="", is_read=is_read)
 
 
-def _rank(sheet: StagedSheet) -> int:
+def _rank(sheet: Table) -> int:
     return len(fields_of(sheet.columns)) * (not is_example(sheet.name))
 
 
-def _judged(
-    stage: Stage, sheet: StagedSheet, options: Mapping[str, Any]
-) -> tuple[StagedSheet, Sequence[JudgedLine]]:
-    """A sheet, perhaps with a doubt about its columns, and its lines if they are read.
-
-    Those of a selection have a NIM, and perhaps a name. Without a column of NIMs, each row is one text.
-    """
-    if sheet.doubt or not sheet.is_read:
-        return sheet, []
+def _judged(stage: Stage, sheet: Table) -> Iterable[JudgedLine]:
+    """The lines of a sheet. Those of a selection have a NIM, or without a column of NIMs their whole text, and perhaps a name."""
     rows = stage.rows(sheet.id)
-    columns = Columns(sheet.header, sheet.titles, sheet.columns)
+    if stage.facts().purpose == "impor":
+        return rules.lines(rows, sheet)
     if "nim" not in fields_of(sheet.columns):
-        columns = Columns(0, [""], {0: "nim"})
-        rows = [(number, [" ".join(map(text_of, row))], hidden) for number, row, hidden in rows]
-    lines = list(rules.lines(rows, columns))
-    if stage.facts().purpose == "pilih":
-        return sheet, [
-            line._replace(alamat="", own="hidden" * ("hidden" in line.own), skipped="")
-            for line in lines
-            if line.nim and not part_of(line.nim)
-        ]
-    others = [line.number for line in lines if line.own == OTHER_TITLES]
-    if others and not options["choice"]:
-        sheet = sheet._replace(doubt=wording.OTHER_TITLES.format(row=others[0]))
-    return sheet, lines
+        sheet = sheet._replace(header=0, columns={0: "nim"})
+        rows = [(number, [" ".join(map(text_of, row))]) for number, row in rows]
+    judged = [rules.judge(number, sheet.join(row)) for number, row in rows if number > sheet.header]
+    return [
+        line._replace(alamat="", own="hidden" * ("hidden" in line.own))
+        for line in judged
+        if line.nim and not part_of(line.nim)
+    ]
 
 
 def main(path: str, options_json: str) -> int:
@@ -165,9 +129,8 @@ def main(path: str, options_json: str) -> int:
         with Stage(Path(path)) as stage:
             try:
                 if not options["choice"]:
-                    nim_only = stage.facts().purpose == "pilih"
-                    fill(stage, sys.stdin.buffer, nim_only=nim_only)
-                put_lines(stage, options)
+                    fill(stage, sys.stdin.buffer)
+                put_lines(stage, options["choice"], options["version"])
             except Refused as error:
                 stage.do("fail", [(str(error),)])
     except Stale:

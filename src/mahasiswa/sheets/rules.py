@@ -3,22 +3,26 @@
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator
-from operator import itemgetter
 from typing import NamedTuple
 
+from mahasiswa import wording
 from mahasiswa.record import FIELDS, INVISIBLE
 from mahasiswa.sheets.cells import (
+    DAMAGED,
+    DATE,
+    ERROR,
+    FORMULA,
+    HIDDEN,
+    MARKS,
     ODD_LETTERS,
-    Bad,
     Cell,
     Cells,
-    KeptRow,
-    is_blank,
+    Refused,
+    Row,
     text_of,
     unescaped,
 )
-from mahasiswa.sheets.columns import Columns, parts_of
-from mahasiswa.wording import MONTHS
+from mahasiswa.sheets.columns import Table, parts_of
 
 _ADDRESS = (
     r"\b(?:jl|jln|jalan|gg|rt|rw|dusun|dsn|desa|kel|kelurahan|kec|kecamatan|perum|perumahan|komplek|kompleks|blok|kab"
@@ -73,7 +77,7 @@ DOUBTS = {
     "degree": "Alamat ini tampaknya gelar ({alamat}).",
     "date_alamat": "Alamat ini tampaknya tanggal ({alamat}).",
     "not_alamat": "“{alamat}” bukan alamat.",
-    "hidden": "Baris ini tersembunyi di Excel.",
+    "hidden": "Baris ini atau kolomnya tersembunyi di Excel.",
 }
 """The problems of lines that may be right all the same."""
 
@@ -88,18 +92,18 @@ REPAIRS = {
 """The labels of the repairs of all lines with a problem."""
 
 # The patterns of texts with a problem, faults first: of the three cells as they are in the file, with NULs between them;
-# of the NIM; of name and address, with a NUL between them; of the name; of the address. A bad cell is an SOH with its kind.
+# of the NIM, or of its mark; of name and address, with a NUL between them; of the name; of the address; and of the three cells again.
 _PATTERNS = (
     {
-        "bad_text": "[^\0]*\0.*\1(?:formula|damaged).*",
+        "bad_text": f"[^\0]*\0.*[{FORMULA}{DAMAGED}].*",
         "swallowed": r".*[\r\n](?:\W{0,3}(?:[0-9]{1,4}\W{1,3})?(?:[0-9]{5,}\W{0,2}[;\t|]|[0-9]{6,}\W{0,2},)"
         r"|[^\0\r\n]*[;\t|][^\0\r\n]*[;\t|]).*",
     },
     {
-        "formula_nim": "\1formula",
-        "damaged_nim": "\1damaged",
-        "error_nim": "\1error|#[A-Z0-9/]+[!?]|#N/A",
-        "date_nim": f"\1date|{_DATE}",
+        "formula_nim": FORMULA,
+        "damaged_nim": DAMAGED,
+        "error_nim": f"{ERROR}|#[A-Z0-9/]+[!?]|#N/A",
+        "date_nim": f"{DATE}|{_DATE}",
         "no_nim": "",
         "long_nim": ".{256,}",
         "dot_nim": r"\.\.?",
@@ -120,6 +124,7 @@ _PATTERNS = (
         "date_alamat": rf"{_DATE}|(?=[^-]*-).*\b(?:[0-9]{{1,2}}-{_MONTH}|{_MONTH}-[0-9]{{2}})\b.*",
         "not_alamat": rf"{_NOTHING}|[\W\d_]+|.*@.*",
     },
+    {"hidden": f".*{HIDDEN}.*"},
 )
 
 SKIPPED = {
@@ -155,7 +160,8 @@ def first_open(own: str, accepted: str) -> str:
     return next((code for code in own.split() if code not in accepted.split()), "")
 
 
-_without_unseen = re.compile(f"[\0-\x08\x0e-\x1b\x7f-\x84\x86-\x9f{INVISIBLE}]+").sub
+_without_unseen = re.compile(f"[\0-\x08\x0e-\x1b\x7f-\x84\x86-\x9f{INVISIBLE}{MARKS}]+").sub
+_bad_mark = re.compile(f"[{ERROR}{DATE}{FORMULA}{DAMAGED}]").search
 _without_formula = re.compile(r'\A="\s*([^"]*?)\s*"\Z').sub
 _without_decimals = re.compile(r"\A([0-9]+)[.,](?:0|00|0{6})\Z").sub
 
@@ -186,11 +192,13 @@ class JudgedLine(NamedTuple):
 
 def judge(number: int, cells: Cells) -> JudgedLine:
     """Clean and judge the NIM, the name and the address of a line. A typed line is judged by the same rules."""
-    raw = [f"\1{cell.kind}" if isinstance(cell, Bad) else text_of(cell) for cell in cells]
+    raw = "\0".join(map(text_of, cells))
+    if _is_ordinary(raw):
+        return JudgedLine(number, *raw.split("\0"))
     nim = _without_decimals(r"\1", cleaned(cells[0]).lstrip("'’‘`´ "))
     nama, alamat = cleaned(cells[1]), cleaned_alamat(cells[2])
-    nim_or_kind = raw[0] if isinstance(cells[0], Bad) else nim
-    texts = "\0".join(raw), nim_or_kind, f"{nama}\0{alamat}", nama, alamat
+    mark = _bad_mark(text_of(cells[0]))
+    texts = raw, mark[0] if mark else nim, f"{nama}\0{alamat}", nama, alamat, raw
     found = (code for code, text, matches in _matches if matches(texts[text]))
     return JudgedLine(number, nim, nama, alamat, " ".join(found))
 
@@ -223,7 +231,6 @@ def _words(text: str) -> set[str]:
     return set(re.findall(r"\w+", re.sub("['’‘`´-]|[\u0300-\u036f]", "", plain)))
 
 
-OTHER_TITLES = "other_titles"
 _BLANK = ("", "", "", "no_nim")
 _TITLES = JudgedLine(-1, "", "", "", skipped="titles")
 _has_digit = re.compile("[0-9]").search
@@ -235,31 +242,22 @@ _are_column_numbers = re.compile(rf"{_COLUMN_NUMBER}(?:(?:\0|, ){_COLUMN_NUMBER}
 _note = re.compile(
     r"(?i)(?:\A|\0)(?P<signature>mengetahui|menyetujui|mengesahkan|kepala (?:sekolah|madrasah|program|jurusan|tata|bagian)|wali kelas|dekan\b"
     r"|rektor\b|ketua (?:program|prodi|jurusan|kelas)|tata usaha|nip\b|ttd\b|tanda tangan|a\.?n\. "
-    rf"|[^\W\d][\w .]+, (?:[0-9]{{1,2}}|_+|\.+) (?:{'|'.join(MONTHS)}|_+|\.+))"
+    rf"|[^\W\d][\w .]+, (?:[0-9]{{1,2}}|_+|\.+) (?:{'|'.join(wording.MONTHS)}|_+|\.+))"
     r"|(?:\A|\0)(?P<total>(?:sub\s?-?total|total|jumlah|rata-rata|keterangan|catatan|sumber|dicetak|laki-laki|perempuan|\*)(?![^\W\d]))"
     r"|\A\W*(?P<heading>kelas|program|prodi|jurusan|fakultas|semester|angkatan|kelompok|rombel|tingkat|tahun|daftar|data"
     r"|universitas|sekolah)\b[^\0]*\Z"
 ).search
 
 
-def lines(rows: Iterable[KeptRow], columns: Columns) -> Iterator[JudgedLine]:
-    """The lines of a sheet. The titles of another table are skipped, and have OTHER_TITLES as their problem."""
+def lines(rows: Iterable[Row], table: Table) -> Iterator[JudgedLine]:
+    """The lines of a table. Raises Refused if the titles of another table follow."""
     last = _TITLES
-    # Most sheets have one column for each field, and Alamat is the last one. No rule concerns most of their lines.
-    places = {part: column for column, part in columns.of.items()}
-    is_plain = {*places} == {*FIELDS} and max(columns.of) + 1 == len(columns.titles)
-    pick = itemgetter(*map(places.get, FIELDS))
-    width = len(columns.titles) if is_plain and all(columns.titles) else 0
-    for number, row, is_hidden in rows:
-        texts = "{}\0{}\0{}".format(*pick(row)) if len(row) == width else ""
-        if _is_ordinary(texts):
-            line = JudgedLine(number, *texts.split("\0"))
-        else:
-            line = _line(number, row, columns, last)
-        if number <= columns.header or line[1:5] == _BLANK:
+    for number, row in rows:
+        if number <= table.header:
             continue
-        if is_hidden:
-            line = line._replace(own=f"{line.own} hidden".lstrip())
+        line = _line(number, row, table, last)
+        if line[1:5] == _BLANK:
+            continue
         if "rest" in line.own:
             last = last._replace(own=f"{last.own} continued".lstrip())
         if last is not _TITLES:
@@ -269,14 +267,13 @@ def lines(rows: Iterable[KeptRow], columns: Columns) -> Iterator[JudgedLine]:
         yield last
 
 
-def _line(number: int, row: Cells, columns: Columns, last: JudgedLine) -> JudgedLine:
-    cells: Cells = columns.join(row)
-    if last.number == number - 1 and is_blank(cells):
-        cells = _lone(row)
-    line = judge(number, cells)
+def _line(number: int, row: Cells, table: Table, last: JudgedLine) -> JudgedLine:
+    line = judge(number, table.join(row))
+    if line[1:5] == _BLANK and last.number == number - 1:
+        line = judge(number, _lone(row))
     if line.own or not (line.nama and line.alamat):
-        line = _other(line, row, columns, last)
-    if columns.exceeds(row) and not line.skipped:
+        line = _other(line, row, table, last)
+    if table.exceeds(row) and not line.skipped:
         line = line._replace(own=f"more_cells {line.own}".rstrip())
     return line
 
@@ -287,19 +284,20 @@ def _lone(row: Cells) -> Cells:
     return [texts if _is_lone(texts) else "", "", ""]
 
 
-def _other(line: JudgedLine, row: Cells, columns: Columns, last: JudgedLine) -> JudgedLine:
+def _other(line: JudgedLine, row: Cells, table: Table, last: JudgedLine) -> JudgedLine:
     """A line that lacks a field or has a problem: perhaps it is skipped, or the rest of the line above."""
     texts = [text for text in line[1:4] if text]
     joined = "\0".join(texts)
     titles = {} if _has_digit(joined) else parts_of(row)
     if len(texts) > 1 and (titles or _are_column_numbers(joined)):
-        own = "" if titles in ({}, columns.of) else OTHER_TITLES
-        return line._replace(own=own, skipped="titles")
+        if titles not in ({}, table.columns, parts_of(table.titles)) and table.header:
+            raise Refused(wording.OTHER_TITLES.format(row=line.number))
+        return line._replace(own="", skipped="titles")
     if len(texts) == len(FIELDS):
         return line
 
     has_nim = _has_digit(line.nim) and not _has_address(line.nim)
-    before = map(cleaned, row[: min(columns.of)])
+    before = map(cleaned, row[: min(table.columns)])
     note = _note("\0".join(filter(None, [*before, *([line.nim] if has_nim else texts)])))
     if note or (last.skipped == "signature" and not has_nim):
         return line._replace(skipped=(note and note.lastgroup) or "signature")

@@ -16,7 +16,7 @@ import stat
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self
@@ -26,7 +26,8 @@ import apsw
 from mahasiswa.record import Mahasiswa
 from mahasiswa.settings import DatabaseURL, SQLiteURL
 from mahasiswa.sheets import rules
-from mahasiswa.sheets.cells import Bad, Cell, TooHeavy
+from mahasiswa.sheets.cells import Row, TooHeavy
+from mahasiswa.sheets.columns import Table
 from mahasiswa.system.folder_lock import folder_lock
 from mahasiswa.work import Busy
 
@@ -42,8 +43,8 @@ EXIT_DISK_FULL = 5
 Purpose = Literal["impor", "pilih"]
 State = Literal["baru", "berubah", "sama", "ditemukan", "salah", "dilewati"]
 
-Kept = Sequence[tuple[int, Sequence[Cell], bool]]
-"""The rows of a sheet: each with its number and its cells, and whether Excel hides it."""
+Choice = Sequence[tuple[Sequence[tuple[int, str]], bool]]
+"""How a person reads each sheet: the columns with their parts, and whether it is read at all."""
 
 _named = re.split(
     r"^-- (\w+): ", Path(__file__).with_suffix(".sql").read_text(), flags=re.MULTILINE
@@ -81,23 +82,6 @@ class Facts(NamedTuple):
     version: int
     error: str
     change: str | None
-
-
-class StagedSheet(NamedTuple):
-    """A sheet: its titles, three examples of each column, and the part of a record that each column has, by its index."""
-
-    id: int
-    name: str
-    header: int  # the number of the row with the titles; 0 without one
-    titles: Sequence[str]
-    examples: Sequence[Sequence[str]]
-    columns: Mapping[int, str]
-    doubt: str  # why a person must choose the columns; blank if they are sure
-    is_read: bool
-
-    @property
-    def width(self) -> int:
-        return max(len(self.titles), len(self.examples))
 
 
 class Line(NamedTuple):
@@ -210,32 +194,30 @@ class Stage:
         """End the change. Raise the version if anything has changed."""
         self.do("commit")
 
-    def put_sheets(self, sheets: Iterable[tuple[StagedSheet, Kept]]) -> None:
+    def put_sheets(self, sheets: Iterable[tuple[Table, Sequence[Row]]]) -> None:
         """Keep the sheets of a file."""
-        packed = ((sheet.id, json.dumps(sheet), json.dumps(rows)) for sheet, rows in sheets)
+        packed = ((sheet.id, _packed(sheet), json.dumps(rows)) for sheet, rows in sheets)
         self.do("put_sheet", packed)
 
     def put_lines(
-        self, sheets: Iterable[StagedSheet], lines: Iterable[Sequence[object]], version: int
+        self, sheets: Iterable[Table], lines: Iterable[Sequence[object]], version: int
     ) -> None:
         """Replace all lines, and note how the sheets are read now; raise Stale."""
         self.begin(version)
-        self.do("change_sheet", ((json.dumps(sheet), sheet.id) for sheet in sheets))
+        self.do("change_sheet", ((_packed(sheet), sheet.id) for sheet in sheets))
         self.do("drop_lines")
         self.do("fail", [("",)])  # other columns may have been refused before
         self.do("put_line", lines)
         self.commit()
 
-    def sheets(self) -> list[StagedSheet]:
-        facts = (json.loads(facts, object_hook=_by_index) for facts in self.column("sheets"))
-        return [StagedSheet(*of_sheet) for of_sheet in facts]
+    def sheets(self) -> list[Table]:
+        packed = map(json.loads, self.column("sheets"))
+        return [Table(*facts)._replace(columns=dict(columns)) for *facts, columns in packed]
 
-    def rows(self, sheet: int) -> Kept:
+    def rows(self, sheet: int) -> Sequence[Row]:
         ((cells,),) = self.ask("cells", sheet)
-        return [
-            (number, [Bad(*cell) if isinstance(cell, list) else cell for cell in row], is_hidden)
-            for number, row, is_hidden in json.loads(cells)
-        ]
+        rows: Sequence[Row] = json.loads(cells)
+        return rows
 
     def column(self, statement: str) -> list[str]:
         """The only column of the rows of a statement."""
@@ -271,8 +253,9 @@ def remove(folder: Path, name: str = "") -> None:
             path.unlink(missing_ok=True)
 
 
-def _by_index(columns: Mapping[str, str]) -> Mapping[int, str]:
-    return {int(index): part for index, part in columns.items()}
+def _packed(sheet: Table) -> str:
+    """A table as JSON, which has no numbers as keys."""
+    return json.dumps([*sheet, list(sheet.columns.items())])
 
 
 def _uploads(folder: Path) -> Sequence[Sequence[object]]:

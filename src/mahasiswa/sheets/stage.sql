@@ -23,8 +23,8 @@ CREATE TABLE stage (
 
 CREATE TABLE sheet (
     id INTEGER NOT NULL PRIMARY KEY,
-    facts TEXT NOT NULL,              -- JSON of a StagedSheet
-    cells TEXT NOT NULL               -- JSON of its rows, each with its number, its cells, and whether Excel hides it
+    facts TEXT NOT NULL,              -- JSON of a Table, see `_packed`
+    cells TEXT NOT NULL               -- JSON of its rows, each with its number and its cells
 ) STRICT;
 
 CREATE TABLE line (

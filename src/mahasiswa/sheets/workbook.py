@@ -2,15 +2,27 @@
 
 import datetime as dt
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import BinaryIO, TypeVar
 
 import python_calamine as calamine
 
 from mahasiswa import wording
-from mahasiswa.sheets.cells import CELL_MAX_CHARACTERS, Bad, Cell, Refused, Row, Sheet, TooHeavy
-from mahasiswa.sheets.xlsx_scan import Scan
+from mahasiswa.sheets.cells import (
+    CELL_MAX_CHARACTERS,
+    DAMAGED,
+    DATE,
+    ERROR,
+    HIDDEN,
+    Cell,
+    Refused,
+    Row,
+    Sheet,
+    TooHeavy,
+    text_of,
+)
+from mahasiswa.sheets.xlsx_scan import Marks, Scan
 
 T = TypeVar("T")
 
@@ -58,23 +70,29 @@ def read_workbook(file: BinaryIO) -> Iterator[Sheet]:
     scan = Scan(file)
     for name in sheets:
         marks = scan.marks(name)
-        rows = undamaged(_rows(workbook.get_sheet_by_name(name), marks.cells))
-        yield Sheet(name, rows, marks.rows, marks.columns)
+        yield Sheet(name, undamaged(_rows(workbook.get_sheet_by_name(name), marks)))
 
 
-def _rows(sheet: calamine.CalamineSheet, marks: Mapping[tuple[int, int], Cell]) -> Iterator[Row]:
+def _rows(sheet: calamine.CalamineSheet, marks: Marks) -> Iterator[Row]:
     left = [""] * sheet.start[1] if sheet.start else []
-    for row, values in enumerate(sheet.iter_rows()):
-        cells = map(_cell, chain(left, values))
-        yield row + 1, [marks.get((row, column), cell) for column, cell in enumerate(cells)]
+    for at, values in enumerate(sheet.iter_rows()):
+        is_hidden = at in marks.rows
+        cells = enumerate(map(_cell, chain(left, values)))
+        row = [marks.cells.get((at, column), cell) for column, cell in cells]
+        if is_hidden or marks.columns:
+            row = [
+                f"{text}{HIDDEN}" if text and (is_hidden or column in marks.columns) else text
+                for column, text in enumerate(map(text_of, row))
+            ]
+        yield at + 1, row
 
 
 def _cell(value: float | str | dt.time | dt.date | dt.timedelta) -> Cell:
     match value:
         case str():
-            return Bad("damaged", "") if len(value) > CELL_MAX_CHARACTERS else value
+            return DAMAGED if len(value) > CELL_MAX_CHARACTERS else value
         case bool():
-            return Bad("damaged", str(value).upper())
+            return str(value).upper() + DAMAGED
         case int() | float():
-            return value if math.isfinite(value) else Bad("error", "#NUM!")
-    return Bad("date", str(value))
+            return value if math.isfinite(value) else ERROR
+    return str(value) + DATE

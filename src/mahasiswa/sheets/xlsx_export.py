@@ -4,8 +4,7 @@ import re
 import tempfile
 from collections.abc import Iterable, Sequence
 from contextlib import closing
-from html import escape
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from xlsxwriter import Workbook  # type: ignore[import-untyped]
 from xlsxwriter.exceptions import FileCreateError  # type: ignore[import-untyped]
@@ -15,12 +14,13 @@ from mahasiswa import wording
 # As in Excel, which counts a character outside the basic plane as two.
 CELL_MAX_UTF16_UNITS = 32_767
 SHEET_MAX_RECORDS = 1_048_575  # 1,048,576 rows of an Excel sheet without the header
-# A column is wider than its longest text by two characters, between these limits.
-COLUMNS_MIN_CHARACTERS, COLUMN_MAX_CHARACTERS = (20, 36, 60, 60), 62
+COLUMNS_CHARACTERS = (24, 44, 62, 60)
 
-_is_not_carried = re.compile("[\ud800-\udfff\ufffe\uffff]").search  # no XML holds these
-# Control characters, and texts that XlsxWriter takes for XML.
-_has_control = re.compile("[\x00-\x08\x0b-\x1f]|_x[0-9a-fA-F]{4}|^<r>").search
+# No XML holds the first ones. XlsxWriter takes a text that begins with <r> for XML, and its escapes are wrong if one
+# directly follows another.
+_is_not_carried = re.compile(
+    "[\ud800-\udfff\ufffe\uffff]|^<r>|_x[0-9a-fA-F]{4}(?:_x|[\x00-\x08\x0b-\x1f])"
+).search
 
 
 class NotCarried(ValueError):
@@ -31,13 +31,8 @@ def write_xlsx(
     records: Iterable[Sequence[str]],
     file: BinaryIO,
     titles: Sequence[str] = wording.HEADER,
-    hints: Sequence[str] = (),
 ) -> int:
-    """Write the records, in constant memory; return their number. Raises OSError, or NotCarried before it writes.
-
-    Excel shows the hints at the cells of the columns.
-    """
-    widths = list(COLUMNS_MIN_CHARACTERS[: len(titles)])
+    """Write the records, in constant memory; return their number. Raises OSError, or NotCarried before it writes."""
     number = 0
     with tempfile.TemporaryDirectory() as folder:
         workbook = Workbook(file, {"constant_memory": True, "tmpdir": folder, "use_zip64": True})
@@ -51,17 +46,15 @@ def write_xlsx(
                     limit = wording.number(SHEET_MAX_RECORDS)
                     raise NotCarried(wording.TOO_MANY_FOR_EXCEL.format(limit=limit))
                 for column, text in enumerate(record):
-                    widths[column] = min(max(widths[column], len(text) + 2), COLUMN_MAX_CHARACTERS)
-                    if problem := _problem(sheet, number, column, text, text_format):
+                    is_cut = sheet.write_string(number, column, text, text_format)
+                    if is_cut or _is_not_carried(text):
+                        problem = wording.CELL_TOO_LONG if is_cut else wording.CELL_NOT_CARRIED
                         limit = wording.number(CELL_MAX_UTF16_UNITS)
                         field, nim = titles[column], record[0][:40]
                         raise NotCarried(problem.format(field=field, nim=nim, limit=limit))
 
-            for column, width in enumerate(widths):
+            for column, width in enumerate(COLUMNS_CHARACTERS[: len(titles)]):
                 sheet.set_column(column, column, width, text_format)
-            for column, hint in enumerate(hints):
-                shown = {"validate": "any", "input_title": titles[column], "input_message": hint}
-                sheet.data_validation(1, column, SHEET_MAX_RECORDS, column, shown)
             sheet.freeze_panes(1, 0)
             # Otherwise Excel marks each NIM with a green corner, because it is a number stored as text.
             sheet.ignore_errors({"number_stored_as_text": f"A1:C{SHEET_MAX_RECORDS + 1}"})
@@ -71,19 +64,3 @@ def write_xlsx(
             except FileCreateError as error:
                 raise error.args[0] from None
     return number
-
-
-def _problem(sheet: Any, row: int, column: int, text: str, text_format: object) -> str:  # noqa: ANN401 - XlsxWriter has no types
-    """Write a cell; return the sentence if a workbook cannot hold its text, or a blank text."""
-    if _is_not_carried(text):
-        return wording.CELL_NOT_CARRIED
-    written = _as_xml(text) if _has_control(text) else text
-    return wording.CELL_TOO_LONG if sheet.write_string(row, column, written, text_format) else ""
-
-
-def _as_xml(text: str) -> str:
-    """A text as XML, which XlsxWriter writes as it is. Its own escapes are wrong if they follow each other."""
-    # XlsxWriter would escape `_x0001_`, a control character, once more, so the underscore is `&#95;`.
-    text = re.sub("_(?=x[0-9a-fA-F]{4}_)", "&#95;x005F&#95;", escape(text, quote=False))
-    text = re.sub("[\x00-\x08\x0b-\x1f]", lambda match: f"&#95;x{ord(match[0]):04X}&#95;", text)
-    return f'<r><t xml:space="preserve">{text}</t></r>'

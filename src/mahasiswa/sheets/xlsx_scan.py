@@ -17,7 +17,7 @@ from xml.etree import ElementTree as ET
 from xlsxwriter.utility import xl_cell_to_rowcol  # type: ignore[import-untyped]
 
 from mahasiswa.digits import is_digits
-from mahasiswa.sheets.cells import ROW_MAX_CELLS, Bad, Cell
+from mahasiswa.sheets.cells import DAMAGED, ERROR, FORMULA
 
 _are_zeros = re.compile("0{2,}").fullmatch
 # A number with such a format is not shown as it is stored: `00.00` or `"23000"00000`.
@@ -25,13 +25,12 @@ _adds_digits = re.compile(r"""0{2,}(?![.E])|"[^"]*[0-9]|\\[0-9]""").match
 _may_have_marks = re.compile(
     rb"""hidden=|t=["']e|<(?:\w+:)?f[\s/>]|t=["']s["'][^>]*>\s*<(?:\w+:)?v[^>]*>(?![0-9]+<)"""
 ).search
-_STYLES = "xl/styles.xml"
 
 
 class Marks(NamedTuple):
-    """What must be read in another way: cells by row and column from 0, and hidden rows from 1, and hidden columns from 0."""
+    """The cells whose texts are others, and the rows and columns that Excel hides. All are counted from 0."""
 
-    cells: dict[tuple[int, int], Cell]
+    cells: dict[tuple[int, int], str]
     rows: set[int]
     columns: set[int]
 
@@ -45,55 +44,49 @@ class Scan:
 
     def marks(self, sheet: str) -> Marks:
         marks = Marks({}, set(), set())
-        if not self._paths:
-            return marks
-        path = self._paths[sheet]
+        path = self._paths.get(sheet, "")
         # `re` is six times as fast as a parser.
-        if not _may_have_marks(self._package.read(path)) and not any(self._formats):
-            return marks
-        for part in self._parts(path, "}row", "}col"):
-            if part.get("hidden") in ("1", "true") and part.tag.endswith("}row"):
-                marks.rows.add(int(part.attrib["r"]))
-            elif part.get("hidden") in ("1", "true"):
-                last = min(int(part.attrib["max"]), ROW_MAX_CELLS)
-                marks.columns.update(range(int(part.attrib["min"]) - 1, last))
-            for cell in part:
-                mark = self._mark(cell)
-                if mark is not None:
-                    marks.cells[xl_cell_to_rowcol(cell.attrib["r"])] = mark
+        if path and (any(self._formats) or _may_have_marks(self._package.read(path))):
+            for part in self._parts(path, "}c", "}row", "}col"):
+                is_hidden = part.get("hidden") in ("1", "true")
+                if part.tag.endswith("}c"):
+                    text = self._text(part)
+                    if text is not None:
+                        marks.cells[xl_cell_to_rowcol(part.attrib["r"])] = text
+                elif is_hidden and part.tag.endswith("}row"):
+                    marks.rows.add(int(part.attrib["r"]) - 1)
+                elif is_hidden:
+                    marks.columns.update(
+                        range(int(part.attrib["min"]) - 1, int(part.attrib["max"]))
+                    )
         return marks
 
-    def _mark(self, cell: ET.Element) -> Cell:
+    def _text(self, cell: ET.Element) -> str | None:
+        """The text of a cell that calamine reads in another way."""
         value = cell.findtext("{*}v", "")
         match cell.get("t", "n"):
             case "s" if not is_digits(value):
-                return self._texts.get(value.strip(), Bad("damaged", ""))
+                return DAMAGED
             case "e":
-                return Bad("error", value)
+                return value + ERROR
             case "n" if value:
                 code = self._formats[int(cell.get("s", 0))]
                 if _are_zeros(code) and is_digits(value):
                     return value.zfill(len(code))
-                return Bad("damaged", value) if code else None
+                return value + DAMAGED if code else None
             case "n" if cell.find("{*}f") is not None:
-                return Bad("formula", "")
+                return FORMULA
         return None
-
-    @cached_property
-    def _texts(self) -> Mapping[str, str]:
-        """The shared texts by their indexes."""
-        items = self._parts("xl/sharedStrings.xml", "}si")
-        return {str(index): "".join(item.itertext()) for index, item in enumerate(items)}
 
     @cached_property
     def _formats(self) -> Sequence[str]:
         """For each style the code of its format, without that for negative numbers, if it adds digits."""
         codes = {
             part.get("numFmtId"): code.split(";")[0]
-            for part in self._parts(_STYLES, "}numFmt")
+            for part in self._parts("xl/styles.xml", "}numFmt")
             if _adds_digits(code := part.get("formatCode", ""))
         }
-        styles = [style for part in self._parts(_STYLES, "}cellXfs") for style in part]
+        styles = [style for part in self._parts("xl/styles.xml", "}cellXfs") for style in part]
         return [codes.get(style.get("numFmtId"), "") for style in styles] or [""]
 
     @cached_property

@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 
 from mahasiswa.record import FIELDS, Write, digest, near_key
 from mahasiswa.sheets import columns, rules, selection
-from mahasiswa.sheets.stage import Line, Stage, State
+from mahasiswa.sheets.stage import Choice, Line, Stage, State
 from mahasiswa.store import Store
 from mahasiswa.store.store_errors import Changed
 from mahasiswa.web.forms import cells_of
@@ -109,9 +109,9 @@ def typed_lines(stage: Stage, form: Mapping[str, Sequence[str]]) -> list[Line]:
     return typed
 
 
-def choice_of(stage: Stage, form: Mapping[str, Sequence[str]]) -> Mapping[str, object] | None:
+def choice_of(stage: Stage, form: Mapping[str, Sequence[str]]) -> Choice | None:
     """How a person reads each sheet; None if a sheet that is read has not one NIM."""
-    choice = {}
+    choice = []
     for sheet in stage.sheets():
         is_read = form[f"lembar.{sheet.id}"] == ["1"]
         parts = sheet.columns
@@ -121,8 +121,8 @@ def choice_of(stage: Stage, form: Mapping[str, Sequence[str]]) -> Mapping[str, o
             parts = {index: part for index, part in enumerate(given) if part in columns.FIELD_OF}
         if is_read and [columns.FIELD_OF[part] for part in parts.values()].count("nim") != 1:
             return None
-        choice[str(sheet.id)] = {"columns": parts, "is_read": is_read}
-    return {"sheets": choice}
+        choice.append((list(parts.items()), is_read))
+    return choice
 
 
 def _save(stage: Stage, states: Sequence[State], students: Students) -> bool:

@@ -7,7 +7,6 @@ from io import BytesIO
 
 from starlette.responses import Response, StreamingResponse
 
-from mahasiswa import wording
 from mahasiswa.record import Mahasiswa
 from mahasiswa.sheets.export import EXPORTS
 from mahasiswa.sheets.xlsx_export import write_xlsx
@@ -105,5 +104,5 @@ async def _stream(
 @cache
 def _template() -> bytes:
     file = BytesIO()
-    write_xlsx([], file, hints=wording.TEMPLATE_HINTS)
+    write_xlsx([], file)
     return file.getvalue()

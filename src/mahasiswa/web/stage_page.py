@@ -4,7 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from mahasiswa.sheets import columns, rules
-from mahasiswa.sheets.stage import Facts, Line, Stage, StagedSheet
+from mahasiswa.sheets.columns import Table
+from mahasiswa.sheets.stage import Facts, Line, Stage
 from mahasiswa.wording import LABELS, PARTS
 
 FIRST_LINES = 10  # of each group
@@ -43,7 +44,7 @@ class StagePage(NamedTuple):
 
     identifier: str
     facts: Facts
-    sheets: Sequence[StagedSheet]
+    sheets: Sequence[Table]
     counts: Mapping[str, int]
     parts: Sequence[Group]
     problems: Sequence[Group]
@@ -80,7 +81,7 @@ class StagePage(NamedTuple):
         )
 
     @property
-    def choosable(self) -> Iterator[StagedSheet]:
+    def choosable(self) -> Iterator[Table]:
         """The sheets whose columns the page shows: first those that need a choice."""
         room = COLUMNS_MAX
         for sheet in sorted(self.sheets, key=lambda sheet: not (sheet.is_read and sheet.doubt)):

@@ -10,7 +10,7 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import aclosing, asynccontextmanager, suppress
 from contextvars import copy_context
 from dataclasses import dataclass
@@ -126,11 +126,11 @@ async def read_into(
     version: int = 1,
     *,
     given: Upload | None = None,
-    choice: Mapping[str, object] | None = None,
+    choice: stages.Choice | None = None,
 ) -> None:
     """Let a child process read an upload into a stage. With a choice of columns, it reads the rows that the stage keeps.
 
-    See read.py for the choice. Raise UploadRefused, Stale, TooHeavy, Busy and OSError.
+    Raise UploadRefused, Stale, TooHeavy, Busy and OSError.
     """
     options = json.dumps({"version": version, "choice": choice})
     async with request.slots.slot(PREVIEW, READ_TIMEOUT_SECONDS):
