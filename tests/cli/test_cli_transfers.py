@@ -115,8 +115,6 @@ COMMANDS_WITH_A_BAR = (
     "import a.csv",
     "export b.csv",
     "copy --to sqlite:///lain.db",
-    "backup c.db",
-    "restore c.db",
 )
 
 
