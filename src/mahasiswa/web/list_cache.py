@@ -45,10 +45,14 @@ class ListCache:
         self._readers: deque[Readers] = deque()
         self._rendering = SharedTask(self._render)
 
-    async def respond(self, scope: Scope) -> Response | None:
-        """The answer to GET or HEAD of exactly the list; None if the list is too long to keep."""
+    def respond_now(self, scope: Scope) -> Response | None:
+        """The answer to GET of exactly the list; None if the page is not kept, or not current."""
         is_current = self._is_current(self._store.version_now())
-        page = self._page if is_current else await self._rendering.result()
+        return self._page.respond(scope) if self._page and is_current else None
+
+    async def respond(self, scope: Scope) -> Response | None:
+        """The same for GET or HEAD, rendered first if need be; None if the list is too long to keep."""
+        page = await self._rendering.result()
         return page.respond(scope) if page else None
 
     async def _render(self) -> CachedPage | None:

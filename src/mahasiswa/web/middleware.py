@@ -48,8 +48,11 @@ class Middleware:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one HTTP request."""
-        began = time.perf_counter()
         request = Request(scope, receive, self.service)
+        if page := self._kept_list(request):
+            await page(scope, receive, send)
+            return
+        began = time.perf_counter()
         request.address, person = self.guard.sender(request)
         # Each request is a task, so no other request has this name and this number.
         OLEH.set(person)
@@ -76,6 +79,16 @@ class Middleware:
             route = next(iter(request.methods.values()), None)
             self.service.requests[route.path if route else "other", status] += 1
             self._log(request, status, seconds)
+
+    def _kept_list(self, request: Request) -> Response | None:
+        """The list from memory, for a GET that needs neither a log nor a wait. All else would take twice the time."""
+        is_plain = request.path == "/" and request.method == "GET"
+        if not is_plain or request.scope["query_string"] or self.guard.problem(request):
+            return None
+        page = self.service.cache.respond_now(request.scope)
+        if page:
+            self.service.requests["/", page.status_code] += 1
+        return page
 
     async def _respond(self, request: Request) -> Response:
         pages = self.service.pages
