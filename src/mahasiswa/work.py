@@ -1,21 +1,20 @@
 """Bounded work: the kinds of work of a worker process, and the maximum of each kind that may run and wait at a time.
 
-Each kind has its own slots and threads, so work of one kind never waits for a thread of another kind. But all changes of an
+Each kind has its own slots, and there is a thread for each, so work of one kind never waits for a thread of another kind. But all changes of an
 SQLite file wait for its one writer. The table of kinds is the only place with these limits; docs/reference.md shows it.
 """
 
 import asyncio
-from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager, suppress
+from itertools import groupby
 from typing import Any, NamedTuple, TypeVar, cast
 
 # Maximum time of one database step of a web request, including its time in the queue.
 STEP_TIMEOUT_SECONDS = 5.0
 
 PAGE_MAX_BYTES = 16 * 1024 * 1024  # of a page, before it is compressed
-LONG_PAGE_BYTES = 1024 * 1024
 
 S = TypeVar("S", bound=Sequence[Any])
 T = TypeVar("T")
@@ -28,18 +27,16 @@ def slices(items: S, length: int) -> Iterator[S]:
 
 
 def groups(items: Iterable[T], size_of: Callable[[T], int], max_size: int) -> Iterator[list[T]]:
-    """The items in groups, each of which ends with the item that makes it larger than `max_size`."""
-    group: list[T] = []
-    size = 0
-    for item in items:
-        group.append(item)
-        size += size_of(item)
-        if size > max_size:
-            yield group
-            group = []
-            size = 0
-    if group:
-        yield group
+    """The items in groups. Only its first item can make a group larger than `max_size`."""
+    total = 0
+
+    def number(item: T) -> int:
+        nonlocal total
+        total += size_of(item)
+        return total // max_size
+
+    for _, group in groupby(items, number):
+        yield list(group)
 
 
 class Kind(NamedTuple):
@@ -52,7 +49,7 @@ class Kind(NamedTuple):
     name: str
     running: int
     waiting: int = 0
-    of_address: int = 1000
+    of_address: int = 2000
 
 
 RECORD = Kind("single records", 4, 1000)
@@ -76,11 +73,14 @@ UPLOAD = Kind("uploads that arrive", 16, of_address=4)
 FILE = Kind("files that are made or sent", 32, of_address=16)
 LONG_PAGE = Kind("pages of more than 1 MB, except the list, that are made or sent", 16)
 
+# More than the slots of all kinds whose work runs in threads, so no work waits for a thread.
+MAX_THREADS = 32
+
 KINDS = (*DATABASE_KINDS, PREVIEW, STAGE, FORM, PREVIEW_FORM, UPLOAD, FILE, LONG_PAGE)
 
 
 class Busy(Exception):
-    """There is no room for more work of a kind. Nothing was done. The text names the kind and its load."""
+    """There is no room for more work of a kind. Nothing was done. The text names the kind."""
 
 
 class Threads(ThreadPoolExecutor):
@@ -102,70 +102,49 @@ class Threads(ThreadPoolExecutor):
 
 
 class Slots:
-    """The slots and the threads of every kind, for one event loop."""
+    """The slots of every kind, and the threads for all of them, for one event loop."""
 
     def __init__(self) -> None:
+        self._held: dict[Kind, list[str]] = {kind: [] for kind in KINDS}  # the address of each
         self._free = {kind: asyncio.Semaphore(kind.running) for kind in KINDS}
-        self._waiting = Counter[Kind]()
-        self._addresses: dict[Kind, Counter[str]] = {kind: Counter() for kind in KINDS}
-        self._threads = {kind: Threads(kind.running, kind.name) for kind in KINDS}
+        self._threads = Threads(MAX_THREADS)
+
+    @contextmanager
+    def place(self, kind: Kind, address: str = "") -> Iterator[None]:
+        """Hold a place of a kind, to run or to wait; raise Busy if all are held."""
+        held = self._held[kind]
+        if len(held) >= kind.running + kind.waiting or held.count(address) >= kind.of_address:
+            raise Busy(kind.name)
+        held.append(address)
+        try:
+            yield
+        finally:
+            held.remove(address)
 
     @asynccontextmanager
     async def slot(
-        self, kind: Kind, timeout_seconds: float | None = STEP_TIMEOUT_SECONDS
+        self, kind: Kind, timeout_seconds: float = STEP_TIMEOUT_SECONDS
     ) -> AsyncIterator[None]:
         """Hold one slot. Raise Busy at once if the queue is full, or later if no slot became free in time."""
-        if self._free[kind].locked() and self._waiting[kind] >= kind.waiting:
-            raise self._busy(kind)
-        self._waiting[kind] += 1
-        try:
-            async with asyncio.timeout(timeout_seconds):
-                await self._free[kind].acquire()
-        except TimeoutError:
-            raise self._busy(kind) from None
-        finally:
-            self._waiting[kind] -= 1
         with self.place(kind):
+            try:
+                async with asyncio.timeout(timeout_seconds):
+                    await self._free[kind].acquire()
+            except TimeoutError:
+                raise Busy(kind.name) from None
             try:
                 yield
             finally:
                 self._free[kind].release()
 
-    @contextmanager
-    def place(self, kind: Kind, address: str = "") -> Iterator[None]:
-        """Hold one place of a kind whose work does not wait; raise Busy."""
-        held = self._addresses[kind]
-        if held.total() >= kind.running or held[address] >= kind.of_address:
-            raise self._busy(kind)
-        held[address] += 1
-        try:
-            yield
-        finally:
-            held[address] -= 1
-            if not held[address]:
-                del held[address]
-
-    def count_changes(self, count: int) -> None:
-        """Count changes that wait in the queue of the store, or that have left it; raise Busy if that queue is full."""
-        if count > 0 and self._waiting[CHANGE] >= CHANGE.waiting:
-            raise self._busy(CHANGE)
-        self._waiting[CHANGE] += count
-
     async def run(self, kind: Kind, function: Callable[[], T]) -> T:
-        """Call a function in a thread of this kind; raise Busy. If the caller is cancelled, wait for its end."""
+        """Call a function in a thread with a slot of this kind; raise Busy. If the caller is cancelled, wait for its end."""
         async with self.slot(kind):
-            return await ended(self.in_thread(kind, function), lambda: None)
+            return await ended(self.in_thread(function), lambda: None)
 
-    def in_thread(
-        self, kind: Kind, function: Callable[..., T], *arguments: object
-    ) -> asyncio.Future[T]:
-        """Call a function in a thread of this kind, for a caller that has a slot."""
-        loop = asyncio.get_running_loop()
-        return loop.run_in_executor(self._threads[kind], function, *arguments)
-
-    def _busy(self, kind: Kind) -> Busy:
-        running = self._addresses[kind].total()
-        return Busy(f"{kind.name}: {running} running, {self._waiting[kind]} waiting")
+    def in_thread(self, function: Callable[[], T]) -> asyncio.Future[T]:
+        """Call a function in a thread, for a caller that has a slot."""
+        return asyncio.get_running_loop().run_in_executor(self._threads, function)
 
 
 async def ended(

@@ -10,7 +10,7 @@ from mahasiswa.store import PART_RECORDS, T
 from mahasiswa.store.history_items import OLEH
 from mahasiswa.store.reader import Begin
 from mahasiswa.store.store_errors import Locked, StoreError
-from mahasiswa.work import STEP_TIMEOUT_SECONDS, Slots
+from mahasiswa.work import CHANGE, STEP_TIMEOUT_SECONDS, Busy
 
 
 class QueuedChange(NamedTuple):
@@ -33,14 +33,14 @@ class GroupCommit:
     change that is Locked is queued again until its deadline. A group has at most PART_RECORDS changes.
     """
 
-    _slots: Slots
     _commit: Callable[[Sequence[QueuedChange]], Awaitable[Sequence[object]]]
     _queue: list[QueuedChange] = field(default_factory=list)
     _running: asyncio.Task[None] | None = None
 
     async def write(self, steps: Begin[T]) -> T:
         """Queue a change, wait until it is on disk, return its result; raise Busy, or the StoreError of `commit` for it."""
-        self._slots.count_changes(1)
+        if len(self._queue) >= CHANGE.waiting:
+            raise Busy(CHANGE.name)
         answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         deadline = time.monotonic() + STEP_TIMEOUT_SECONDS
         self._queue.append(QueuedChange(steps, OLEH.get(), answer, deadline))
@@ -63,7 +63,6 @@ class GroupCommit:
                 if isinstance(outcome, Locked) and queued.deadline > time.monotonic():
                     self._queue.append(queued)
                     continue
-                self._slots.count_changes(-1)
                 if queued.answer.done():  # cancelled: its client has disconnected
                     continue
                 if isinstance(outcome, StoreError):

@@ -28,7 +28,7 @@ from mahasiswa.web.pages import Pages
 from mahasiswa.web.responses import compressed
 from mahasiswa.web.routes import Router, UploadPurpose
 from mahasiswa.wording import ProblemName
-from mahasiswa.work import FILE, LONG_PAGE, LONG_PAGE_BYTES, Busy, Kind, Slots
+from mahasiswa.work import FILE, LONG_PAGE, Busy, Kind, Slots
 
 # Errors of the operating system that are no fault of the program.
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
@@ -41,6 +41,8 @@ PROBLEMS_OF: tuple[tuple[type[Exception], ProblemName, ProblemName], ...] = (
     (Uncertain, "not read", "uncertain"),
     (Unavailable, "not read", "not saved"),
 )
+
+LONG_PAGE_BYTES = 1024 * 1024  # from here on a page is of the kind LONG_PAGE
 
 NO_NIM = "\0"  # which no record has
 

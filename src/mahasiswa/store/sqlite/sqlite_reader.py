@@ -92,7 +92,7 @@ class SQLiteReader(Reader):
                 if self._idle:
                     db = self._idle.pop()
                 else:
-                    db = await self._slots.in_thread(self._kind, connect_to_read, self._path)
+                    db = await self._slots.in_thread(partial(connect_to_read, self._path))
                 try:
                     yield db
                 finally:
@@ -109,7 +109,7 @@ class SQLiteReader(Reader):
     ) -> T:
         """Run a query in a thread. At the deadline, or if the caller is cancelled, it is interrupted."""
         return await ended(
-            self._slots.in_thread(self._kind, query, db),
+            self._slots.in_thread(partial(query, db)),
             db.interrupt,
             timeout_seconds=STEP_TIMEOUT_SECONDS - waited,
             interval_seconds=INTERRUPT_INTERVAL_SECONDS,

@@ -54,7 +54,7 @@ class SQLiteStore(Store):
         # The thread starts now. A change that finds no thread would be refused, but it would stay
         # in the queue of the executor, and a later change would carry it out.
         self._thread.submit(int).result()
-        self._changes = GroupCommit(slots, self._outcomes)
+        self._changes = GroupCommit(self._outcomes)
         # This connection never writes, because data_version shows only the commits of other
         # connections. It is used on the event loop: its queries take a few microseconds, and a
         # switch to another thread takes a hundred.
