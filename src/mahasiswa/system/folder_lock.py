@@ -8,11 +8,11 @@ from pathlib import Path
 
 
 @contextmanager
-def folder_lock(folder: Path, flags: int = fcntl.LOCK_EX) -> Iterator[None]:
-    """Lock a folder against other processes of this program. `flags` are those of flock(2); raise OSError."""
+def folder_lock(folder: Path) -> Iterator[None]:
+    """Lock a folder against other processes of this program; raise OSError."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
-        fcntl.flock(descriptor, flags)
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
     finally:
         os.close(descriptor)

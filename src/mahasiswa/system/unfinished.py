@@ -5,10 +5,8 @@ import fcntl
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-
-from mahasiswa.system.folder_lock import folder_lock
 
 
 @contextmanager
@@ -24,16 +22,23 @@ def unfinished(final: Path, mode: int = 0o600) -> Iterator[Path]:
     except FileExistsError:
         if folder.lstat().st_uid != os.geteuid():  # another user could replace the file meanwhile
             raise
-    inner = folder / "copy"  # not locked itself, because an upgrade of the copy locks its folder
+    inner = folder / "copy"
     copy = inner / final.name
     try:
-        with folder_lock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB):
+        # A folder cannot be locked on NFS, where BACKUP_DIR may be.
+        locked = folder / "lock"
+        with locked.open("wb") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             shutil.rmtree(inner, ignore_errors=True)
             inner.mkdir()
             copy.touch(mode)
             try:
                 yield copy
             finally:
-                shutil.rmtree(folder)
+                shutil.rmtree(inner)
+                locked.unlink()
     except BlockingIOError:
         raise BlockingIOError(errno.EAGAIN, "another program is writing it now") from None
+    finally:
+        with suppress(OSError):  # another program writes it now
+            folder.rmdir()
