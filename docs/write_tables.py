@@ -16,7 +16,7 @@ import mahasiswa
 from mahasiswa.commands.cli import main
 from mahasiswa.settings import Settings
 from mahasiswa.sheets.rules import PROBLEMS, REPAIRS, is_fault
-from mahasiswa.web.metrics import METRICS
+from mahasiswa.web.monitoring import METRICS
 from mahasiswa.work import KINDS
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -85,7 +85,6 @@ LIMITS = [
         "{mahasiswa.web.uploads.FILE_MAX_BYTES}, {UPLOAD_MAX_ROWS} rows; {PASTED_MAX_BYTES}",
         "413; 400 for the rows",
     ),
-    ("time in which an upload arrives", "{UPLOAD_TIMEOUT_SECONDS}", "408"),
     (
         "child process that reads an upload",
         "{mahasiswa.sheets.read.MEMORY_BYTES} of memory, {mahasiswa.sheets.read.PROCESSOR_SECONDS} of the processor, {READ_TIMEOUT_SECONDS} in all",

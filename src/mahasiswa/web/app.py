@@ -37,7 +37,7 @@ ROUTES: tuple[Route, ...] = (
     ),
     Route("POST", "/mahasiswa/delete/:nim", students.destroy, keeps_query=True),
     # Beyond the specification (docs/decisions.md).
-    Route("GET", "/mahasiswa/nim/:nim", students.choose_nim, keeps_query=True),
+    Route("GET", "/mahasiswa/nim/:nim", students.edit, keeps_query=True),
     Route(
         "POST",
         "/mahasiswa/nim/:nim",
@@ -101,7 +101,7 @@ ROUTES: tuple[Route, ...] = (
     Route("GET", "/mahasiswa/panduan", guide.show),
     Route("GET", "/mahasiswa/panduan/:nama", guide.picture),
     Route("GET", HEALTH_PATH, monitoring.health),
-    Route("GET", METRICS_PATH, monitoring.show, abandons=True),
+    Route("GET", METRICS_PATH, monitoring.metrics, abandons=True),
 )
 
 

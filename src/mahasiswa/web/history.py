@@ -10,7 +10,7 @@ from starlette.datastructures import QueryParams
 from starlette.responses import Response
 
 from mahasiswa import wording
-from mahasiswa.store import Query, Store
+from mahasiswa.store import Store
 from mahasiswa.store.history_items import UNDO_ROWS_MAX, ItemKind, item_key
 from mahasiswa.store.store_errors import NothingToUndo, NotInHistory, Refused
 from mahasiswa.web.list_query import ListQuery, changed
@@ -33,10 +33,6 @@ class HistoryQuery(NamedTuple):
     @classmethod
     def of(cls, parameters: QueryParams, batch: str | None) -> Self:
         """Read a URL's query. An invalid value is replaced by its default."""
-        asked = ListQuery.of(parameters)
-        page = ListQuery(
-            Query(asked.query.cari), asked.halaman, change=asked.change, left=asked.left
-        )
         jenis = cast("ItemKind | None", parameters.get("jenis"))
         jenis = jenis if jenis in wording.CHANGES else None
         tanggal = None
@@ -45,7 +41,7 @@ class HistoryQuery(NamedTuple):
         # The day must end within the years of datetime in every time zone.
         if tanggal and not 1970 <= tanggal.year < 9999:
             tanggal = None
-        return cls(page, batch, jenis, tanggal)
+        return cls(ListQuery.of(parameters), batch, jenis, tanggal)
 
     @property
     def path(self) -> str:

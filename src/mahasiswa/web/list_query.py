@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 
 from starlette.datastructures import QueryParams
 
-from mahasiswa.digits import NUMBER_MAX_DIGITS, is_digits, whole_number
+from mahasiswa.digits import whole_number
 from mahasiswa.record import Field
 from mahasiswa.store import Query
 from mahasiswa.store.history_items import item_key
@@ -23,10 +23,6 @@ SEARCH_MAX_CHARACTERS = 255
 TITLE_MAX_CHARACTERS = 200
 LETTERHEAD_MAX_LINES = 3  # of a printout
 EMPTY_COLUMNS_MAX = 31  # of a printout: one for each day of a month
-
-# The redirect of a deletion names this item if it was a second click, so that the history has no
-# entry for it. Then the page of a search without hits offers no spellings.
-UNKNOWN_DELETION = "0-1"
 
 FIELDS: Mapping[str, Field] = {field: field for field in get_args(Field)}
 DEFAULTS = {**Query()._asdict(), "halaman": 1, "per": DEFAULT_ROWS_PER_PAGE}
@@ -51,13 +47,13 @@ class ListQuery(NamedTuple):
     @classmethod
     def of(cls, parameters: QueryParams) -> "ListQuery":
         """Read a URL's query. An invalid value is replaced by its default."""
-        per = _number(parameters.get("per", ""), DEFAULT_ROWS_PER_PAGE)
+        per = whole_number(parameters.get("per", "")) or DEFAULT_ROWS_PER_PAGE
         return cls(
             query_of(parameters),
-            max(1, _number(parameters.get("halaman", ""), 1)),
+            whole_number(parameters.get("halaman", "")) or 1,
             min(max(per, MIN_ROWS_PER_PAGE), MAX_ROWS_PER_PAGE),
             change=change_of(parameters),
-            left=_number(parameters.get("dibiarkan", ""), 0),
+            left=whole_number(parameters.get("dibiarkan", "")) or 0,
         )
 
     def with_total(self, total: int) -> "ListQuery":
@@ -116,10 +112,10 @@ class Printout(NamedTuple):
         names = ("judul", "kolom", "kota", "jabatan", "nama", "nip")
         texts = {name: _line(parameters.get(name, "")) for name in names}
         kop = filter(None, map(_line, parameters.get("kop", "").splitlines()))
-        kolom = texts["kolom"]
-        titles = kolom.split(",") if kolom else []
-        if is_digits(kolom):
-            titles = list(map(str, range(1, min(_number(kolom, 0), EMPTY_COLUMNS_MAX) + 1)))
+        titles = texts["kolom"].split(",") if texts["kolom"] else []
+        count = whole_number(texts["kolom"])
+        if count is not None:
+            titles = list(map(str, range(1, count + 1)[:EMPTY_COLUMNS_MAX]))
         titles = [title.strip() for title in titles[:EMPTY_COLUMNS_MAX]]
         is_with_alamat = parameters.get("tanpa") != "alamat"
         return cls(texts, list(kop)[:LETTERHEAD_MAX_LINES], titles, is_with_alamat)
@@ -159,9 +155,3 @@ def _url_query(parameters: Mapping[str, Any]) -> str:
 
 def _line(text: str, maximum: int = TITLE_MAX_CHARACTERS) -> str:
     return text.replace("\0", "").strip()[:maximum]
-
-
-def _number(text: str, default: int) -> int:
-    # A number of NUMBER_MAX_DIGITS is past the last page anyway.
-    number = whole_number(text[:NUMBER_MAX_DIGITS])
-    return default if number is None else number

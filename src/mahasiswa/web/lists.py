@@ -14,11 +14,7 @@ from mahasiswa.store import Query, Reader, Store
 from mahasiswa.store.store_errors import Unavailable
 from mahasiswa.web import list_html
 from mahasiswa.web.exports import export_records, print_records
-from mahasiswa.web.list_query import (
-    ListQuery,
-    is_list_query,
-    query_of,
-)
+from mahasiswa.web.list_query import ListQuery, is_list_query, query_of
 from mahasiswa.web.pages import Frame, Pages
 from mahasiswa.web.request import Request
 from mahasiswa.work import EXPORT, LIST, PAGE, SEARCH, Busy
@@ -38,8 +34,7 @@ async def index(request: Request, store: Store, pages: Pages) -> Response:
     found = await reader.search(Query(), 0, 0)
     # Read before the head is sent, so a read that fails is answered with a page.
     records = await reader.after(None, STREAM_ROWS)
-    # Another client may have added the first record, or deleted the last one, since the count.
-    frame = pages.list_frame(max(found.total, len(records)) if records else 0, found.last)
+    frame = pages.list_frame(found.total, found.last)
     chunks = _stream(request, reader, pages, records, frame)
     return StreamingResponse(chunks, 200, pages.headers, "text/html")
 
@@ -74,8 +69,6 @@ async def _page(request: Request, page: ListQuery, store: Store, pages: Pages) -
     packed = list_html.packed(found.records)
     request.count_page(len(packed))
     render = partial(pages.list_page, packed, len(found.records), found.last, shown)
-    if len(packed) <= list_html.LOOP_MAX_BYTES:
-        return render()
     return await request.rendered(kind, render)
 
 

@@ -4,6 +4,7 @@ import asyncio
 import errno
 import logging
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
@@ -22,7 +23,6 @@ from mahasiswa.store import Store
 from mahasiswa.store.store_errors import Locked, TookTooLong, Unavailable, Uncertain
 from mahasiswa.web.list_cache import ListCache
 from mahasiswa.web.list_query import ListQuery, is_list_query
-from mahasiswa.web.metrics import Requests
 from mahasiswa.web.page_renderer import NUMBER
 from mahasiswa.web.pages import Pages
 from mahasiswa.web.responses import compressed
@@ -47,6 +47,9 @@ LONG_PAGE_BYTES = 1024 * 1024  # from here on a page is of the kind LONG_PAGE
 NO_NIM = "\0"  # which no record has
 
 Form = dict[str, str | None]  # the text of each field, or None if it was not sent
+
+Requests = Counter[tuple[str, int]]
+"""The number of requests by route and status. Every unknown path is the route `other`, so no client can add a time series."""
 
 T = TypeVar("T")
 

@@ -6,11 +6,10 @@ from functools import partial
 
 from starlette.responses import Response
 
-from mahasiswa.record import Mahasiswa, digest
+from mahasiswa.record import digest
 from mahasiswa.store import Store
-from mahasiswa.store.history_items import News
 from mahasiswa.store.store_errors import Changed, EditConflict, Refused, Unavailable, Uncertain
-from mahasiswa.web.list_query import UNKNOWN_DELETION, change_of
+from mahasiswa.web.list_query import change_of
 from mahasiswa.web.pages import Pages, Reply, Values
 from mahasiswa.web.request import Request
 from mahasiswa.work import RECORD, Busy
@@ -22,16 +21,24 @@ async def new(request: Request, store: Store, pages: Pages) -> Response:
     With `lagi=1` it is the next form after the addition of `nim`.
     """
     again = request.adds_again
-    stored, news = await _added(request, store) if again else (None, None)
+    reader = store.reader(RECORD)
+    change = change_of(request.query_params)
+    stored = news = None
+    if again and change:
+        news = await reader.last(change)
+        stored = news and news.item.after
+    elif again:  # a second click has added nothing
+        stored = await reader.get(request.query_params.get("nim", ""))
     return pages.form("add", reply=Reply(stored=stored), again=again, news=news)
 
 
 async def edit(request: Request, store: Store, pages: Pages) -> Response:
-    """GET /mahasiswa/edit/:nim (specification 4.3)."""
+    """GET /mahasiswa/edit/:nim (specification 4.3), and /mahasiswa/nim/:nim: the form that gives a record another nim."""
     record = await store.reader(RECORD).get(request.parameter)
     if record is None:
         return pages.error("no record")
-    return pages.form("edit", record._asdict(), versi=digest(record))
+    is_edit = request.path.startswith("/mahasiswa/edit/")
+    return pages.form("edit" if is_edit else "nim", record._asdict(), versi=digest(record))
 
 
 async def create(request: Request, store: Store, pages: Pages) -> Response:
@@ -69,24 +76,15 @@ async def update(request: Request, store: Store, pages: Pages) -> Response:
         if current:
             reply = Reply(problem="changed")
             return pages.form("edit", typed, reply=reply, versi=digest(current), conflict=conflict)
-        with suppress(Unavailable, Busy):  # then the page says only that the record is gone
-            if renamed := await store.reader(RECORD).renamed(nim):
-                known = {"nim": renamed.nim}
-                reply = Reply(problem="renamed")
-                return pages.form("edit", known, values, reply, versi=versi)
+        if renamed := await store.reader(RECORD).renamed(nim):
+            known = {"nim": renamed.nim}
+            return pages.form("edit", known, values, Reply(problem="renamed"), versi=versi)
         return pages.form("deleted", typed, reply=Reply(problem="deleted"))
 
 
 async def destroy(request: Request, store: Store, pages: Pages) -> Response:
     """POST /mahasiswa/delete/:nim (specification 4.6). A body is ignored."""
-    change = await store.delete(request.parameter)
-    return pages.saved(change or UNKNOWN_DELETION)
-
-
-async def choose_nim(request: Request, store: Store, pages: Pages) -> Response:
-    """GET /mahasiswa/nim/:nim: the form that gives a record another nim."""
-    record = await store.reader(RECORD).get(request.parameter)
-    return pages.form("nim", record._asdict()) if record else pages.error("no record")
+    return pages.saved(await store.delete(request.parameter))
 
 
 async def change_nim(request: Request, store: Store, pages: Pages) -> Response:
@@ -101,21 +99,6 @@ async def change_nim(request: Request, store: Store, pages: Pages) -> Response:
     renamed = await store.reader(RECORD).renamed(request.parameter)
     is_done = renamed and renamed.nim == nim
     return pages.saved(None, nim or "") if is_done else pages.error("no record")
-
-
-async def _added(request: Request, store: Store) -> tuple[Mahasiswa | None, News | None]:
-    """The record that the form before this one has added, and the news about it, if the history has its entry.
-
-    After a second click the address names no change. Then the newest entry may be that of the record.
-    """
-    reader = store.reader(RECORD)
-    change = change_of(request.query_params)
-    news = await reader.last(change)
-    added = news.item.after if news and news.item.kind == "add" else None
-    if change is None:
-        stored = await reader.get(request.query_params.get("nim", ""))
-        return stored, news if stored == added else None
-    return added, news
 
 
 async def _save(
@@ -134,9 +117,6 @@ async def _save(
         return saved(await write(**values))
     except Refused as refused:
         reply = Reply({refused.field: refused.reason})
-        if refused.reason == "missing":
-            missing = [field for field, value in values.items() if value is None]
-            reply = Reply(dict.fromkeys(missing, refused.reason))
         if refused.reason == "duplicate":
             with suppress(Unavailable, Busy):  # then the form does not say whose nim it is
                 reply = reply._replace(stored=await store.reader(RECORD).get(values["nim"] or ""))

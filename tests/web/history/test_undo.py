@@ -58,7 +58,7 @@ def test_each_change_is_taken_back_by_its_button(site: Site) -> None:
     assert site.page(HISTORY).texts("tbody strong")[:2] == ["Dikembalikan", "Dibatalkan"]
 
 
-KEYS = ["0", "1", "9" * 18 + "-1", "9" * 19 + "-1", "-1", "x", "", "1%00-1", "%D9%A3-1", "%FF"]
+KEYS = ["9" * 18 + "-1", "9" * 19 + "-1"]
 
 
 @pytest.mark.parametrize("key", KEYS)
@@ -104,42 +104,28 @@ def test_the_records_of_an_import_that_have_not_changed_since_are_taken_back(
     whole, *_ = site.page(imported).posts
     assert whole.submit == "Batalkan impor (60 data)"
     site.edit("07", "Nama <b>", "Solo")
-    site.delete("09")
     site.post("/mahasiswa/nim/08", {"nim": "80"})
     for target in (imported, HISTORY):
         page = site.page(target)
-        assert "57 dari 60 data masih dapat dikembalikan." in page.texts("main")[0]
-        assert "Kembalikan 57 data yang belum berubah" in [form.submit for form in page.posts]
+        assert "58 dari 60 data masih dapat dikembalikan." in page.texts("main")[0]
+        assert page.form("Kembalikan 58 data yang belum berubah")
     site.edit("10", "Nama Lain", "Solo")  # after the page was shown
     answer = site.submit(whole)
-    said = "56 data dikembalikan. 2 data lain sudah berubah lagi dan dibiarkan."
     assert answer.headers["location"].startswith(f"{imported}?halaman=1&perubahan=")
     page = site.page(answer.headers["location"])
+    said = "57 data dikembalikan. 2 data lain sudah berubah lagi dan dibiarkan."
     assert said in line(page)
-    assert [form.submit for form in page.posts if "data" in form.submit] == []
     hint = "Semua datanya sudah dikembalikan atau berubah lagi."
     for target in (imported, HISTORY):
         assert site.page(target).texts(".act .hint, .head .hint") == [hint]
     assert_restored(site.submit(whole), f"{imported}?halaman=1")
     assert site.nims == ["00", "07", "10", "80"]
     redo = site.page(HISTORY).posts[0]
-    assert redo.submit == "Ulangi perubahan (56 data)"
+    assert redo.submit == "Ulangi perubahan (57 data)"
     site.accepts(redo)
-    assert len(site.records) == 59
+    assert len(site.records) == 60
     run_elsewhere(service.database, "UPDATE mahasiswa SET nama = 'Lain'")
     assert_changed_again(site.submit(redo), site, HISTORY)
-
-
-def test_one_row_of_an_import_is_taken_back(site: Site, imported: str) -> None:
-    """Each row has a button, which leads back to its page."""
-    site.edit("51", "Nama Baru", "Solo")
-    second = f"{imported}?halaman=2"
-    _, first_row, second_row, *_ = site.page(second).posts
-    assert first_row.submit == "Batalkan penambahan"
-    assert_restored(site.submit(first_row), second)
-    assert line(site.page(second)) == "penambahan Nama 50 (50) dibatalkan"
-    assert_changed_again(site.submit(second_row), site, f"{HISTORY}?cari=51")
-    assert "51" in site.nims
 
 
 @pytest.mark.usefixtures("imported")
@@ -149,14 +135,11 @@ def test_the_history_of_one_nim_has_its_line_of_an_import_and_of_a_bulk_delete(s
     site.accepts(site.page(led_to(ticked)).form("versi"), aksi="hapus")
     target = f"{HISTORY}?cari=03"
     page = site.page(target)
-    assert [row.css("td strong")[0].text() for row in page.tree.css("tbody tr")][:2] == [
-        "Dihapus",
-        "Diimpor",
-    ]
+    assert page.texts("td strong")[:2] == ["Dihapus", "Diimpor"]
     assert page.texts("td[data-label=Sebelum]")[:2] == ["Nama 3Solo", "tidak ada"]
-    links = [link for link in page.links if link.text.startswith("Lihat semua")]
-    assert [link.text for link in links[:2]] == ["Lihat semua 2 data", "Lihat semua 60 data"]
-    assert len(site.page(links[0].target).tree.css("tbody tr")) == 2
+    assert page.targets("Lihat semua 60 data")
+    both = site.page(page.targets("Lihat semua 2 data")[0])
+    assert len(both.tree.css("tbody tr")) == 2
     deleted, *_ = page.posts
     assert deleted.submit == "Kembalikan data yang dihapus"
     assert_restored(site.submit(deleted), target)
@@ -187,8 +170,6 @@ def test_a_changed_nim_is_taken_back_whole(site: Site) -> None:
 
 LATER = {
     "edited": ("/mahasiswa/edit/2", {"nama": "Siti A.", "alamat": "Solo"}, [("2", "Siti A.", "Solo")]),
-    "changed again": ("/mahasiswa/nim/2", {"nim": "3"}, [("3", *SITI[1:])]),
-    "removed": ("/mahasiswa/delete/2", {}, []),
     "the old nim of another record": ("/mahasiswa/add", fields(SITI), [("2", *SITI[1:]), SITI]),
 }  # fmt: skip
 
@@ -205,12 +186,8 @@ def test_a_changed_nim_is_not_taken_back_in_part(site: Site, later: str) -> None
 
 # A stored NIM, and a new NIM.
 NEAR = [
-    *("23000186002|23000186002 ", "23000186002| 23000186002", " 23000186002|23000186002"),
-    *("23000186002 |23000186002", " 23000703|23000703 ", "23000703 | 23000703"),
-    *("23000186002|23O00186002", "23000186002|23000l86002", "23000I86002|23000186002"),
-    *("23O00186002|23000186002", "0230000703|230000703", "230000703|00230000703"),
-    *("23-00018-602|2300018602", "2300018602|23\u201100018\u2212602", "23000703|23.000-703"),
-    *("23000703|\uff12\uff13000703", "H1A020045|h1a 020 045"),
+    *("23000186002|23000186002 ", "23000703| 23000703", "23000186002|23O00186002"),
+    *("0230000703|230000703", "23-00018-602|2300018602", "H1A020045|h1a 020 045"),
 ]
 
 
@@ -221,11 +198,11 @@ def test_an_addition_that_may_be_a_duplicate_is_named_at_once(site: Site, pair: 
     site.add(stored, "Rizki <b>", "Solo")
     place = "?cari=rizki&per=10"
     own = site.post(f"/mahasiswa/add{place}", fields((typed, "Rizki <b>", "Solo")))
-    nims = [nim.replace(" ", "␣") if nim.strip() != nim else nim for nim in (typed, stored)]
-    near = f"mirip dengan {nims[1]} (Rizki <b>)."
-    assert site.list().texts(".warning > span") == [f"NIM Rizki <b> ({nims[0]}) {near}"]
+    shown = typed.replace(" ", "␣") if typed.strip() != typed else typed
+    near = f"mirip dengan {stored} (Rizki <b>)."
+    assert site.list().texts(".warning > span") == [f"NIM Rizki <b> ({shown}) {near}"]
     page = site.page(own.headers["location"].partition("#")[0])
-    named = f"“{nims[0]}”" if "␣" in nims[0] else "ini"
+    named = f"“{shown}”" if "␣" in shown else "ini"
     assert page.texts(".warning > span") == [f"NIM {named} {near}"]
     assert site.path("/mahasiswa/nim/", typed) + place in page.targets("Ganti NIM")
     assert_restored(site.submit(page.form("Batalkan penambahan")), f"/{place}")
@@ -234,12 +211,13 @@ def test_an_addition_that_may_be_a_duplicate_is_named_at_once(site: Site, pair: 
 
 
 def test_an_addition_with_the_name_and_address_of_another_record_is_named(site: Site) -> None:
-    """In capitals or not. Another address, or a NIM that is one slip away from another one, is usual."""
-    site.add("2300018001", "Siti", "Solo")
+    """In capitals or not. Another address, or a NIM that is a neighbour, or without digits, is usual."""
     for record in (
-        ("2400017002", "Siti", "Bantul"),
-        ("2300018002", "Budi", "Solo"),
-        ("2300018003", "Siti", "Jakarta"),
+        ("2300018001", "Siti", "Solo"),
+        ("2300018002", "Siti", "Jakarta"),
+        ("230001800", "Budi", "Solo"),
+        ("-", "Rini", "23001"),
+        ("0", "Joko", "23001"),
     ):
         site.add(*record)
         assert not site.list().tree.css(".warning"), record
@@ -248,10 +226,3 @@ def test_an_addition_with_the_name_and_address_of_another_record_is_named(site: 
         "SITI (2600015004) dengan alamat yang sama sudah ada (2300018001)."
     ]
     assert site.list().texts(".warning button") == ["Batalkan penambahan 2600015004"]
-
-
-def test_a_usual_addition_has_no_warning(site: Site) -> None:
-    """Neighbouring NIMs are not near, and neither are two without digits. No other text is doubted."""
-    for nim in ("2300018001", "2300018002", "230001800", "0", "00", "-", "Siti"):
-        site.add(nim, f"Siti {nim}", "23001")
-        assert site.list().texts(".news") == site.list().texts(".latest"), nim
