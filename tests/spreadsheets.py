@@ -21,7 +21,9 @@ from mahasiswa.sheets.rules import PROBLEMS
 
 HEADER = ("NIM", "Nama", "Alamat")
 SHEET = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
-IMPORT = "/mahasiswa/impor"
+IMPORT, SELECT = "/mahasiswa/impor", "/mahasiswa/pilih"
+HEADINGS = {IMPORT: ("Impor Data Mahasiswa", "Pratinjau Impor"), SELECT: ("Pilih Banyak",) * 2}
+"""The headings of the form and of the page of a stage."""
 
 Record = tuple[str, str, str]
 
@@ -113,14 +115,18 @@ class Preview(Page):
 
 
 class Importer:
-    def __init__(self, site: Site) -> None:
+    """Uploads to the form of an import or of a selection, and reads the pages that follow."""
+
+    def __init__(self, site: Site, path: str = IMPORT) -> None:
         self.site = site
+        self.path = path
+        self.headings = HEADINGS[path]
 
     def send(self, data: bytes = b"", name: str = "", pasted: str = "") -> httpx.Response:
         """Send the form as a browser does: both fields, even if nothing was chosen or typed."""
         kind = "text/csv" if name.endswith(".csv") else "application/octet-stream"
         return self.site.client.post(
-            self.site.path(IMPORT), files={"berkas": (name, data, kind)}, data={"tempel": pasted}
+            self.site.path(self.path), files={"berkas": (name, data, kind)}, data={"tempel": pasted}
         )
 
     def upload(self, data: bytes, name: str = "daftar.csv") -> Preview:
@@ -133,7 +139,7 @@ class Importer:
     def refused(self, answer: httpx.Response, status: int = 400) -> str:
         """Return the alert of the form's page, which a refused file must lead to."""
         page = Page(answer.text, str(answer.url))
-        assert (answer.status_code, page.headings[:1]) == (status, ["Impor Data Mahasiswa"])
+        assert (answer.status_code, page.headings[0]) == (status, self.headings[0])
         return " ".join(page.texts("[role=alert]"))
 
     def open(self, target: str) -> Preview:
@@ -148,7 +154,7 @@ class Importer:
         else:
             target = answer.url.raw_path.decode()
         page = Preview(answer.text, target)
-        assert (answer.status_code, page.headings[:1]) == (status, ["Pratinjau Impor"]), answer.text
+        assert (answer.status_code, page.headings[0]) == (status, self.headings[1]), answer.text
         return page
 
     def press(

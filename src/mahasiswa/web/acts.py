@@ -7,27 +7,26 @@ import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, TypeVar
 
-from mahasiswa.record import FIELDS, Write, digest, near_key
+from mahasiswa.record import FIELDS, Mahasiswa, Write, digest, near_key
 from mahasiswa.sheets import columns, rules, selection
 from mahasiswa.sheets.stage import Choice, Line, Stage, State
 from mahasiswa.store import Store
 from mahasiswa.store.store_errors import Changed
 from mahasiswa.web.forms import cells_of
-from mahasiswa.work import IMPORT, slices
+from mahasiswa.work import IMPORT
 
-READ_NIMS = 500  # in one read of the list
 NEAR_MAX_RECORDS = 20_000  # stored NIMs that are nearly those of an upload
 BLANK_ALAMAT = "-"
+NOT_STORED = (None, None, None)
 
 Alert = Literal["stale", "changed", "columns", "checked"]
 """Why the page is shown again: another page has changed it, records have changed, the columns make no record, or
 typed cells were stored in the place of saving."""
 
+FormTexts = Mapping[str, Sequence[str]]
+"""All texts of each field of a form."""
+
 T = TypeVar("T")
-
-
-Found = tuple[str, str | None, str | None]
-"""A nim with the texts of its record, or None if there is none."""
 
 
 class Students(NamedTuple):
@@ -39,94 +38,92 @@ class Students(NamedTuple):
     def wait(self, work: Coroutine[Any, Any, T]) -> T:
         return asyncio.run_coroutine_threadsafe(work, self.loop).result()
 
-    def find(self, nims: Sequence[str]) -> Iterator[Found]:
-        for asked in slices(nims, READ_NIMS):
-            stored = self.wait(self.store.reader(IMPORT).find(asked))
-            for nim in asked:
-                yield stored.get(nim) or (nim, None, None)
-
-    def stored(self, nims: Sequence[str]) -> Mapping[str, Found]:
+    def stored(self, nims: Iterable[str]) -> Mapping[str, Mahasiswa]:
         """The records that exist among these nims, by nim."""
-        return {found[0]: found for found in self.find(nims) if found[1] is not None}
+        return self.wait(self.store.reader(IMPORT).find(sorted(nims)))
 
 
 def act(
-    stage: Stage, version: int, button: str, typed: Iterable[Line], students: Students
+    stage: Stage, version: int, button: str, form: FormTexts, students: Students
 ) -> Alert | None:
     """Store the typed lines, and do what a button says. Return the reason to show the page again, or None. Raise Stale.
 
     A button that saves does nothing else if a line was typed, because its page has not shown the outcome.
     """
     action, _, target = button.partition(":")
-    states = SAVED.get(action, ())
     stage.begin(version)
-    is_typed = _change_lines(stage, typed)
+    is_typed = _change_lines(stage, _typed_lines(stage, form))
     alert: Alert | None = None
     if action in ACTS:
         stage.do(ACTS[action], [(target,)])
     elif action == "perbaiki" and target in REPAIRS:
         lines = stage.lines("of_problem", target, -1, 0)
         _change_lines(stage, map(REPAIRS[target], lines))
-    elif states and is_typed:
-        alert = "checked"
-    elif states and _save(stage, states, students):
-        stage.commit()
-        return None
-    elif states:
-        alert = "changed"
+    elif action in SAVED:
+        alert = "checked" if is_typed else _save(stage, SAVED[action], students)
     compare(stage, students)
     stage.commit()
     return alert
 
 
+def settle(stage: Stage, students: Students) -> None:
+    """Compare the lines that a child process has put into a stage."""
+    stage.begin(stage.facts().version)
+    compare(stage, students)
+    stage.commit()
+
+
 def compare(stage: Stage, students: Students) -> None:
     """Note the stored record of each line, or one with nearly its NIM, and give each line its problem."""
-    is_selection = stage.facts().purpose == "pilih"
-    if is_selection:
+    facts = stage.facts()
+    if facts.change is not None:  # everything is saved
+        return
+    if facts.purpose == "pilih":
         lines = stage.lines("kept")
-        forms = sorted({form for line in lines for form in selection.forms_of(line.nim)})
+        forms = {form for line in lines for form in selection.forms_of(line.nim)}
         stage.do("match", _matched(lines, students.stored(forms)))
     else:
-        stage.do("note_stored", students.find(stage.column("nims")))
+        nims = stage.column("nims")
+        stored = students.stored(nims)
+        stage.do("note_stored", ((nim, *stored.get(nim, NOT_STORED)[1:]) for nim in nims))
 
     nims = stage.column("nims_without_near")
     keys = sorted({near_key(nim) for nim in nims} - {""})
     found = students.wait(students.store.reader(IMPORT).near(keys, NEAR_MAX_RECORDS))
-    near = {near_key(nim): (nim, nama) for nim, nama, _ in students.stored(found).values()}
+    near = {near_key(nim): (nim, record.nama) for nim, record in students.stored(found).items()}
     stage.do("note_near", ((nim, *near.get(near_key(nim), ("", None))) for nim in nims))
-    stage.do("settle_selection" if is_selection else "settle")
+    stage.do("settle_selection" if facts.purpose == "pilih" else "settle")
 
 
-def typed_lines(stage: Stage, form: Mapping[str, Sequence[str]]) -> list[Line]:
-    """The lines whose texts in a form differ from those of the stage."""
-    typed = []
-    for key, texts in cells_of(form, FIELDS).items():
-        for line in stage.lines("line", *key):
-            new = line._replace(**texts)
-            # A browser removes line breaks from the text of an input.
-            if new[2:5] != tuple("".join(text.splitlines()) for text in line[2:5]):
-                typed.append(_judged(new))
-    return typed
-
-
-def choice_of(stage: Stage, form: Mapping[str, Sequence[str]]) -> Choice | None:
+def choice_of(stage: Stage, form: FormTexts) -> Choice | None:
     """How a person reads each sheet; None if a sheet that is read has not one NIM."""
+    given = {key: cell["kolom"] for key, cell in cells_of(form, ["kolom"]).items()}
     choice = []
     for sheet in stage.sheets():
         is_read = form[f"lembar.{sheet.id}"] == ["1"]
-        parts = sheet.columns
-        # The page may have shown the columns of other sheets only.
-        if f"kolom.{sheet.id}.0" in form:
-            given = ("".join(form[f"kolom.{sheet.id}.{index}"]) for index in range(sheet.width))
-            parts = {index: part for index, part in enumerate(given) if part in columns.FIELD_OF}
-        if is_read and [columns.FIELD_OF[part] for part in parts.values()].count("nim") != 1:
+        parts = []
+        for column in range(sheet.width):
+            # The page may have shown the columns of other sheets only.
+            part = given.get((sheet.id, column), sheet.columns.get(column))
+            if part in columns.FIELD_OF:
+                parts.append((column, part))
+        if is_read and [columns.FIELD_OF[part] for _, part in parts].count("nim") != 1:
             return None
-        choice.append((list(parts.items()), is_read))
+        choice.append((parts, is_read))
     return choice
 
 
-def _save(stage: Stage, states: Sequence[State], students: Students) -> bool:
-    """Save the lines of these states, or remove their records, all or none; return False if records have changed.
+def _typed_lines(stage: Stage, form: FormTexts) -> Iterator[Line]:
+    """The lines whose texts in a form differ from those of the stage."""
+    for key, texts in cells_of(form, FIELDS).items():
+        for line in stage.lines("line", *key):
+            typed = line._replace(**texts)
+            if typed != line:
+                yield _judged(typed)
+
+
+def _save(stage: Stage, states: Sequence[State], students: Students) -> Alert | None:
+    """Save the lines of these states, or remove their records, all or none. Do nothing if records have changed.
 
     The stage notes the change, so a second click leads to the same page. After a crash before that note, everything
     is stored already, so nothing is stored twice.
@@ -136,23 +133,22 @@ def _save(stage: Stage, states: Sequence[State], students: Students) -> bool:
         # Also records that were changed since, because their NIMs were confirmed.
         work = students.store.write_all("delete", removals=[line.nim for line in lines])
     else:
-        work = students.store.write_all(
-            "import",
-            [Write(line.record, line.stored and digest(line.stored)) for line in lines],
-        )
+        writes = [Write(line.record, line.stored and digest(line.stored)) for line in lines]
+        work = students.store.write_all("import", writes)
     try:
         change = students.wait(work)
     except Changed:
-        return False
+        return "changed"
     stage.do("finish", [(change or "",)])
-    return True
+    return None
 
 
-def _matched(lines: Iterable[Line], stored: Mapping[str, Found]) -> Iterator[Sequence[object]]:
+def _matched(lines: Iterable[Line], stored: Mapping[str, Mahasiswa]) -> Iterator[Sequence[object]]:
     """Each line of a selection with the record of the stored NIM among its words. A NIM counts once."""
     seen: set[str] = set()
     for line in lines:
-        nim, *texts = stored.get(selection.nim_in(line.nim, stored), (line.nim, None, None))
+        record = stored.get(selection.nim_in(line.nim, stored))
+        nim, *texts = record or (line.nim, None, None)
         nama = line.nama or (selection.name_in(line.nim) if nim != line.nim else "")
         yield nim, nama, "same" if nim in seen else "", *texts, *line[:2]
         seen.add(nim)

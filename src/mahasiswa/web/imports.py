@@ -1,7 +1,7 @@
 """Import and selection: an upload is staged, its page can be repaired, and all that it shows is saved or removed, or nothing."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import aclosing
 from functools import partial
 from urllib.parse import unquote
@@ -15,20 +15,15 @@ from mahasiswa.sheets import columns, rules
 from mahasiswa.sheets.read import UPLOAD_MAX_ROWS
 from mahasiswa.sheets.stage import Line, Stage, Stale
 from mahasiswa.store import Query, Reader, Store
-from mahasiswa.web.acts import READ_NIMS, REMOVED, Alert, Students, act, choice_of, typed_lines
+from mahasiswa.web.acts import REMOVED, Alert, FormTexts, Students, act, choice_of, settle
 from mahasiswa.web.exports import export_records, print_records
 from mahasiswa.web.forms import read_preview_form
 from mahasiswa.web.list_query import query_of
 from mahasiswa.web.pages import Pages
 from mahasiswa.web.request import Request
-from mahasiswa.web.stage_page import CHOICES, StagePage, said
+from mahasiswa.web.stage_page import CHOICES, said, shown_stage
 from mahasiswa.web.uploads import UploadRefused, in_thread, read_into, received, stage_of, staged
-from mahasiswa.work import EXPORT, IMPORT, STAGE, slices
-
-# In the query of the page after a press that stored typed cells instead of saving.
-CHECKED = "diperiksa"
-
-STATUSES: Mapping[Alert | None, int] = {"stale": 409, "changed": 409, "columns": 400}
+from mahasiswa.work import EXPORT, IMPORT, STAGE
 
 
 async def choose(request: Request, _store: Store, pages: Pages) -> Response:
@@ -53,9 +48,10 @@ async def show(request: Request, _store: Store, pages: Pages) -> Response:
 async def change(request: Request, store: Store, pages: Pages) -> Response:
     """POST of the same: do what the pressed button says. Do nothing if another page has changed the lines meanwhile."""
     form = await read_preview_form(request)
+    students = Students(store, asyncio.get_running_loop())
     with await stage_of(request) as stage:
         try:
-            alert = await _press(request, stage, form, Students(store, asyncio.get_running_loop()))
+            alert = await _press(request, stage, form, students)
         except Stale:
             alert = "stale"
         page = partial(_page, request, pages, stage, alert)
@@ -112,10 +108,8 @@ async def _records(request: Request, reader: Reader) -> AsyncGenerator[Sequence[
     """The records that the page of a selection shows as found, without those that were removed since."""
     lines = await _lines(request, "of_state", *REMOVED, -1, 0)
     async with request.slots.slot(EXPORT):
-        for asked in slices([line.nim for line in lines], READ_NIMS):
-            stored = await reader.find(asked)
-            if found := [stored[nim] for nim in asked if nim in stored]:
-                yield found
+        stored = await reader.find([line.nim for line in lines])
+        yield [stored[line.nim] for line in lines if line.nim in stored]
 
 
 async def _lines(request: Request, statement: str, *parameters: object) -> list[Line]:
@@ -135,40 +129,40 @@ async def _selected(request: Request, store: Store, pages: Pages, nims: Iterable
 
 
 async def _press(
-    request: Request, stage: Stage, form: Mapping[str, Sequence[str]], students: Students
+    request: Request, stage: Stage, form: FormTexts, students: Students
 ) -> Alert | None:
     """Do what the pressed button says. Return the reason to show the page again, or None. Raise Stale."""
     version = whole_number("".join(form["versi"])) or 0
     button = "".join(form["aksi"])
-    # Other columns give the lines other texts, so the typed ones are found before.
-    typed = await in_thread(request, partial(typed_lines, stage, form))
-    if button == "baca":
-        choice = await in_thread(request, partial(choice_of, stage, form))
-        if choice is None:
-            return "columns"
-        await request.while_connected(read_into(request, stage, version, choice=choice))
-        version += 1
-    return await in_thread(request, partial(act, stage, version, button, typed, students))
+    if button != "baca":
+        return await in_thread(request, partial(act, stage, version, button, form, students))
+    choice = await in_thread(request, partial(choice_of, stage, form))
+    if choice is None:
+        return "columns"
+    await request.while_connected(read_into(request, stage, version, choice=choice))
+    await in_thread(request, partial(settle, stage, students))
+    return None
 
 
 def _page(request: Request, pages: Pages, stage: Stage, alert: Alert | None) -> Response:
     """The page of a stage as it is now. After a press, a redirect to it; after its lines are saved, one to the change."""
-    query = request.query_params
     change = stage.facts().change
     if change is not None:
         return pages.shown(change or None)
-    if request.method == "POST" and alert not in STATUSES:
-        shown = CHECKED if alert else request.url.query
-        return pages.redirect_to(f"{request.path}?{shown}".rstrip("?"))
+    if request.method == "POST" and not alert:
+        return pages.redirect_to(f"{request.path}?{request.url.query}".rstrip("?"))
+    query = request.query_params
     start = whole_number(query.get("mulai", "")) or 0
-    page = StagePage.of(stage, query.get("bagian", ""), start)
-    context = {
-        "alert": alert or ("checked" if request.url.query == CHECKED else ""),
-        "choices": CHOICES,
-        "parts": columns.FIELD_OF,
-        "reasons": rules.SKIPPED,
-        "said": said,
-    }
+    status = 400 if alert == "columns" else 409 if alert else 200
     return pages.page(
-        "stage.html", STATUSES.get(alert, 200), pages.not_stored, stage=page, **context
+        "stage.html",
+        status,
+        pages.not_stored,
+        stage=shown_stage(stage, query.get("bagian", ""), start),
+        alert=alert,
+        choices=CHOICES,
+        parts=columns.FIELD_OF,
+        doubts=rules.DOUBTS,
+        reasons=rules.SKIPPED,
+        said=said,
     )

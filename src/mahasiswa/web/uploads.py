@@ -4,7 +4,6 @@ The child reads a file of strangers, so it has no password and no database. Anot
 """
 
 import asyncio
-import errno
 import ipaddress
 import json
 import os
@@ -27,7 +26,7 @@ from mahasiswa.sheets import stage as stages
 from mahasiswa.sheets.cells import TooHeavy
 from mahasiswa.sheets.stage import Stage, Stale
 from mahasiswa.store import Store
-from mahasiswa.web.acts import Students, compare
+from mahasiswa.web.acts import Students, settle
 from mahasiswa.web.forms import body_pieces, boundary_of
 from mahasiswa.web.pages import Pages
 from mahasiswa.web.request import Request
@@ -36,11 +35,8 @@ from mahasiswa.work import PREVIEW, STAGE, UPLOAD
 
 FILE_MAX_BYTES = 16 << 20
 PASTED_MAX_BYTES = 1 << 20
-PASTED_SHOWN_MAX_BYTES = 64 << 10  # of a pasted text that is repeated after it was refused
 UPLOAD_FORM_BYTES = 64 << 10  # of an upload around its file
-UPLOAD_TIMEOUT_SECONDS = 600.0
 READ_TIMEOUT_SECONDS = 60.0
-SPOOLED_MIN_BYTES = 64 << 10  # a longer file is on the disk while it arrives
 NAME_MAX_CHARACTERS = 255  # of a file; a longer name is cut
 
 # A child gets only what Python needs, so it gets no password and no address of a database.
@@ -69,11 +65,7 @@ class Upload(NamedTuple):
 async def received(request: Request) -> AsyncIterator[Upload]:
     """The upload in the body of a request, until the end of the block; raise ProblemPage, Busy, UploadRefused."""
     with request.slots.place(UPLOAD, client_of(request)):
-        try:
-            async with asyncio.timeout(UPLOAD_TIMEOUT_SECONDS):
-                form = await _parsed(request)
-        except TimeoutError:
-            raise ProblemPage("too slow") from None
+        form = await _parsed(request)
     try:
         file = form.get("berkas")
         if isinstance(file, UploadFile) and file.filename:
@@ -87,7 +79,7 @@ async def received(request: Request) -> AsyncIterator[Upload]:
         with tempfile.TemporaryFile() as text:
             text.write(pasted.encode())
             text.seek(0)
-            yield Upload(text, pasted=pasted if len(pasted) <= PASTED_SHOWN_MAX_BYTES else "")
+            yield Upload(text, pasted=pasted)
     finally:
         await form.close()
 
@@ -104,16 +96,10 @@ async def staged(
     create = partial(Stage.create, request.service.uploads, purpose, name, client_of(request))
     stage = await in_thread(request, create)
     students = Students(store, asyncio.get_running_loop())
-
-    def settle() -> None:
-        stage.begin(stage.facts().version)
-        compare(stage, students)
-        stage.commit()
-
     try:
         with stage:
             await fill(stage)
-            await in_thread(request, settle)
+            await in_thread(request, partial(settle, stage, students))
     except BaseException:
         stages.remove(request.service.uploads, stage.path.name)
         raise
@@ -130,7 +116,7 @@ async def read_into(
 ) -> None:
     """Let a child process read an upload into a stage. With a choice of columns, it reads the rows that the stage keeps.
 
-    Raise UploadRefused, Stale, TooHeavy, Busy and OSError.
+    Raise UploadRefused, Stale, TooHeavy, Busy and ProblemPage.
     """
     options = json.dumps({"version": version, "choice": choice})
     async with request.slots.slot(PREVIEW, READ_TIMEOUT_SECONDS):
@@ -144,7 +130,7 @@ async def read_into(
     if code == stages.EXIT_STALE:
         raise Stale
     if code == stages.EXIT_DISK_FULL:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(stage.path))
+        raise ProblemPage("disk full")
     if code:
         raise TooHeavy
     if error := (await in_thread(request, stage.facts)).error:
@@ -175,15 +161,14 @@ async def run_child(
         stderr=nothing,
         env={name: os.environ[name] for name in VARIABLES if name in os.environ},
     )
+    running = asyncio.create_task(process.wait())
     try:
-        with suppress(TimeoutError):
-            async with asyncio.timeout(timeout_seconds):
-                await process.wait()
+        await asyncio.wait([running], timeout=timeout_seconds)
     finally:
-        if process.returncode is None:
+        with suppress(ProcessLookupError):  # it has ended
             process.kill()
-            await process.wait()
-    return await process.wait()
+        code = await running
+    return code
 
 
 async def stage_of(request: Request) -> Stage:
@@ -215,7 +200,6 @@ async def _parsed(request: Request) -> FormData:
             max_fields=2,
             max_part_size=PASTED_MAX_BYTES,
         )
-        parser.spool_max_size = SPOOLED_MIN_BYTES
         try:
             return await parser.parse()
         except MultiPartException as error:

@@ -12,11 +12,6 @@ from sockets import HOST, connected, post, upload
 from spreadsheets import HEADER, IMPORT, Importer, csv
 
 from mahasiswa import wording
-from mahasiswa.web.uploads import (
-    PASTED_SHOWN_MAX_BYTES,
-    READ_TIMEOUT_SECONDS,
-    UPLOAD_TIMEOUT_SECONDS,
-)
 from mahasiswa.work import PREVIEW_FORM, UPLOAD
 
 REQUEST = upload(csv(HEADER, ("2301", "Ani", "Solo")), b"berkas", b"a.csv")
@@ -28,11 +23,6 @@ def of(address: str, request: bytes = REQUEST) -> bytes:
     return request.replace(HOST, HOST + b"X-Forwarded-For: %b\r\n" % address.encode(), 1)
 
 
-def assert_busy(answer: bytes) -> None:
-    assert answer.startswith(b"HTTP/1.1 503 ")
-    assert b"\r\nretry-after: " in answer.lower()
-
-
 def arriving(service: Service, stack: ExitStack, *requests: bytes) -> list[socket.socket]:
     """Send requests without their last byte."""
     return [connected(service, stack, request[:-1]) for request in requests]
@@ -41,20 +31,20 @@ def arriving(service: Service, stack: ExitStack, *requests: bytes) -> list[socke
 def test_only_some_uploads_arrive_at_the_same_time(tmp_path: Path) -> None:
     """One more is busy. An address has a part of them, and all addresses of one IPv6 network are one."""
     with Service(tmp_path / "a.db", PROXIED) as service:
-        for name in ("192.0.2.7", "2001:db8::{}"):
-            with ExitStack() as stack:
-                own = [of(name.format(number)) for number in range(UPLOAD.of_address)]
-                clients = arriving(service, stack, *own)
-                until(lambda: service.raw(of(name.format(9))).startswith(b"HTTP/1.1 503 "))  # noqa: B023
-                assert service.raw(of("198.51.100.1")).startswith(b"HTTP/1.1 302 ")
-                clients[0].sendall(REQUEST[-1:])
-                assert clients[0].recv(12) == b"HTTP/1.1 302"
-                assert service.raw(of(name.format(9))).startswith(b"HTTP/1.1 302 ")
         with ExitStack() as stack:
-            all_others = [of(f"198.51.100.{number}") for number in range(UPLOAD.running)]
-            arriving(service, stack, *all_others)
+            own = [of(f"2001:db8::{number}") for number in range(UPLOAD.of_address)]
+            clients = arriving(service, stack, *own)
+            until(lambda: service.raw(of("2001:db8::9")).startswith(b"HTTP/1.1 503 "))
+            assert service.raw(of("198.51.100.1")).startswith(b"HTTP/1.1 302 ")
+            clients[0].sendall(REQUEST[-1:])
+            assert clients[0].recv(12) == b"HTTP/1.1 302"
+            assert service.raw(of("2001:db8::9")).startswith(b"HTTP/1.1 302 ")
+        with ExitStack() as stack:
+            others = [of(f"198.51.100.{number}") for number in range(UPLOAD.running)]
+            arriving(service, stack, *others)
             until(lambda: service.raw(of("203.0.113.1")).startswith(b"HTTP/1.1 503 "))
-            assert_busy(service.raw(of("203.0.113.1")))
+            answer = service.raw(of("203.0.113.1"))
+            assert b"\r\nretry-after: " in answer.lower()
             with service.site() as site:
                 site.stores("1", "Ani", "Solo")
 
@@ -68,21 +58,10 @@ def test_only_some_forms_of_previews_arrive_at_the_same_time(service: Service) -
             until(lambda: site.post(target, {"versi": "1"}).status_code == 503)
 
 
-def test_an_upload_that_takes_too_long_is_given_up(tmp_path: Path) -> None:
-    program = (
-        f"import mahasiswa.web.uploads as m; assert m.UPLOAD_TIMEOUT_SECONDS == {UPLOAD_TIMEOUT_SECONDS};"
-        "m.UPLOAD_TIMEOUT_SECONDS = 1.0; from mahasiswa.commands.cli import main; main()"
-    )
-    command = (sys.executable, "-c", program)
-    with Service(tmp_path / "a.db", command=command) as service, ExitStack() as stack:
-        (client,) = arriving(service, stack, REQUEST)
-        assert client.recv(12) == b"HTTP/1.1 408"
-
-
 def test_a_child_that_takes_too_long_is_killed(tmp_path: Path) -> None:
     program = (
-        f"import mahasiswa.web.uploads as m; assert m.READ_TIMEOUT_SECONDS == {READ_TIMEOUT_SECONDS};"
-        "m.READ_TIMEOUT_SECONDS = 0.001; from mahasiswa.commands.cli import main; main()"
+        "import mahasiswa.web.uploads as m; m.READ_TIMEOUT_SECONDS = 0.001;"
+        "from mahasiswa.commands.cli import main; main()"
     )
     with Service(tmp_path / "a.db", command=(sys.executable, "-c", program)) as service:
         answer = service.raw(REQUEST)
@@ -92,16 +71,15 @@ def test_a_child_that_takes_too_long_is_killed(tmp_path: Path) -> None:
 
 
 def test_an_upload_that_cannot_be_read_leads_back_to_its_form(importer: Importer) -> None:
-    """A short pasted text is shown again, a long one is not."""
+    """A pasted text is shown again."""
     assert importer.refused(importer.send()) == wording.NOTHING_CHOSEN["impor"]
     assert importer.refused(importer.send(b"%PDF-1.7 ", "surat.pdf")) == wording.PDF
-    for text in ("tanpa nomor\n" * 5, "tanpa nomor\n" * (PASTED_SHOWN_MAX_BYTES // 10)):
-        answer = importer.send(pasted=text)
-        assert importer.refused(answer) == wording.LINES_NOT_READ
-        assert (text in answer.text) == (len(text) < PASTED_SHOWN_MAX_BYTES)
+    answer = importer.send(pasted="tanpa nomor\n" * 5)
+    assert importer.refused(answer) == wording.LINES_NOT_READ
+    assert "tanpa nomor\n" * 5 in answer.text
 
 
-@pytest.mark.parametrize("broken", [b"--x--", b"--x\r\nX: y\r\n\r\n", b""])
+@pytest.mark.parametrize("broken", [b"--x\r\nX: y\r\n\r\n", b""])
 def test_a_form_that_is_no_upload_is_refused(service: Service, broken: bytes) -> None:
     kind = b"Content-Type: multipart/form-data; boundary=x\r\n"
     head = b"POST %b HTTP/1.1\r\n%b%bConnection: close\r\n" % (IMPORT.encode(), HOST, kind)

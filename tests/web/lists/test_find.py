@@ -109,8 +109,14 @@ def test_the_search_form_keeps_the_query(people: Site) -> None:
     page = find(people, cari="é\"' <&>", urut="nama", arah="turun", per=10, halaman=3)
     form = page.form("cari")
     assert (form.method, form.target) == ("get", "/")
-    assert form.values == {"cari": "é\"' <&>", "urut": "nama", "arah": "turun", "per": "10"}
-    assert people.list().form("cari").values == {"cari": ""}
+    assert form.values == {
+        "cari": "é\"' <&>",
+        "di": "",
+        "urut": "nama",
+        "arah": "turun",
+        "per": "10",
+    }
+    assert people.list().form("cari").values == {"cari": "", "di": ""}
 
 
 def test_the_column_headers_sort_the_list(people: Site) -> None:
