@@ -23,8 +23,8 @@ BODY_TIMEOUT_SECONDS = 10.0
 FORM_MAX_BYTES = 64 * 1024
 MAX_FIELDS = 20  # of a form for one record
 PREVIEW_FORM_MAX_BYTES = 1 << 20
-# Maximum fields of the form of a preview, or of ticked rows: 500 lines with three texts, or 300
-# columns of 200 sheets beside ten lines with each problem.
+# Maximum fields of the form of a preview, or of ticked rows: 200 lines with three texts, ten lines
+# with each of the other problems, and 300 columns of 200 sheets.
 PREVIEW_MAX_FIELDS = 2000
 
 SURROGATES = "surrogateescape"
