@@ -55,6 +55,8 @@ def pytest_configure() -> None:
     # A child does not inherit this handler. It would inherit that SIGHUP is ignored, as nohup lets it be.
     signal.signal(signal.SIGHUP, lambda *_: None)
     os.environ.pop("NOTIFY_SOCKET", None)  # of a unit that runs the tests
+    # Hundreds of processes would compile the source again.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
 @pytest.hookimpl(tryfirst=True)  # before the tests are selected by their marks
