@@ -170,7 +170,7 @@ def test_a_backup_that_fails_is_one_error_of_the_service(kept: Operator) -> None
     kept.backups.touch()
     said = f"no backup was written to the folder {kept.backups}: File exists"
     with kept.serving() as service, service.site() as site:
-        service.says(f" ERROR the back-up failed: {said}\n")
+        service.says(f" ERROR the back-up failed (1): mahasiswa: {said}\n")
         assert site.get("/sehat").status_code == 200
         assert service.stderr().count("ERROR") == 1
 

@@ -126,15 +126,19 @@ class HttpProtocol(HttpToolsProtocol):
             self.refuse(414 if len(self.url) > PATH_MAX_BYTES else 431)
 
     def on_headers_complete(self) -> None:
-        if len(self.url.partition(b"?")[0]) > PATH_MAX_BYTES:
-            self.fail(414)
+        status = 0
+        if len(self.pipeline) >= PIPELINE_MAX_REQUESTS:
+            status = 400
         if len(self.headers) > HEAD_MAX_HEADERS or (
             self.overhead > INPUT_MAX_BYTES
             and len(self.url) + sum(map(len, chain(*self.headers))) > INPUT_MAX_BYTES
         ):
-            self.fail(431)
-        if len(self.pipeline) >= PIPELINE_MAX_REQUESTS:
-            self.fail(400)
+            status = 431
+        if len(self.url.partition(b"?")[0]) > PATH_MAX_BYTES:
+            status = 414
+        if status:
+            self.refuse(status)
+            raise ValueError
         self.overhead = 0
         super().on_headers_complete()
         self.headers = []  # drops trailers
@@ -172,11 +176,6 @@ class HttpProtocol(HttpToolsProtocol):
         self.flow.resume_reading()
         if self.pipeline:
             self._start_asgi_task(*self.pipeline.pop())
-
-    def fail(self, status: int) -> None:
-        """Refuse a request in a callback of the parser."""
-        self.refuse(status)
-        raise ValueError
 
     def refuse(self, status: int) -> None:
         """End the connection because of input that breaks HTTP or a limit.

@@ -1,10 +1,10 @@
 """Opens the socket that the service listens on: a TCP port, or a Unix socket."""
 
-import errno
 import fcntl
 import os
 import socket
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from mahasiswa.settings import Settings
@@ -26,52 +26,49 @@ IN_VAIN = 2
 
 
 class CannotStart(Exception):
-    """The service cannot listen because of `cause`. The text is one line for the operator."""
+    """The service cannot start. The text is one line for the operator."""
 
-    def __init__(self, settings: Settings, cause: OSError) -> None:
+    def __init__(self, text: str, exit_code: int) -> None:
+        super().__init__(text)
+        self.exit_code = exit_code
+
+
+@contextmanager
+def listening(settings: Settings) -> Iterator[None]:
+    """Raise CannotStart if the service cannot listen."""
+    try:
+        yield
+    except OSError as error:
         port = "" if settings.socket else f" port {settings.port}"
-        super().__init__(f"cannot listen on {settings.host}{port}: {cause.strerror or cause}")
-        self.exit_code = IN_VAIN if isinstance(cause, PermissionError) else FAILED
+        text = f"cannot listen on {settings.host}{port}: {error.strerror or error}"
+        raise CannotStart(
+            text, IN_VAIN if isinstance(error, PermissionError) else FAILED
+        ) from error
 
 
 def bind(settings: Settings) -> socket.socket:
-    """Bind without SO_REUSEPORT, so that a port that is taken is noticed before anything else; raise CannotStart."""
+    """Bind without SO_REUSEPORT, so that a port that is taken is noticed before anything else; raise OSError."""
     host = settings.host
-    try:
-        if settings.socket:
-            return _bind_file(Path(settings.socket))
+    if settings.socket:
+        listener = socket.socket(socket.AF_UNIX)
+        _bind_file(listener, Path(settings.socket))
+    else:
         listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if host == "::":
-            listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, UNSENT_MAX_BYTES)
         listener.bind((host, settings.port))
-    except OSError as error:
-        raise CannotStart(settings, error) from error
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)
     return listener
 
 
-def _bind_file(path: Path) -> socket.socket:
-    """Make a Unix socket, and remove the socket that a killed service has left; raise OSError."""
+def _bind_file(listener: socket.socket, path: Path) -> None:
+    """Bind a Unix socket, and remove the socket that a killed service has left; raise OSError."""
     # Another instance may have made its socket without listening yet, so a lock is needed. The lock
     # ends with this process.
     lock = os.open(f"{path}.lock", os.O_WRONLY | os.O_CREAT, 0o600)
-    taken = OSError(errno.EADDRINUSE, os.strerror(errno.EADDRINUSE))
-    try:
+    with suppress(BlockingIOError):  # the socket of another instance stays, so it is in use
         fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise taken from None
-    with (
-        suppress(FileNotFoundError, ConnectionRefusedError),
-        socket.socket(socket.AF_UNIX) as other,
-    ):
-        other.connect(str(path))
-        raise taken
-    if path.is_socket():
-        path.unlink()
-    listener = socket.socket(socket.AF_UNIX)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)
+        if path.is_socket():
+            path.unlink()
     listener.bind(str(path))
     path.chmod(SOCKET_MODE)
-    return listener

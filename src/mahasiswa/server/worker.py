@@ -11,23 +11,22 @@ import resource
 import signal
 import socket
 import sys
-from asyncio.subprocess import DEVNULL, PIPE
+from asyncio.subprocess import DEVNULL, PIPE, STDOUT
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
 from functools import partial
 from importlib import metadata
 from threading import Timer
-from typing import TYPE_CHECKING
 
 import uvicorn
 from starlette.concurrency import run_in_threadpool
+from starlette.routing import Router
 from starlette.types import Receive, Scope, Send
 from uvicorn.supervisors import Multiprocess
 
-from mahasiswa.logs import configure_logging, log_thread, write_error
+from mahasiswa.logs import configure_logging, log_thread
 from mahasiswa.server.http_protocol import HttpProtocol
-from mahasiswa.server.listener import FAILED, IN_VAIN, CannotStart, bind
+from mahasiswa.server.listener import IN_VAIN, CannotStart, bind, listening
 from mahasiswa.settings import Settings, SQLiteURL
 from mahasiswa.sheets.stage import folder_of, remove_ended
 from mahasiswa.store.engines import engine_of
@@ -37,9 +36,6 @@ from mahasiswa.system.parent import end_with
 from mahasiswa.web.app import create_app
 from mahasiswa.web.middleware import Middleware
 from mahasiswa.work import Busy, Slots, Threads
-
-if TYPE_CHECKING:
-    from multiprocessing.connection import Connection
 
 # Maximum time for the requests that run when SIGTERM comes, and then for the store to close. The service promises to
 # end within 5 seconds.
@@ -75,42 +71,38 @@ BACK_UP = (sys.executable, "-P", "-m", "mahasiswa", "backup", "--due")
 
 NOTIFY_SOCKET = "NOTIFY_SOCKET"  # systemd's variable with the socket of Type=notify
 STANDARD_OUTPUT = 1
-LAST = b"!"  # the last process that becomes ready reads this byte
+
+# Errors whose traceback tells the operator nothing.
+EXPECTED = (StoreError, Busy, OSError)
 
 log = logging.getLogger(__name__)
 
-spawning = multiprocessing.get_context("spawn")  # as uvicorn starts its processes
-
 
 def serve(settings: Settings) -> None:
-    """Answer requests until SIGTERM or Ctrl-C; raise CannotStart."""
+    """Answer requests until SIGTERM or Ctrl-C; raise CannotStart or StoreError."""
     # If the starter has ignored it, the kernel would not tell that a child has ended.
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     configure_logging(settings.log_level, settings.timezone)
-    listener = bind(settings)
+    with listening(settings):
+        listener = bind(settings)
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # until requests are accepted, without a traceback
     _make_ready(settings)
-    try:
+    with listening(settings):  # two programs may bind a port on which none listens yet
         # Until now, connections were refused, so that no client waits for the database.
         listener.listen(BACKLOG)
-    except OSError as error:  # two programs may bind a port on which none listens yet
-        raise CannotStart(settings, error) from error
-    _raise_open_files()
+    # Each connection is an open file.
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     if settings.workers == 1:
         signal.signal(signal.SIGTERM, lambda *_: sys.exit())  # uvicorn raises it again at its end
-        uvicorn.Server(_config(settings, None)).run([listener])
+        uvicorn.Server(_config(settings)).run([listener])
         return
-    # No semaphore, because Python would warn of it after the end of a killed process.
-    unready, writer = spawning.Pipe(duplex=False)
-    os.write(writer.fileno(), b"." * (settings.workers - 1) + LAST)
-    writer.close()
-    config = _config(settings, unready)
-    processes = Multiprocess(config, [listener])
+    processes = Processes(settings, listener)
     _end_at_hangup()
     processes.run()
 
 
-def _config(settings: Settings, unready: "Connection | None") -> uvicorn.Config:
+def _config(settings: Settings) -> uvicorn.Config:
     return uvicorn.Config(
         partial(Application, settings),
         factory=True,
@@ -128,27 +120,27 @@ def _config(settings: Settings, unready: "Connection | None") -> uvicorn.Config:
         timeout_graceful_shutdown=GRACEFUL_SHUTDOWN_SECONDS,
         timeout_worker_healthcheck=START_SECONDS,
         timeout_notify=BEAT_MIN_SECONDS,
-        callback_notify=Beat(settings, unready),
+        callback_notify=beat,
     )
 
 
-@dataclass
-class Beat:
-    """Arms the watchdog each second, and reports that the service is ready when all of its processes accept requests.
+async def beat() -> None:
+    """Arm the watchdog of a process, each second."""
+    faulthandler.dump_traceback_later(SILENT_SECONDS, exit=True, file=sys.stderr or 2)
 
-    `unready` holds a byte for each process that does not accept requests yet; it is None if there is only one.
-    """
 
-    settings: Settings
-    unready: "Connection | None"
-    is_first: bool = True
+class Processes(Multiprocess):
+    """Starts and replaces the processes, and says that the service is ready when all of them accept requests."""
 
-    async def __call__(self) -> None:
-        faulthandler.dump_traceback_later(SILENT_SECONDS, exit=True, file=sys.stderr or 2)
-        is_first, self.is_first = self.is_first, False
-        if is_first and (self.unready is None or os.read(self.unready.fileno(), 1) == LAST):
-            _notify_systemd()
-            _say_where(self.settings)
+    def __init__(self, settings: Settings, listener: socket.socket) -> None:
+        super().__init__(_config(settings), [listener])
+        self._settings: Settings | None = settings  # None when it was said
+
+    def keep_subprocess_alive(self) -> None:
+        super().keep_subprocess_alive()
+        if self._settings and all(process.is_ready() for process in self.processes):
+            _say_ready(self._settings)
+            self._settings = None
 
 
 class Application:
@@ -163,20 +155,12 @@ class Application:
         if scope["type"] != "lifespan":
             await self.middleware(scope, receive, send)
             return
-        await receive()
+        router = Router(lifespan=lambda _: self._open())
         try:
-            async with self._open():
-                await send({"type": "lifespan.startup.complete"})
-                await receive()
-                _end_soon()
-        except (StoreError, Busy, OSError) as error:
-            log.error("%s", error)  # noqa: TRY400 - a traceback tells the operator nothing
-            await send({"type": "lifespan.startup.failed"})
-            return
-        except Exception:
-            log.exception("the service could not start or end")
-            raise
-        await send({"type": "lifespan.shutdown.complete"})
+            await router.lifespan(scope, receive, send)
+        except Exception as error:
+            bug = None if isinstance(error, EXPECTED) else error
+            log.error("cannot start or end: %s", error, exc_info=bug)  # noqa: TRY400 - see EXPECTED
 
     @asynccontextmanager
     async def _open(self) -> AsyncIterator[None]:
@@ -184,14 +168,12 @@ class Application:
             end_with(parent.pid or 0)
             configure_logging(self._settings.log_level, self._settings.timezone)
         _end_at_hangup()
-        _give_memory_back()
-        sys.setswitchinterval(SWITCH_SECONDS)
         asyncio.get_running_loop().set_default_executor(Threads())
         with log_thread():
             slots = Slots()
             store = await engine_of(self._settings.database_url).open_store(slots)
             self.middleware = create_app(self._settings, store, slots)
-            await _collect_garbage()
+            await _tune()
             folder = folder_of(self._settings.database_url)
             sweep = partial(asyncio.to_thread, remove_ended, folder)
             tasks = [
@@ -204,18 +186,32 @@ class Application:
             if isinstance(self._settings.database_url, SQLiteURL) and self._settings.backup_dir:
                 tasks.append(repeat(_back_up, BACKUP_CHECK_SECONDS, "no back-up was made"))
             running = list(map(asyncio.create_task, tasks))
+            if not parent:
+                _say_ready(self._settings)
             try:
                 yield
             finally:
+                # End the process if the store does not close in time, for example because a server
+                # does not answer.
+                timer = Timer(CLOSING_SECONDS, os._exit, [0])
+                timer.daemon = True
+                timer.start()
                 for task in running:
                     task.cancel()
                 await store.close()
 
 
-async def _collect_garbage() -> None:
-    """Exclude from garbage collection everything that lives until exit."""
-    # Starlette's threads import 20 modules when they are first used. Without this use the first
-    # upload would stop the event loop.
+async def _tune() -> None:
+    """Set up the interpreter and glibc for a process that lives long."""
+    sys.setswitchinterval(SWITCH_SECONDS)
+    # By itself glibc kept 480 MB of free memory after hostile imports.
+    if mallopt := getattr(ctypes.CDLL(None), "mallopt", None):  # absent without glibc
+        mallopt(M_ARENA_MAX, 2)
+        # With the usual 128 KB for both, a long list takes longer.
+        mallopt(M_MMAP_THRESHOLD, 4 << 20)
+        mallopt(M_TRIM_THRESHOLD, 8 << 20)
+    # Exclude from garbage collection everything that lives until exit. Starlette's threads import
+    # 20 modules when they are first used. Without this use the first upload would stop the event loop.
     await run_in_threadpool(gc.collect)
     gc.freeze()
     gc.set_threshold(GARBAGE_OBJECTS, GARBAGE_ROUNDS, GARBAGE_ROUNDS_OF_ALL)
@@ -230,19 +226,12 @@ def _end_at_hangup() -> None:
             signal.signal(number, lambda *_: signal.raise_signal(signal.SIGTERM))
 
 
-def _end_soon() -> None:
-    """End the process if the store does not close in time, for example because a server does not answer."""
-    timer = Timer(CLOSING_SECONDS, os._exit, [0])
-    timer.daemon = True
-    timer.start()
-
-
 async def repeat(work: Callable[[], Awaitable[object]], seconds: float, failed: str) -> None:
     """Do work at once, and again in intervals. If it fails, log why."""
     while True:
         try:
             await work()
-        except (StoreError, Busy, OSError) as error:
+        except EXPECTED as error:
             log.warning("%s: %s", failed, error)
         await asyncio.sleep(seconds)
 
@@ -250,38 +239,29 @@ async def repeat(work: Callable[[], Awaitable[object]], seconds: float, failed: 
 async def _back_up() -> None:
     """Make a back-up if it is due, and log what the command says. A lock in the folder lets only one process make it."""
     process = await asyncio.create_subprocess_exec(
-        *BACK_UP, stdin=DEVNULL, stdout=PIPE, stderr=PIPE, start_new_session=True
+        *BACK_UP, stdin=DEVNULL, stdout=PIPE, stderr=STDOUT, start_new_session=True
     )
     try:
-        said, errors = await process.communicate()
+        said, _ = await process.communicate()
     finally:
         if process.returncode is None:
             process.kill()
-    for line in said.decode(errors="backslashreplace").splitlines():
-        log.info("%s", line)
+    lines = said.decode(errors="backslashreplace").splitlines()
     if process.returncode:
-        reason = errors.decode(errors="backslashreplace").rpartition("mahasiswa: ")[2].strip()
-        log.error("the back-up failed: %s", reason or f"exit code {process.returncode}")
-
-
-def _give_memory_back() -> None:
-    """Let glibc return free memory to the system: by itself it kept 480 MB after hostile imports."""
-    if mallopt := getattr(ctypes.CDLL(None), "mallopt", None):  # absent without glibc
-        mallopt(M_ARENA_MAX, 2)
-        # With the usual 128 KB for both, a long list takes longer.
-        mallopt(M_MMAP_THRESHOLD, 4 << 20)
-        mallopt(M_TRIM_THRESHOLD, 8 << 20)
+        log.error("the back-up failed (%d): %s", process.returncode, "".join(lines[-1:]))
+        return
+    for line in lines:
+        log.info("%s", line)
 
 
 def _make_ready(settings: Settings) -> None:
-    """Make the database ready, or exit with one line."""
+    """Make the database ready; raise StoreError, or CannotStart if a restart is in vain."""
+    engine = engine_of(settings.database_url)
     try:
-        engine = engine_of(settings.database_url)
         engine.migrate(settings.history_days, backups=settings.backup_dir)
         engine.count()  # fails if the list is damaged
-    except StoreError as error:
-        write_error(f"mahasiswa: {error}")
-        sys.exit(IN_VAIN if isinstance(error, NeedsRepair) else FAILED)
+    except NeedsRepair as error:
+        raise CannotStart(str(error), IN_VAIN) from error
     if settings.takes_foreign_forms and not os.isatty(
         STANDARD_OUTPUT
     ):  # a terminal shows four lines
@@ -290,27 +270,16 @@ def _make_ready(settings: Settings) -> None:
         )
 
 
-def _raise_open_files() -> None:
-    """Raise the limit of open files to the system's maximum, because each connection is an open file."""
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-
-
-def _notify_systemd() -> None:
-    """Tell systemd that the service is ready (Type=notify)."""
+def _say_ready(settings: Settings) -> None:
+    """Tell systemd (Type=notify), and the operator in at most four lines. An output that is closed or full stops nothing."""
     if address := os.environ.get(NOTIFY_SOCKET):
         with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notifier:
             notifier.settimeout(0)
-            # A name that begins with @ is in Linux's abstract namespace.
-            is_abstract = address.startswith("@")
-            name = f"\0{address[1:]}" if is_abstract else address
-            notifier.sendto(b"READY=1", name)
-
-
-def _say_where(settings: Settings) -> None:
-    """Print at most four lines for the operator. A standard output that is closed or full stops nothing."""
-    notices = f"mahasiswa {metadata.version('mahasiswa')}: {settings.base_url}/\n"
-    notices += f"The records are in {settings.database_url}\n"
+            notifier.sendto(b"READY=1", address)
+    notices = (
+        f"mahasiswa {metadata.version('mahasiswa')}: {settings.base_url}/\n"
+        f"The records are in {settings.database_url}\n"
+    )
     if settings.backup_dir is None:
         notices += "No back-ups are made. To have them, set BACKUP_DIR to a folder.\n"
     if os.isatty(STANDARD_OUTPUT):
