@@ -100,7 +100,9 @@ class Ledger:
         shown = rows(answer)
         assert shown.keys() <= self._reached.keys()
         for nim, least in reached.items():
-            step = shown.get(nim) or DELETED * (nim in self._deletions)
+            # A record that was added after the request is not shown either.
+            is_deleted = least > 0 and nim in self._deletions
+            step = shown.get(nim) or DELETED * is_deleted
             self._reach(nim, step)
             if step < least:
                 self._stale.append(f"{nim}: {step} was shown after {least}")
