@@ -107,7 +107,9 @@ def import_(file: BinaryIO, existing: str, *, dry_run: bool, accept_doubts: bool
     """Import the records of a spreadsheet: xlsx, xls, ods or csv. With - they are read from standard input.
 
     If any row is wrong or doubtful, nothing is written, and the first 100 such rows are listed. Sheets without sure
-    titles are not read. More than 10,000 rows cannot be undone, so make a back-up first. Only the preview in the browser compares a NIM or a name with those that are stored.
+    titles are not read. Only the preview in the browser compares a NIM or a name with those that are stored.
+
+    More than 10,000 rows cannot be undone, so make a back-up first.
 
     \b
     mahasiswa import mahasiswa.xlsx --dry-run

@@ -61,9 +61,8 @@ class HttpProtocol(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         transport.set_write_buffer_limits(UNSENT_BYTES, 0)
-        self.is_closing = (
-            transport.is_closing
-        )  # the cycle calls it, as it calls write() and close()
+        # The cycle takes this protocol for its transport. It calls is_closing(), write() and close().
+        self.is_closing = transport.is_closing
         self.timer = self.loop.call_later(CHECK_SECONDS, self.check_deadlines)
         self.rest()
 

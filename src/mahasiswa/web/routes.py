@@ -17,9 +17,9 @@ class Route(NamedTuple):
     Its handler is asynchronous, and gets the request, the store and the pages.
 
     `body` names the fields of the form that forms.py reads before the handler runs. An upload or
-    the form of a preview is read by its handler, for a helper. If it `abandons`, its work after the
-    body is cancelled if the client leaves. `purpose` is the form that a refused file leads back to. The page of a record `keeps_query`: it keeps the
-    URL query of the list page that led to it.
+    the form of a preview is read by its handler. If it `abandons`, its work after the body is
+    cancelled if the client leaves. `purpose` is the form that a refused file leads back to. The page
+    of a record `keeps_query`: it keeps the URL query of the list page that led to it.
     """
 
     method: Literal["GET", "POST"]
