@@ -89,7 +89,7 @@ def after_write(rounds: int, number: int, times: float) -> list[Line]:
 
 def additions(rounds: int) -> list[Line]:
     """Measure POST /mahasiswa/add. Each answer must be a redirect, and each acknowledged record must be stored."""
-    goals = [Goal(10, EXPRESS.name), Goal(3.7, EXPRESS_WAL.name)]
+    goals = [Goal(9, EXPRESS.name), Goal(3, EXPRESS_WAL.name)]
     line = Line(
         "POST /mahasiswa/add, 64 connections, each durable",
         "requests/s",
@@ -262,7 +262,7 @@ def _run(words: list[str], database: Path) -> tuple[float, float]:
 
 WORKS: dict[str, Callable[[int], list[Line]]] = {
     "get-12": lambda rounds: list_page(
-        rounds, 12, 64, Goal(0.35, NGINX, by_processor=True), Goal(7.5, EXPRESS.name)
+        rounds, 12, 64, Goal(0.35, NGINX, by_processor=True), Goal(5, EXPRESS.name)
     ),
     "get-1000": lambda rounds: list_page(
         rounds, 1000, 32, Goal(0.55, NGINX), Goal(40, EXPRESS.name)

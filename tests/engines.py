@@ -40,7 +40,7 @@ def empty(service: Service) -> Service:
     """Delete the records and the history of a service, and begin its log anew. No store of this process may be open on it."""
     url = url_of(service.database)
     with closing(
-        sqlite3.connect(url.address, 30)
+        sqlite3.connect(url.address, timeout=30)
         if isinstance(url, SQLiteURL)
         else psycopg.connect(url.address)
     ) as db:
