@@ -134,7 +134,7 @@ class Service(Closing):
         return _written(self._stderr)[self._log_begin :]
 
     def begin_log(self) -> None:
-        """Leave out of `stderr` what stands there now."""
+        """Leave the lines that are written by now out of `stderr`."""
         self._log_begin = len(_written(self._stderr))
 
     def says(self, text: str, count: int = 1) -> None:

@@ -19,7 +19,7 @@ MAX_SECONDS = "1800"
 SURVIVES = "SURVIVES"
 SOURCE = ROOT / "src" / "mahasiswa"
 
-# What is changed, and what replaces it: {0} is the first group. A change that is no Python is left out.
+# A pattern, and its replacement: {0} is the first group. A mutant that is not valid Python is left out.
 PYTHON_CHANGES = {
     " < ": " <= ", " <= ": " < ", " > ": " >= ", " >= ": " > ", " == ": " != ", " != ": " == ",
     " not in ": " in ", "(?<! not) in ": " not in ", " is not ": " is ", " is (?!not )": " is not ",

@@ -127,7 +127,7 @@ def test_a_backup_is_due_when_the_newest_one_has_the_age_of_backup_hours(kept: O
 
 
 def test_of_two_programs_only_one_makes_a_backup_of_a_list(kept: Operator) -> None:
-    """The one that finds it due leaves it to the other one. A command says that another program makes it."""
+    """While another program makes it, `backup --due` does nothing, and `backup` says so."""
     file = renamed(backed_up(kept), 99)
     with unfinished(file.with_name(re.sub(r"-\d{8}T\d{6}Z", "", file.name))):
         assert kept.done("backup", "--due") == ""
@@ -148,7 +148,7 @@ def test_the_next_backup_replaces_the_unfinished_file_of_a_killed_one(filled: Op
 
 
 def test_the_service_makes_a_backup_at_its_start_if_it_is_due(kept: Operator) -> None:
-    """The log names it, and each one that it removes. A younger one is left alone."""
+    """The log names the new back-up, and each old one that it removes. A younger one is left alone."""
     with kept.serving() as service:
         (file,) = until(kept.backup_files)
         service.says(f"INFO {file}: {file.stat().st_size} bytes, verified")

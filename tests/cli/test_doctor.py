@@ -85,7 +85,7 @@ def end_one(listener: socket.socket) -> None:
 
 
 def test_a_port_of_another_program_is_found(kept: Operator) -> None:
-    """It may be another web server, or one that ends each connection."""
+    """The other program may be a web server, or may close each connection."""
     port = int(kept.environment["PORT"])
     with ThreadPoolExecutor(1) as thread:
         with HTTPServer(("127.0.0.1", port), BaseHTTPRequestHandler) as other:

@@ -91,7 +91,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
         fill(path, 3000)
         yield service
         assert service.process.poll() is None
-        # On a busy machine a helper may be late.
+        # On a busy machine a child may be late.
         assert_log_is_sound(
             service.stderr(), ["busy: ", ": interrupted", "did not finish its task"]
         )

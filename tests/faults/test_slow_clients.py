@@ -43,7 +43,7 @@ POST = b"POST /mahasiswa/add HTTP/1.1\r\n" + HOST + FORM
 CHUNKED = POST + b"Transfer-Encoding: chunked\r\n\r\n"
 LIST = get("/")
 
-# What a client sends at first, what it sends in each step, and the bytes that it reads in each step.
+# The first bytes of a client, those that it sends in each step, and how many it reads in each step.
 CLIENTS: Mapping[str, tuple[bytes, bytes, int]] = {
     "silent head": (b"", b"", FAST),
     "dripping head": (GET + b"X: ", b"a", FAST),
@@ -70,7 +70,7 @@ CLIENTS: Mapping[str, tuple[bytes, bytes, int]] = {
 }
 IDLE, READERS, LISTS = 1000, 300, 20
 
-# What the kernel holds for a reader, and what the reader may be late, both taken at 1,300 bytes a second.
+# The bytes that the kernel holds for a reader, and those by which the reader may be late.
 HELD_BYTES = UNSENT_MAX_BYTES + WRITE_TIMEOUT_SECONDS * MIN_BYTES_PER_SECOND
 # When the service ends a connection at the latest, on a machine that does nothing else.
 DEADLINES: Mapping[str, float] = {

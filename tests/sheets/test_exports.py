@@ -96,7 +96,7 @@ def test_the_rule_of_csv_inverts_itself_for_any_text(text: str) -> None:
 @example([Mahasiswa(";", "_", ";"), Mahasiswa('";', "@", "a")])
 @settings(max_examples=100)
 def test_records_exported_as_csv_are_read_unchanged(rows: list[Mahasiswa]) -> None:
-    """As cells: what the rules of an import clean is another matter."""
+    """The cells are compared, because the rules of an import clean texts."""
     assert read_back(as_csv(rows)) == rows
 
 

@@ -24,7 +24,7 @@ ANI = "2300018103|Ani|Gg. Mawar 3, Sewon"
 
 
 class Outcome(NamedTuple):
-    """What the child has put into the stage."""
+    """The lines that the child has put into the stage."""
 
     lines: Sequence[str]  # without problems
     problems: Mapping[int, str]  # the first of each line, by the number of the row

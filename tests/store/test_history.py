@@ -74,7 +74,7 @@ def named() -> Iterator[None]:
 
 @pytest.mark.usefixtures("named")
 async def test_a_change_returns_the_key_of_its_own_item(store: Store, url: DatabaseURL) -> None:
-    """Of many at once each has its own. One that changes nothing has none, and no entry, whatever others have just changed."""
+    """Each of several changes at once has its own key. A change that changes nothing has no key and no entry."""
     records = [Mahasiswa(f"b{number:02}", "Budi", "Solo") for number in range(40)]
     writes = [store.add(*record) for record in [*records, records[0], Mahasiswa("..", "", "")]]
     keys = await asyncio.gather(*writes, return_exceptions=True)

@@ -55,7 +55,7 @@ UNION ALL SELECT '', '', '', obj_description(to_regclass('mahasiswa'), 'pg_class
 def urls(
     request: pytest.FixtureRequest, tmp_path: Path
 ) -> Iterator[tuple[DatabaseURL, DatabaseURL]]:
-    """Return the addresses of two databases: one of version 1, and one that does not exist yet."""
+    """Return the address of a database of version 1, and that of a database that does not exist yet."""
     if request.param == "sqlite":
         shutil.copy(VERSION_1 / "mahasiswa.db", tmp_path)
         yield SQLiteURL(tmp_path / "mahasiswa.db"), SQLiteURL(tmp_path / "new.db")

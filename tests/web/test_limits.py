@@ -1,4 +1,4 @@
-"""The limits of docs/reference.md: what is at a limit is accepted, and what is one beyond it is refused.
+"""The limits of docs/reference.md: input at a limit is accepted, and input that is one beyond it is refused.
 
 Each maximum is taken from its constant. test_docs.py finds a constant that is neither here nor in a test that it names.
 """

@@ -1,1 +1,1 @@
-"""The server: the main process, its workers with their HTTP protocol, and their helpers."""
+"""The server: the listener, the workers, and their HTTP protocol."""

@@ -237,7 +237,7 @@ async def repeat(work: Callable[[], Awaitable[object]], seconds: float, failed: 
 
 
 async def _back_up() -> None:
-    """Make a back-up if it is due, and log what the command says. A lock in the folder lets only one process make it."""
+    """Make a back-up if it is due, and log the output of the command. A lock in the folder lets only one process make it."""
     process = await asyncio.create_subprocess_exec(
         *BACK_UP, stdin=DEVNULL, stdout=PIPE, stderr=STDOUT, start_new_session=True
     )

@@ -129,9 +129,8 @@ class Reader(ABC):
         def steps() -> Steps[Hits]:
             name, parameters = keys_of(query, offset, limit)
             rows = yield name, parameters
-            nims = [row[-1] for row in rows if row[-1] is not None]
             ((total, *_), *_) = rows if query.cari else (yield COUNT, {})
-            records = yield from shown(nims)
+            records = yield from shown(rows)
             return Hits(total, records, (yield from shown_item(change)))
 
         return await self.run(steps)
@@ -153,7 +152,7 @@ class Reader(ABC):
 
         def steps() -> Steps[Hits]:
             rows = yield suspicion, {"limit": limit}
-            records = yield from shown([nim for _, nim in rows])
+            records = yield from shown(rows)
             return Hits(rows[0][0] if rows else 0, records)
 
         return await self.run(steps)
@@ -263,10 +262,12 @@ def item_with(key: str) -> Steps[Item | None]:
     return next((item for item in read if item.key == key), None)
 
 
-def shown(
-    nims: Sequence[str], characters: int = SHOWN_MAX_CHARACTERS
-) -> Steps[Sequence[Mahasiswa]]:
-    """The records with these nims, which exist, in this order. Their texts are cut to so many characters."""
+def shown(rows: Rows, characters: int = SHOWN_MAX_CHARACTERS) -> Steps[Sequence[Mahasiswa]]:
+    """The records whose nims are in the last column of these rows, in their order.
+
+    Their texts are cut to so many characters. The row of an empty page has no nim.
+    """
+    nims = [row[-1] for row in rows if row[-1] is not None]
     records = yield from by_nim("find", nims, characters)
     return [records[nim] for nim in nims]
 

@@ -11,7 +11,6 @@ from mahasiswa.record import INVISIBLE, NEAR_FROM, NEAR_TO, ODD_SPACES
 from mahasiswa.store import folding
 
 COUNT = "SELECT count(*) FROM mahasiswa"
-DAYS = "SELECT days FROM mahasiswa_history_state"
 SIGNING_KEY = "SELECT signing_key FROM mahasiswa_history_state"
 
 ALL = 1_000_000_000  # as a limit of rows or characters: none

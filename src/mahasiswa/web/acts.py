@@ -46,7 +46,7 @@ class Students(NamedTuple):
 def act(
     stage: Stage, version: int, button: str, form: FormTexts, students: Students
 ) -> Alert | None:
-    """Store the typed lines, and do what a button says. Return the reason to show the page again, or None. Raise Stale.
+    """Store the typed lines, and do the action of a button. Return the alert of a page that is shown again. Raise Stale.
 
     A button that saves does nothing else if a line was typed, because its page has not shown the outcome.
     """

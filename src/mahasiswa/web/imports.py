@@ -46,7 +46,7 @@ async def show(request: Request, _store: Store, pages: Pages) -> Response:
 
 
 async def change(request: Request, store: Store, pages: Pages) -> Response:
-    """POST of the same: do what the pressed button says. Do nothing if another page has changed the lines meanwhile."""
+    """POST of the same: do the action of the pressed button, unless another page has changed the lines meanwhile."""
     form = await read_preview_form(request)
     students = Students(store, asyncio.get_running_loop())
     with await stage_of(request) as stage:
@@ -131,7 +131,7 @@ async def _selected(request: Request, store: Store, pages: Pages, nims: Iterable
 async def _press(
     request: Request, stage: Stage, form: FormTexts, students: Students
 ) -> Alert | None:
-    """Do what the pressed button says. Return the reason to show the page again, or None. Raise Stale."""
+    """Do the action of the pressed button. Return the alert of a page that is shown again. Raise Stale."""
     version = whole_number("".join(form["versi"])) or 0
     button = "".join(form["aksi"])
     if button != "baca":

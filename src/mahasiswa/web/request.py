@@ -88,7 +88,7 @@ class Request(StarletteRequest):
         self.address: str  # of the client
         self.is_long = False
         self.holding: AsyncExitStack  # until the answer was sent
-        self.fields: Form  # of a POST, unless a helper reads its body
+        self.fields: Form  # of a POST, unless its handler reads the body
         # The nim of an addition, for the log. Other changes have the nim in their path.
         self.added_nim: str | None = None
 

@@ -1,4 +1,4 @@
-"""Uploads while they arrive: how many, how long and how large, and what a person sees of one that cannot be read."""
+"""Uploads while they arrive: their number, time and size, and the page of an upload that cannot be read."""
 
 import socket
 import sys

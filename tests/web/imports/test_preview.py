@@ -291,7 +291,7 @@ def test_all_lines_are_saved_or_none(importer: Importer, other: Database) -> Non
 def test_a_preview_that_is_not_there_asks_for_the_file_again(
     importer: Importer, service: Service
 ) -> None:
-    """An unknown one, one that looks like a path, one of a selection, a damaged one, and one that has ended."""
+    """The upload is unknown, a selection, damaged, or has ended, or its name looks like a path."""
     preview = importer.upload(table("2301|Ani|Solo"))
     damaged = "0" * 32
     (folder(service) / damaged).write_bytes(b"x" * 5000)
@@ -312,7 +312,7 @@ def test_a_preview_that_is_not_there_asks_for_the_file_again(
 def test_the_log_shows_only_the_beginning_of_the_name_of_an_upload(
     importer: Importer, service: Service
 ) -> None:
-    """Whoever knows the whole name can see the upload."""
+    """A person who knows the whole name can see the upload."""
     name = "0123456789abcdef" * 2
     importer.site.post(f"{IMPORT}/{name}")
     service.says(f"POST {IMPORT}/{name[:8]} 404")

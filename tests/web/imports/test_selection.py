@@ -112,7 +112,7 @@ def test_a_typed_nim_is_looked_up_and_never_removed_by_the_same_press(people: Im
 
 
 def test_two_windows_and_a_second_click_remove_nothing_more(people: Importer) -> None:
-    """A record that was changed since goes too, one that is gone is left out, and a new one stays."""
+    """A record that was changed meanwhile is removed too. A new record stays."""
     site = people.site
     older = people.paste("001\n002\n003\n77")
     page = people.pressed(older, "lewati:0.3")

@@ -50,7 +50,7 @@ def test_of_too_many_uploads_saved_ones_go_first_and_then_selections(tmp_path: P
 
 
 def test_one_address_has_a_part_of_the_uploads_only(tmp_path: Path) -> None:
-    """Its own oldest one goes, and nobody else's."""
+    """A new upload ends the oldest one of the same address, and none of another address."""
     folder = tmp_path / "unggahan"
     other = begun(folder, "10.0.0.2")
     first, *rest = [begun(folder, "10.0.0.1") for _ in range(STAGES_MAX_OF_ADDRESS)]

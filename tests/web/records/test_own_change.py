@@ -1,4 +1,4 @@
-"""What a page says after a change is about the change of its own person, on both engines, whatever others do meanwhile."""
+"""The message after a change is about the change of that person, on both engines, also if others make changes meanwhile."""
 
 import re
 from collections.abc import Callable

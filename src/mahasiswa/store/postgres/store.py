@@ -125,7 +125,7 @@ class PostgresReader(Reader):
 
 def _next_records() -> Steps[Sequence[Mahasiswa]]:
     rows = yield sql.FETCH_CHUNK, {}
-    return (yield from shown([row[-1] for row in rows if row[-1] is not None], ALL))
+    return (yield from shown(rows, ALL))
 
 
 async def _do_steps(db: AsyncConnection, begin: str, steps: Steps[T]) -> T:

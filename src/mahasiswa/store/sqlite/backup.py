@@ -27,7 +27,7 @@ from mahasiswa.store.store_errors import NeedsRepair, Unusable
 from mahasiswa.system.administrator import typed
 from mahasiswa.system.unfinished import unfinished
 
-# The service looks for its newest back-up each hour, so one that is nearly due is made.
+# The service checks each hour. A back-up that is due within this time is made at once.
 DUE_TOLERANCE = timedelta(minutes=30)
 
 

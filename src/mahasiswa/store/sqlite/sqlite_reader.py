@@ -127,9 +127,7 @@ def connect_to_read(path: Path) -> apsw.Connection:
 
 def _next_records(cursor: Iterator[Any], db: apsw.Connection) -> Sequence[Mahasiswa]:
     """The next records of a cursor, which has their nims in its last column."""
-    rows = fetch(islice(cursor, CHUNK_RECORDS))
-    nims = [row[-1] for row in rows if row[-1] is not None]
-    return take(db, shown(nims, ALL))
+    return take(db, shown(fetch(islice(cursor, CHUNK_RECORDS)), ALL))
 
 
 def _of_bytes(function: Callable[[str], str]) -> Any:  # noqa: ANN401 - declared with any number
