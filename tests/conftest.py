@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 # A failed assertion in one of these modules shows its values, as in a test.
-pytest.register_assert_rewrite("form_answers", "harness", "operators", "spreadsheets", "visitor")
+pytest.register_assert_rewrite(
+    "web.form_answers", "harness", "operators", "spreadsheets", "visitor"
+)
 
-from browser import chromium, node_modules, open_window, window
 from engines import ENGINES, empty, empty_database
 from harness import Service, Site
 from hypothesis import HealthCheck, settings
@@ -20,6 +21,7 @@ from operators import filled, long_list, no_low_ports, operator, unprivileged
 from postgres import QUICK, Server, own_schema
 from processes import CANNOT, cannot, run
 from spreadsheets import importer, other
+from web.browser import chromium, node_modules, open_window, window
 
 # Examples may be slow to make: the machine may be busy, and Hypothesis's tables of Unicode are made at their first use.
 SLOW = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
@@ -61,7 +63,7 @@ def pytest_configure() -> None:
 
 @pytest.hookimpl(tryfirst=True)  # before the tests are selected by their marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests that mount a file system, which `make test-long` runs as root, and put browser tests last (browser.py)."""
+    """Mark the tests that mount a file system, which `make test-long` runs as root, and put browser tests last (web/browser.py)."""
     in_browser = set()
     for item in items:
         fixtures = getattr(item, "fixturenames", ())

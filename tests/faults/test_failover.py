@@ -5,8 +5,8 @@ import time
 from contextlib import ExitStack
 
 import pytest
+from faults.ledger import Ledger
 from harness import Service
-from ledger import Ledger
 from postgres import Server
 from processes import until
 

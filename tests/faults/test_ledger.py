@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 from attack import holds
+from faults.ledger import Ledger
 from harness import Service
-from ledger import Ledger
 
 
 @pytest.mark.parametrize(

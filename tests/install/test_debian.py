@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from harness import Service, free_port
-from installed import ROOT, do_what_staff_do, locks, make_debian
+from install.installed import ROOT, do_what_staff_do, locks, make_debian
 from processes import run
 
 pytestmark = pytest.mark.torture

@@ -13,7 +13,16 @@ from pathlib import Path
 
 import pytest
 from harness import Site, is_free
-from installed import GIT, ROOT, blocks, do_what_staff_do, is_well, locks, make_debian, records
+from install.installed import (
+    GIT,
+    ROOT,
+    blocks,
+    do_what_staff_do,
+    is_well,
+    locks,
+    make_debian,
+    records,
+)
 from operators import records_of
 from processes import cannot, children, run, until
 

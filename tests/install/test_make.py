@@ -6,7 +6,7 @@ from pathlib import Path
 from signal import SIGKILL
 
 import pytest
-from installed import ROOT
+from install.installed import ROOT
 from processes import finished, run
 
 PYTHON = """#!/bin/sh

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 from harness import Service, Site, free_port
-from installed import (
+from install.installed import (
     ROOT,
     blocks,
     do_what_staff_do,

@@ -10,13 +10,13 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 
 import pytest
+from faults.ledger import Ledger
 from harness import Service, free_port, visited
-from installed import do_what_staff_do
-from ledger import Ledger
+from install.installed import do_what_staff_do
 from postgres import QUICK, Server, at_port, execute, start_as_server_user, until
 from processes import until as wait_for
-from proxy import Proxy
 from sockets import CLOSE, get, post
+from store.postgres.proxy import Proxy
 from stores import BUDI, SITI, age_history, attempt, merge, migrate, opened, read_all
 
 from mahasiswa.settings import PostgresURL

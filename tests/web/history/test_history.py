@@ -6,10 +6,10 @@ from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from engines import run_elsewhere, service_on_each_engine  # noqa: F401 - fixtures
-from form_answers import assert_page
 from harness import Page, Service, Site, led_to, visited
 from spreadsheets import HEADER, Importer, Record, csv, numbered
 from visitor import texts_in
+from web.form_answers import assert_page
 
 HISTORY = "/mahasiswa/riwayat"
 SITI = ("2207", "Siti Aminah", "Sleman")

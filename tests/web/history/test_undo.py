@@ -3,10 +3,10 @@
 import httpx
 import pytest
 from engines import run_elsewhere, service_on_each_engine  # noqa: F401 - fixtures
-from form_answers import assert_error
 from harness import Form, Service, Site, led_to
 from spreadsheets import HEADER, Importer, csv, numbered
 from visitor import fields, page_of, texts_in
+from web.form_answers import assert_error
 from web.history.test_history import HISTORY, line
 
 SITI = ("2300018001", "Siti Aminah", "Sleman")

@@ -2,11 +2,11 @@
 
 import re
 
-from browser import PHONE, OpenWindow, Window
-from every_page import press
 from harness import Site
 from playwright.sync_api import expect
 from spreadsheets import KEPT, Database, numbered
+from web.browser import PHONE, OpenWindow, Window
+from web.pages.every_page import press
 from web.pages.test_browser import follow
 
 from mahasiswa import wording

@@ -7,9 +7,9 @@ from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import pytest
-from browser import OpenWindow, Window, each_look
 from processes import run
 from spreadsheets import Database
+from web.browser import OpenWindow, Window, each_look
 
 from mahasiswa import wording
 

@@ -6,10 +6,10 @@ import re
 from pathlib import Path
 
 import pytest
-from browser import CONFIRMATION, OpenWindow, Window, bootstrap, contrast
-from every_page import SITI, add_many
 from harness import Site
 from playwright.sync_api import expect
+from web.browser import CONFIRMATION, OpenWindow, Window, bootstrap, contrast
+from web.pages.every_page import SITI, add_many
 
 from mahasiswa.settings import BOOTSTRAP, BOOTSTRAP_INTEGRITY
 

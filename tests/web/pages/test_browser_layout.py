@@ -3,7 +3,10 @@
 import re
 
 import pytest
-from browser import (
+from harness import Site
+from playwright.sync_api import expect
+from spreadsheets import Database, numbered
+from web.browser import (
     LAPTOP,
     PHONE,
     TALL_PHONE,
@@ -13,10 +16,7 @@ from browser import (
     in_window,
     luminance,
 )
-from every_page import SITI, add_many, press, show_preview
-from harness import Site
-from playwright.sync_api import expect
-from spreadsheets import Database, numbered
+from web.pages.every_page import SITI, add_many, press, show_preview
 
 
 def test_a_phone_shows_all_cells_and_large_buttons(open_window: OpenWindow, site: Site) -> None:

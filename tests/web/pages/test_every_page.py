@@ -7,7 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from browser import (
+from engines import empty
+from harness import Page, Service, Site
+from playwright.sync_api import Browser
+from web.browser import (
     DESKTOP,
     NPM,
     PHONE,
@@ -18,10 +21,7 @@ from browser import (
     luminance,
     new_window,
 )
-from engines import empty
-from every_page import PAGES
-from harness import Page, Service, Site
-from playwright.sync_api import Browser
+from web.pages.every_page import PAGES
 
 from mahasiswa.settings import BOOTSTRAP
 

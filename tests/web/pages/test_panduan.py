@@ -7,10 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from browser import OpenWindow, Window
-from every_page import PAGES, attach
 from harness import Service, Site
 from playwright.sync_api import FloatRect, expect
+from web.browser import OpenWindow, Window
+from web.pages.every_page import PAGES, attach
 
 from mahasiswa.wording import PREVIEW_ALERTS, PREVIEW_GONE, PROBLEMS, ProblemName
 

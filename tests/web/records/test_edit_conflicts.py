@@ -4,10 +4,10 @@ import re
 
 import httpx
 import pytest
-from browser import Window
 from harness import Page, Site, led_to
 from spreadsheets import Database
 from visitor import page_of, texts_in
+from web.browser import Window
 
 CHANGED = "Data ini sudah berubah sejak halaman ini dibuka. Pilih data mana yang dipakai."
 NIM = "20/1"

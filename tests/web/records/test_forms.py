@@ -3,7 +3,10 @@
 from urllib.parse import parse_qsl
 
 import pytest
-from form_answers import (
+from harness import URL_ENCODED, Page, Service, Site
+from sockets import CLOSE, post
+from visitor import page_of
+from web.form_answers import (
     ADD,
     KEPT,
     assert_error,
@@ -13,9 +16,6 @@ from form_answers import (
     post_raw,
     two_records,
 )
-from harness import URL_ENCODED, Page, Service, Site
-from sockets import CLOSE, post
-from visitor import page_of
 
 # The fixtures, which pytest finds by these names.
 __all__ = ["two_records"]

@@ -2,9 +2,9 @@
 
 import httpx
 from engines import service_on_each_engine  # noqa: F401 - fixtures
-from form_answers import assert_error, assert_page
 from harness import Page, Site, led_to
 from visitor import fields
+from web.form_answers import assert_error, assert_page
 
 SITI = ("2300018001", "Siti Aminah", "Sleman")
 ODD = "20 3/é#&"

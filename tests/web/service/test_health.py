@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 from attack import LOG_LINE, assert_log_is_sound
-from form_answers import assert_page
 from harness import Service, visited
 from processes import until
 from selectolax.lexbor import LexborHTMLParser
 from sockets import FORM, HOST
 from visitor import page_of
+from web.form_answers import assert_page
 
 LogLine = tuple[str, str, str, str | None, int]
 """The level, method, path, nim and status in a line of the log. Each line also has the duration."""

@@ -1,8 +1,8 @@
 """Paths and methods: which record a path selects, and the answers 400, 404 and 405."""
 
 import pytest
-from form_answers import assert_error, assert_headers, parsed, two_records
 from harness import URL_ENCODED, Service, Site, led_to
+from web.form_answers import assert_error, assert_headers, parsed, two_records
 
 # The fixtures, which pytest finds by these names.
 __all__ = ["two_records"]

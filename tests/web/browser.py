@@ -27,7 +27,7 @@ CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stab
 SWITCHES = "--disable-gpu --disable-background-networking --disable-component-update --disable-sync --no-proxy-server"
 # No test may reach another machine, so no other name is resolved.
 ARGUMENTS = (*SWITCHES.split(), "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1")
-NPM = Path(__file__).parent / "npm"
+NPM = Path(__file__).parents[1] / "npm"
 TIMEOUT_MILLISECONDS = 120_000
 DESKTOP = (1280, 800)
 PHONE = (375, 667)

@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Mapping
 
-from browser import Window
 from harness import Site
 from playwright.sync_api import FilePayload, expect
 from spreadsheets import as_records
+from web.browser import Window
 
 SITI = ("2207", "Siti Aminah", "Jalan Kaliurang 5, Sleman")
 LONG = ("9" * 255, "Wolfeschlegelsteinhausenbergerdorff" * 20, "https://maps.example/" + "x" * 900)

@@ -17,7 +17,7 @@ from processes import cannot, needs_namespaces, run
 from spreadsheets import HEADER, Importer, Record, by_openpyxl
 from spreadsheets import csv as csv_file
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 IMPORTED: list[Record] = [
     (f"{nim:05}", "Siti Aminah", "Jalan Kaliurang " * 20 + "5") for nim in range(4000)
