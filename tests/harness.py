@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import IO, Any
 from urllib.parse import urlsplit
 
-import httpx
 from processes import Closing, Forked, forked, until
-from visitor import URL_ENCODED, Form, Page, Row, Site, client, led_to
+from visitor import URL_ENCODED, Form, Page, Site, led_to
 
 from mahasiswa.settings import Settings
 
@@ -24,7 +23,6 @@ __all__ = [
     "URL_ENCODED",
     "Form",
     "Page",
-    "Row",
     "Service",
     "Site",
     "StartError",
@@ -103,9 +101,6 @@ class Service(Closing):
     def worker(self) -> int:
         """The id of the process that answers requests. With WORKERS above 1 it is their parent."""
         return self.pid
-
-    def client(self) -> httpx.Client:
-        return client(self.url, self.socket)
 
     def site(self) -> Site:
         return Site(self.url, self.socket)

@@ -15,7 +15,6 @@ import openpyxl  # type: ignore[import-untyped]
 import pytest
 from harness import Page, Service, Site, led_to
 from processes import Closing
-from visitor import texts_in
 
 from mahasiswa.sheets.rules import PROBLEMS
 
@@ -101,17 +100,17 @@ class Preview(Page):
     @property
     def buttons(self) -> dict[str, str]:
         """The buttons of the form by their values, without the hidden one."""
-        buttons = self.tree.css("main form button[name=aksi]:not([hidden])")
+        buttons = self.css("main form button[name=aksi]:not([hidden])")
         return {str(button.attributes["value"]): button.text().strip() for button in buttons}
 
     @property
     def fields(self) -> dict[str, str]:
         """The fields that a browser sends if nothing is typed."""
-        return self.form("versi").values
+        return self.form("versi").fields
 
     def lines(self, part: str) -> list[tuple[str, ...]]:
         """The cells of the lines in a part: baru, berubah or sama."""
-        return [tuple(texts_in(row, "td")) for row in self.tree.css(f"#{part} tbody tr")]
+        return [tuple(row.texts("td")) for row in self.parts(f"#{part} tbody tr")]
 
 
 class Importer:

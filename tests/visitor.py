@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
-from urllib.parse import quote, urlencode, urljoin, urlsplit, urlunsplit
+from urllib.parse import quote, urlencode, urlsplit
 
 import httpx
 from processes import Closing
@@ -27,116 +27,103 @@ class Link(NamedTuple):
     target: str
 
 
-class Form:
-    """A form. `action` is as written in the page, `target` is the address of a browser's request, `submit` is the button's text.
+class Part:
+    """An element of the page at `url`. Its texts are exact, including white space and line ends."""
 
-    `inputs` are the attributes of each input.
-    """
+    def __init__(self, node: LexborNode | LexborHTMLParser, url: str) -> None:
+        self.css, self.text, self.url = node.css, node.text, url
+
+    def texts(self, selector: str) -> list[str]:
+        return [found.text() for found in self.css(selector)]
+
+    def values(self, selector: str, name: str = "value") -> list[str]:
+        """Return an attribute of each of these elements."""
+        return [node.attributes.get(name) or "" for node in self.css(selector)]
+
+    def parts(self, selector: str) -> list["Part"]:
+        return [Part(node, self.url) for node in self.css(selector)]
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        return tuple(self.texts("td, th"))
+
+    @property
+    def links(self) -> list[Link]:
+        return [
+            Link(node.text().strip(), href, browser_target(self.url, href))
+            for node, href in zip(self.css("a[href]"), self.values("a[href]", "href"), strict=True)
+        ]
+
+    @property
+    def forms(self) -> list["Form"]:
+        return [Form(node, self.url) for node in self.css("form")]
+
+
+class Form(Part):
+    """A form. `action` is as written in the page, `target` is the address of a browser's request, `submit` is the button's text."""
 
     def __init__(self, node: LexborNode, url: str) -> None:
-        self.node = node
-        self.method = _attribute(node, "method").lower() or "get"
-        self.action = _attribute(node, "action")
+        super().__init__(node, url)
+        self.method = (node.attributes.get("method") or "get").lower()
+        self.action = node.attributes.get("action") or ""
         self.target = browser_target(url, self.action)
-        self.enctype = _attribute(node, "enctype") or URL_ENCODED
-        self.inputs = [field.attributes for field in node.css("input:not([type=submit])")]
-        buttons = texts_in(node, "button:not([type]), button[type=submit]")
-        buttons += [_attribute(button, "value") for button in node.css("input[type=submit]")]
-        self.submit = buttons[0].strip() if buttons else ""
+        buttons = self.texts("button:not([type]), button[type=submit]")
+        self.submit = [*buttons, *self.values("input[type=submit]"), ""][0].strip()
 
     @property
-    def text_inputs(self) -> list[dict[str, str | None]]:
-        """The single-line text inputs, in the order of the page."""
-        return [field for field in self.inputs if field.get("type", "text") == "text"]
-
-    @property
-    def values(self) -> dict[str, str]:
+    def fields(self) -> dict[str, str]:
         """The fields that a browser sends if nothing is typed."""
         sent = {}
-        for node in self.node.css(SENT):
-            chosen = (node.css("option[selected]") or node.css("option") or [node])[0]
-            sent[_attribute(node, "name")] = _attribute(chosen, "value")
+        for node in self.css(SENT):
+            chosen = [*node.css("option[selected]"), *node.css("option"), node][0]
+            sent[node.attributes["name"] or ""] = chosen.attributes.get("value") or ""
         return sent
 
 
-class Row:
-    """A row of the list: the exact texts of its cells, and the links and forms in them."""
-
-    def __init__(self, node: LexborNode, url: str) -> None:
-        self.node, self.url = node, url
-        self.cells = tuple(texts_in(node, "td, th"))
-
-    @property
-    def links(self) -> list[Link]:
-        return _links(self.node, self.url)
-
-    @property
-    def forms(self) -> list[Form]:
-        return [Form(node, self.url) for node in self.node.css("form")]
-
-
-class Page:
-    """An HTML page as a browser reads it. Texts are exact, including white space and line ends.
-
-    Only the texts of `headings` and of `columns`, the header cells of the table, are stripped. `stylesheets` are the
-    addresses as written in the page.
-    """
+class Page(Part):
+    """An HTML page as a browser reads it."""
 
     def __init__(self, html: str, url: str) -> None:
-        self.html, self.url, self.tree = html, url, LexborHTMLParser(html)
-        self.title = " ".join(self.texts("head > title"))
-        self.headings = [text.strip() for text in self.texts("h1, h2, h3, h4, h5, h6")]
-        self.stylesheets = [
-            _attribute(node, "href") for node in self.tree.css("link[rel~=stylesheet]")
-        ]
-        header = self.tree.css_first("table tr:not(.paper)", strict=False)
-        self.columns = [cell.text().strip() for cell in header.css("th, td")] if header else []
+        super().__init__(LexborHTMLParser(html), url)
+        self.html = html
 
     @property
-    def links(self) -> list[Link]:
-        return _links(self.tree, self.url)
+    def headings(self) -> list[str]:
+        return [text.strip() for text in self.texts("h1, h2, h3, h4, h5, h6")]
 
     @property
-    def forms(self) -> list[Form]:
-        return [Form(node, self.url) for node in self.tree.css("form")]
+    def columns(self) -> list[str]:
+        """The header cells of the table."""
+        header, *_ = self.parts("table tr:not(.paper)")
+        return [text.strip() for text in header.cells]
 
     @property
-    def table(self) -> list[Row]:
-        return [Row(node, self.url) for node in self.tree.css("tbody > tr:has(td)")]
+    def table(self) -> list[Part]:
+        """The rows of the table's body."""
+        return self.parts("tbody > tr:has(td)")
 
     @property
     def rows(self) -> list[tuple[str, ...]]:
-        """The rows of the table's body as tuples (no, nim, nama, alamat)."""
+        """The rows as tuples (no, nim, nama, alamat)."""
         return [row.cells[:4] for row in self.table]
+
+    @property
+    def records(self) -> list[tuple[str, ...]]:
+        return [row[1:] for row in self.rows]
+
+    @property
+    def nims(self) -> list[str]:
+        """The nims of all rows. A row with one cell, as some implementations show for an empty list, has no nim."""
+        return [nim for record in self.records for nim in record[:1]]
 
     @property
     def record_form(self) -> Form:
         """The one form that has the fields of a record."""
         return self.form("alamat")
 
-    @property
-    def nims(self) -> list[str]:
-        """The nims of all rows. A row with one cell, as some implementations show for an empty list, has no nim."""
-        return [nim for row in self.table for nim in row.cells[1:2]]
-
-    @property
-    def records(self) -> list[tuple[str, ...]]:
-        return [row.cells[1:4] for row in self.table]
-
-    def texts(self, selector: str) -> list[str]:
-        return texts_in(self.tree, selector)
-
-    def values(self, selector: str, name: str = "value") -> list[str]:
-        """Return an attribute of each of these elements."""
-        return [str(node.attributes[name]) for node in self.tree.css(selector)]
-
     def form(self, of: str) -> Form:
-        """Return the one form with this button, below this path, or with this field."""
-        (form,) = [
-            form
-            for form in self.forms
-            if of in (form.submit, form.target.partition("?")[0], *form.values)
-        ]
+        """Return the one form with this button, or with this field."""
+        (form,) = [form for form in self.forms if of in (form.submit, *form.fields)]
         return form
 
     @property
@@ -152,11 +139,6 @@ class Page:
         (target,) = {*self.targets(text)}
         return target
 
-    def row(self, nim: str) -> Row:
-        """Return the row of exactly this nim. Fail unless there is exactly one."""
-        (row,) = [row for row in self.table if row.cells[1:2] == (nim,)]
-        return row
-
 
 class Site(Closing):
     """A visitor to any implementation of the specification at `url`.
@@ -169,11 +151,16 @@ class Site(Closing):
         parts = urlsplit(url)
         self.origin = f"{parts.scheme}://{parts.netloc}"
         self.prefix = parts.path.rstrip("/")
-        self.client = client(self.origin, socket)
+        transport = httpx.HTTPTransport(
+            verify=parts.scheme == "https", trust_env=False, uds=socket or None
+        )
+        self.client = httpx.Client(
+            transport=transport, base_url=self.origin, timeout=TIMEOUT_SECONDS
+        )
 
-    def path(self, path: str, nim: str | None = None) -> str:
+    def path(self, path: str, nim: str = "") -> str:
         """Return the request target of a path of the specification; the nim is percent-encoded and appended."""
-        return self.prefix + path + ("" if nim is None else quote(nim, safe=""))
+        return self.prefix + path + quote(nim, safe="")
 
     def send(
         self, method: str, target: str, body: bytes | None = None, **headers: str
@@ -199,8 +186,7 @@ class Site(Closing):
 
     def submit(self, form: Form, **typed: str) -> httpx.Response:
         """Send a form; `typed` replaces the values of inputs."""
-        assert form.method == "post"
-        return self.post(form.target, form.values | typed)
+        return self.post(form.target, form.fields | typed)
 
     def accepts(self, form: Form, **typed: str) -> None:
         """Send a form. Fail unless the answer is the redirect after a change."""
@@ -235,19 +221,10 @@ class Site(Closing):
         self.client.close()
 
 
-def texts_in(node: LexborNode | LexborHTMLParser, selector: str) -> list[str]:
-    return [found.text() for found in node.css(selector)]
-
-
 def page_of(answer: httpx.Response, status: int = 200) -> Page:
     """Return the page of an answer. Fail unless it has this status."""
     assert answer.status_code == status, answer.text
     return Page(answer.text, str(answer.url))
-
-
-def fields(record: Sequence[str]) -> dict[str, str]:
-    """Return the fields of a form with this record."""
-    return dict(zip(("nim", "nama", "alamat"), record, strict=True))
 
 
 def led_to(answer: httpx.Response) -> str:
@@ -256,36 +233,8 @@ def led_to(answer: httpx.Response) -> str:
     return re.sub(r"&perubahan=\d+-\d+(?=#|$)", "", answer.headers["location"])
 
 
-def client(url: str, socket: str = "") -> httpx.Client:
-    """Return an HTTP client, perhaps of a Unix socket, that follows no redirect and uses no proxy."""
-    is_https = url.startswith("https:")
-    return httpx.Client(
-        transport=httpx.HTTPTransport(uds=socket) if socket else None,
-        base_url=url,
-        follow_redirects=False,
-        trust_env=False,
-        timeout=TIMEOUT_SECONDS,
-        verify=is_https,
-    )
-
-
 def browser_target(page_url: str, href: str) -> str:
     """Return the target of a link as a browser asks for it, or another site's whole URL."""
-    page, link = urlsplit(page_url), urlsplit(urljoin(page_url, href))
-    if link.netloc != page.netloc:
-        return link.geturl()
-    target = urlunsplit(("", "", link.path or "/", link.query, ""))
-    return quote(target, safe="!#$%&'()*+,/:;=?@[\\]^|~")
-
-
-def _attribute(node: LexborNode, name: str) -> str:
-    return node.attributes.get(name) or ""
-
-
-def _links(node: LexborNode | LexborHTMLParser, url: str) -> list[Link]:
-    found = node.css("a[href]")
-    targets = [_attribute(link, "href") for link in found]
-    return [
-        Link(link.text().strip(), href, browser_target(url, href))
-        for link, href in zip(found, targets, strict=True)
-    ]
+    page = httpx.URL(page_url)
+    link = page.join(href)
+    return link.raw_path.decode() if link.netloc == page.netloc else str(link)

@@ -3,10 +3,13 @@
 from uuid import uuid4
 
 import httpx
-from harness import Page, Row, Site
+from harness import Page, Site
 from processes import Closing
+from visitor import Part
 
 from mahasiswa.record import Mahasiswa as Record
+
+TEXT_INPUT = "input:is(:not([type]), [type=text])"
 
 
 class Records(Closing):
@@ -48,20 +51,20 @@ class Records(Closing):
 
     def stored(self, nim: str) -> Record:
         """Return the record of this nim as its edit form holds it. Unlike the list, a form adds no white space."""
-        values = self.edit_page(nim).record_form.values
-        return Record(values["nim"], values["nama"], values["alamat"])
+        fields = self.edit_page(nim).record_form.fields
+        return Record(fields["nim"], fields["nama"], fields["alamat"])
 
     def close(self) -> None:
         for nim in self._nims:
             self._site.delete(nim)
 
 
-def the_row(page: Page, nim: str) -> Row:
+def the_row(page: Page, nim: str) -> Part:
     """Return the one row of this nim, ignoring white space around it. Fail unless there is exactly one."""
     found = [row for row in page.table if texts(row)[1:2] == [nim]]
     assert len(found) == 1, f"{nim} stands {len(found)} times in the list"
     return found[0]
 
 
-def texts(row: Row) -> list[str]:
+def texts(row: Part) -> list[str]:
     return [cell.strip() for cell in row.cells]

@@ -5,8 +5,7 @@ from html import unescape
 
 import pytest
 from harness import URL_ENCODED, Form, Page, Site, free_port, visited
-from spec.records import Records, texts, the_row
-from visitor import texts_in
+from spec.records import TEXT_INPUT, Records, texts, the_row
 
 
 # ---- 4, paths and payload
@@ -46,7 +45,7 @@ def test_4_1_2_list_page_has_heading_and_add_link(site: Site) -> None:
     assert page.target("Tambah Data") == site.path("/mahasiswa/add")
     parts = [
         node.tag if node.tag == "table" else node.text().strip()
-        for node in page.tree.css("h1, h2, h3, a, table")
+        for node in page.css("h1, h2, h3, a, table")
     ]
     assert parts.index("List Data Mahasiswa") < parts.index("Tambah Data") < parts.index("table")
     assert page.columns == ["No", "NIM", "Nama", "Alamat", "Aksi"]
@@ -85,18 +84,18 @@ def test_4_1_6_no_records_no_rows(site: Site, foreign_url: str) -> None:
     if foreign_url and any(row.forms for row in page.table):
         pytest.skip("the list holds records that are not ours to delete")
     assert page.columns == ["No", "NIM", "Nama", "Alamat", "Aksi"]
-    assert page.tree.css("tbody td") == []
+    assert page.css("tbody td") == []
 
 
 def the_form(page: Page, heading: str, target: str, values: Sequence[str]) -> Form:
     """Return the form of a page. It must have three required text inputs, and a button to save."""
     assert heading in page.headings
-    assert not page.tree.css("form textarea, form select")
+    assert not page.css("form textarea, form select")
     form = page.record_form
     assert (form.method, form.target, form.submit) == ("post", target, "Simpan")
-    assert [field["name"] for field in form.text_inputs] == ["nim", "nama", "alamat"]
-    assert [field["value"] for field in form.text_inputs] == list(values)
-    assert all("required" in field and "disabled" not in field for field in form.text_inputs)
+    assert form.values(TEXT_INPUT, "name") == ["nim", "nama", "alamat"]
+    assert form.values(TEXT_INPUT) == list(values)
+    assert len(form.css(f"{TEXT_INPUT}[required]:not([disabled])")) == 3
     return form
 
 
@@ -104,8 +103,8 @@ def test_4_2_2_add_form_has_three_required_text_inputs(site: Site, records: Reco
     """The POST form has nim, nama and alamat, empty, required and editable, and Simpan, which adds the texts."""
     target = site.path("/mahasiswa/add")
     form = the_form(site.page(target), "Tambah Data Mahasiswa", target, [""] * 3)
-    assert not any("readonly" in field for field in form.text_inputs)
-    assert [text.strip() for text in texts_in(form.node, "label")] == ["NIM", "Nama", "Alamat"]
+    assert not form.css("[readonly]")
+    assert [text.strip() for text in form.texts("label")] == ["NIM", "Nama", "Alamat"]
     nim = records.new_nim()
     site.accepts(form, nim=nim, nama="Agus Salim", alamat="Wates")
     assert records.listed(nim) == (nim, "Agus Salim", "Wates")
@@ -116,7 +115,7 @@ def test_4_3_2_edit_form_has_three_required_text_inputs(site: Site, records: Rec
     for added in (records.add("Siti", "Solo"), records.add("Budi", "Bantul")):
         target = site.path("/mahasiswa/edit/", added.nim)
         form = the_form(records.edit_page(added.nim), "Edit Data Mahasiswa", target, added)
-        assert ["readonly" in field for field in form.text_inputs] == [True, False, False]
+        assert form.values("[readonly]", "name") == ["nim"]
 
 
 # ---- 4.4 to 4.6: the changes

@@ -2,7 +2,7 @@
 
 import pytest
 from harness import Site
-from spec.records import Records
+from spec.records import TEXT_INPUT, Records
 
 pytestmark = pytest.mark.beyond
 
@@ -37,7 +37,7 @@ def test_records_of_any_text_are_kept_to_the_byte(site: Site, records: Records) 
         row = rows[nim]
         assert row.cells[1:4] == (nim, nim, nim)
         form = site.page(row.links[0].target).record_form
-        assert [field["value"] for field in form.text_inputs] == [nim, nim, nim]
+        assert form.values(TEXT_INPUT) == [nim, nim, nim]
         site.accepts(form, alamat="Klaten")
     rows = {row.cells[1]: row for row in site.list().table}
     for nim in NIMS:

@@ -9,6 +9,7 @@ from harness import URL_ENCODED, Page, Site
 
 KEPT = [("0001", "Siti", "Solo"), ("20/2", "Budi", "Bantul")]
 ADD = "/mahasiswa/add"
+STYLE_SHEET = ("link[rel~=stylesheet]", "href")
 
 
 @pytest.fixture(name="site")
@@ -42,14 +43,9 @@ def assert_form(
     assert page.headings == [heading]
     form = page.record_form
     assert (form.method, form.action) == ("post", action)
-    assert [field["name"] for field in form.text_inputs] == ["nim", "nama", "alamat"]
-    inputs = page.tree.css("input")
-    assert [
-        node.attributes["name"] for node in inputs if node.attributes.get("aria-invalid") == "true"
-    ] == wrong
-    assert [node.attributes["name"] for node in inputs if "autofocus" in node.attributes] == wrong[
-        :1
-    ]
+    assert form.values("input[type=text]", "name") == ["nim", "nama", "alamat"]
+    assert page.values("input[aria-invalid=true]", "name") == wrong
+    assert page.values("input[autofocus]", "name") == wrong[:1]
     return page
 
 
@@ -57,7 +53,7 @@ def assert_error(answer: httpx.Response, site: Site, status: int, words: str) ->
     """Check that the answer is a page with this status, this text and a link back to the list."""
     assert answer.status_code == status
     page = assert_page(answer, site)
-    assert words in page.tree.css("main.container")[0].text()
+    assert words in page.css("main.container")[0].text()
     assert page.target("Kembali ke daftar") == "/?halaman=1"
 
 
@@ -69,10 +65,10 @@ def assert_page(answer: httpx.Response, site: Site) -> Page:
     assert re.match(r"<!doctype html>\s*<html lang=\"id\">", html, re.IGNORECASE)
     assert html.rstrip().endswith("</html>")
     page, layout = Page(html, site.origin), site.page(site.path(ADD))
-    assert page.title == "Program Input Data Mahasiswa"
-    assert page.stylesheets == layout.stylesheets != []
-    assert len(page.tree.css("body > main.container")) == 1
-    assert len(page.tree.css("h1")) == 1
+    assert page.texts("head > title") == ["Program Input Data Mahasiswa"]
+    assert page.values(*STYLE_SHEET) == layout.values(*STYLE_SHEET) != []
+    assert len(page.css("body > main.container")) == 1
+    assert len(page.css("h1")) == 1
     return page
 
 

@@ -8,7 +8,6 @@ from zoneinfo import ZoneInfo
 from engines import run_elsewhere, service_on_each_engine  # noqa: F401 - fixtures
 from harness import Page, Service, Site, led_to, visited
 from spreadsheets import HEADER, Importer, Record, csv, numbered
-from visitor import texts_in
 from web.form_answers import assert_page
 
 HISTORY = "/mahasiswa/riwayat"
@@ -23,10 +22,10 @@ def changes(page: Page) -> list[tuple[str, ...]]:
     cells = "td[data-label=Sebelum], td[data-label=Sesudah], td[colspan]"
     return [
         (
-            *texts_in(row, "td[id] strong, td[id] bdi"),
-            *(" | ".join(texts_in(cell, "bdi, .hint")) or cell.text() for cell in row.css(cells)),
+            *row.texts("td[id] strong, td[id] bdi"),
+            *(" | ".join(cell.texts("bdi, .hint")) or cell.text() for cell in row.parts(cells)),
         )
-        for row in page.tree.css("tbody tr")
+        for row in page.parts("tbody tr")
     ]
 
 
@@ -84,8 +83,8 @@ def test_the_history_shows_the_texts_before_and_after_newest_first(
         ("Diubah", "2207", "Siti Aminah | Sleman", "Siti A. | Sleman"),
         ("Ditambah", "2207", "tidak ada", "Siti Aminah | Sleman"),
     ]
-    (deleted, edited, *_) = page.tree.css("tbody tr")
-    assert [texts_in(row, "del, ins") for row in (deleted, edited)] == [[], ["Sleman"]]
+    (deleted, edited, *_) = page.parts("tbody tr")
+    assert [row.texts("del, ins") for row in (deleted, edited)] == [[], ["Sleman"]]
     assert all(re.fullmatch(MOMENT, moment) for moment in page.texts("tbody time"))
     moment = datetime.fromisoformat(page.values("tbody time", "datetime")[0])
     assert abs(datetime.now(UTC) - moment) < timedelta(minutes=1)

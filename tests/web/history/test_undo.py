@@ -5,11 +5,13 @@ import pytest
 from engines import run_elsewhere, service_on_each_engine  # noqa: F401 - fixtures
 from harness import Form, Service, Site, led_to
 from spreadsheets import HEADER, Importer, csv, numbered
-from visitor import fields, page_of, texts_in
+from visitor import page_of
 from web.form_answers import assert_error
 from web.history.test_history import HISTORY, line
 
-SITI = ("2300018001", "Siti Aminah", "Sleman")
+from mahasiswa.record import Mahasiswa
+
+SITI = Mahasiswa("2300018001", "Siti Aminah", "Sleman")
 FORMER = ("00", "Nama", "Bantul")
 ROWS = numbered(60, "Nama {}", nim="{:02}")
 
@@ -139,7 +141,7 @@ def test_the_history_of_one_nim_has_its_line_of_an_import_and_of_a_bulk_delete(s
     assert page.texts("td[data-label=Sebelum]")[:2] == ["Nama 3Solo", "tidak ada"]
     assert page.targets("Lihat semua 60 data")
     both = site.page(page.targets("Lihat semua 2 data")[0])
-    assert len(both.tree.css("tbody tr")) == 2
+    assert len(both.css("tbody tr")) == 2
     deleted, *_ = page.posts
     assert deleted.submit == "Kembalikan data yang dihapus"
     assert_restored(site.submit(deleted), target)
@@ -157,9 +159,9 @@ def test_a_changed_nim_is_taken_back_whole(site: Site) -> None:
     """It is one line with both NIMs, and one button, which its own page has too. A double click does it once."""
     back = change_nim(site, "2300018002")
     assert line(site.list()) == "NIM Siti Aminah diganti dari 2300018001 menjadi 2300018002"
-    row = site.page(HISTORY).tree.css("tbody tr")[0]
+    row = site.page(HISTORY).parts("tbody tr")[0]
     nims = [SITI[0], "2300018002"]
-    assert texts_in(row, "strong, bdi") == ["NIM diganti", "Siti Aminah", *nims]
+    assert row.texts("strong, bdi") == ["NIM diganti", "Siti Aminah", *nims]
     batch = back.target.replace("perubahan", "kelompok").partition("?")[0]
     assert [form.submit for form in site.page(batch).posts] == ["Batalkan penggantian NIM"]
     for _ in range(2):
@@ -170,7 +172,7 @@ def test_a_changed_nim_is_taken_back_whole(site: Site) -> None:
 
 LATER = {
     "edited": ("/mahasiswa/edit/2", {"nama": "Siti A.", "alamat": "Solo"}, [("2", "Siti A.", "Solo")]),
-    "the old nim of another record": ("/mahasiswa/add", fields(SITI), [("2", *SITI[1:]), SITI]),
+    "the old nim of another record": ("/mahasiswa/add", SITI._asdict(), [("2", *SITI[1:]), SITI]),
 }  # fmt: skip
 
 
@@ -197,7 +199,7 @@ def test_an_addition_that_may_be_a_duplicate_is_named_at_once(site: Site, pair: 
     stored, typed = pair.split("|")
     site.add(stored, "Rizki <b>", "Solo")
     place = "?cari=rizki&per=10"
-    own = site.post(f"/mahasiswa/add{place}", fields((typed, "Rizki <b>", "Solo")))
+    own = site.post(f"/mahasiswa/add{place}", {"nim": typed, "nama": "Rizki <b>", "alamat": "Solo"})
     shown = typed.replace(" ", "␣") if typed.strip() != typed else typed
     near = f"mirip dengan {stored} (Rizki <b>)."
     assert site.list().texts(".warning > span") == [f"NIM Rizki <b> ({shown}) {near}"]
@@ -207,7 +209,7 @@ def test_an_addition_that_may_be_a_duplicate_is_named_at_once(site: Site, pair: 
     assert site.path("/mahasiswa/nim/", typed) + place in page.targets("Ganti NIM")
     assert_restored(site.submit(page.form("Batalkan penambahan")), f"/{place}")
     assert site.records == [(stored, "Rizki <b>", "Solo")]
-    assert not site.list().tree.css(".warning")
+    assert not site.list().css(".warning")
 
 
 def test_an_addition_with_the_name_and_address_of_another_record_is_named(site: Site) -> None:
@@ -220,7 +222,7 @@ def test_an_addition_with_the_name_and_address_of_another_record_is_named(site: 
         ("0", "Joko", "23001"),
     ):
         site.add(*record)
-        assert not site.list().tree.css(".warning"), record
+        assert not site.list().css(".warning"), record
     site.add("2600015004", "SITI", "solo")
     assert site.list().texts(".warning span") == [
         "SITI (2600015004) dengan alamat yang sama sudah ada (2300018001)."

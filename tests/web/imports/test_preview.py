@@ -65,7 +65,7 @@ def test_a_preview_shows_what_an_import_would_write_and_writes_nothing(
         "baca": "Baca kolom ini",
     }
     assert importer.open(preview.path).html == preview.html
-    assert not preview.tree.css("main [name=data]")
+    assert not preview.css("main [name=data]")
     assert importer.records == KEPT
     importer.save(preview, "simpan")
     assert importer.records == [*KEPT, ("2304", "Dewi", "Sleman")]
@@ -91,7 +91,7 @@ def test_markup_in_cells_is_shown_as_text_by_a_preview(importer: Importer, other
     other.fill([("2301", mark, mark)])
     preview = importer.upload(table(f"2301|{mark}|x{mark}", f"2302|{mark}|{mark}", f"|{mark}|1"))
     assert preview.html.count("&lt;b&gt;") > 5
-    assert not preview.tree.css("main b")
+    assert not preview.css("main b")
 
 
 def test_typed_cells_are_kept_by_a_button_and_not_saved_by_the_same_press(
@@ -336,7 +336,7 @@ def test_many_lines_with_a_problem_can_be_typed_on_one_page(importer: Importer) 
     """A button leads back to the page, or to the first one if the page is past the end. No form is too large."""
     rows = numbered(PAGE_LINES + FIRST_LINES, "Ani", "", nim="23{:05}")
     preview = importer.upload(csv(HEADER, *rows, *numbered(30, "", "Solo", nim="24{:05}")))
-    assert len(preview.tree.css("#no_alamat .repair")) == FIRST_LINES
+    assert len(preview.css("#no_alamat .repair")) == FIRST_LINES
     place = f"{preview.path}?bagian=no_alamat&mulai=5"
     page = importer.open(place)
     typed = {name: "Jl. Mawar 5, Sleman" for name in page.fields if name.startswith("alamat.0")}
@@ -355,7 +355,7 @@ def test_a_page_shows_no_more_columns_than_a_form_can_send(importer: Importer) -
     rows = [titles, ("2301", "Ani", "Solo")]
     file = by_openpyxl(several={"A": rows, "B": [titles, ("2302", "Budi", "Solo")]})
     preview = importer.upload(file, "a.xlsx")
-    assert len(preview.tree.css("select")) == len(titles)
+    assert len(preview.css("select")) == len(titles)
     assert importer.pressed(preview, "baca").counts == {"Baru": 2}
 
 

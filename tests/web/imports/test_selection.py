@@ -85,7 +85,7 @@ def test_the_stored_nim_among_the_words_of_a_line_is_found(
     page = people.open(f"{page.path}?bagian=ditemukan")
     assert found(page) == [nim for nim, *_ in (*students, whole)]
     assert missing(page) == ["baris 16: 2300018101 2300018102"]
-    assert not page.tree.css("#periksa")
+    assert not page.css("#periksa")
 
 
 def test_another_name_and_a_hidden_row_are_doubts(people: Importer) -> None:

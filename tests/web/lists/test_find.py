@@ -44,15 +44,14 @@ def follow(site: Site, page: Page, text: str) -> Page:
 
 def position(page: Page) -> str:
     """Return the text about the number of records, such as "120 mahasiswa, 51–100 ditampilkan"."""
-    (count,) = page.tree.css("p.count")
+    (count,) = page.css("p.count")
     return " ".join(count.text().partition("·")[0].split())
 
 
 def sorts(page: Page) -> dict[str, str]:
     """Return the column by which the table says it is sorted, and the direction."""
     return {
-        node.text().strip(): str(node.attributes["aria-sort"])
-        for node in page.tree.css("th[aria-sort]")
+        node.text().strip(): str(node.attributes["aria-sort"]) for node in page.css("th[aria-sort]")
     }
 
 
@@ -62,11 +61,11 @@ def test_the_list_without_a_query_is_that_of_the_specification(site: Site, other
     other.fill(records)
     page = site.list()
     assert page.records == records
-    assert not page.tree.css("nav.pages, [aria-sort]")
+    assert not page.css("nav.pages, [aria-sort]")
     assert "?" not in "".join(link.href for row in page.table for link in row.links)
     assert page.html.index('name="cari"') < page.html.index("<table")
     assert position(page) == "101 mahasiswa"
-    assert [len(body.css("tr")) for body in page.tree.css("tbody")] == [100, 1]
+    assert [len(body.css("tr")) for body in page.css("tbody")] == [100, 1]
     paged = follow(site, page, "Urutkan dan tampilkan per halaman")
     assert paged.rows == page.rows[:50]
     assert sorts(paged) == {"NIM": "ascending"}
@@ -93,7 +92,7 @@ def test_a_search_without_a_match_shows_its_text_and_offers_the_nearest_names(
     assert page.table == []
     (hint,) = page.texts(".empty")
     assert hint.startswith('Tidak ada yang cocok dengan “<b>"Zz"</b> & %”. Coba satu kata saja')
-    assert not page.tree.css(".empty a")
+    assert not page.css(".empty a")
     assert position(page) == "0 mahasiswa ditemukan"
     assert follow(site, page, "Hapus pencarian").rows == site.list().rows
     page = find(site, cari="emilee zolta", urut="nama", per=10)
@@ -109,14 +108,14 @@ def test_the_search_form_keeps_the_query(people: Site) -> None:
     page = find(people, cari="é\"' <&>", urut="nama", arah="turun", per=10, halaman=3)
     form = page.form("cari")
     assert (form.method, form.target) == ("get", "/")
-    assert form.values == {
+    assert form.fields == {
         "cari": "é\"' <&>",
         "di": "",
         "urut": "nama",
         "arah": "turun",
         "per": "10",
     }
-    assert people.list().form("cari").values == {"cari": "", "di": ""}
+    assert people.list().form("cari").fields == {"cari": "", "di": ""}
 
 
 def test_the_column_headers_sort_the_list(people: Site) -> None:

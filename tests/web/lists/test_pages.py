@@ -11,7 +11,8 @@ from harness import Page, Service, Site
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from naughty import NAUGHTY
-from visitor import fields
+
+from mahasiswa.record import Mahasiswa
 
 # Besides the texts that programs often damage: markup, entities, templates, header lines, log lines and terminal escapes.
 HOSTILE = [
@@ -53,7 +54,7 @@ def structure(html: str) -> list[tuple[str, tuple[str, ...]]]:
     """Return every element of a page in order, with its attributes' names. The address of a link must be a path."""
     assert "<!--" not in html
     elements = []
-    for node in Page(html, "").tree.css("*"):
+    for node in Page(html, "").css("*"):
         for name in ("action", "formaction", *(["href"] if node.tag == "a" else [])):
             # A path or an id leads to the same site. Two slashes at the start would lead to another one.
             assert re.match("/(?!/)|#[a-z]+$", node.attributes.get(name) or "/"), (node.tag, name)
@@ -83,9 +84,9 @@ def test_any_texts_come_back_unchanged_and_do_not_change_a_page(
     for texts in (("1", "Siti", "Solo"), (nim, nama, alamat)):
         target = site.path("/mahasiswa/edit/", texts[0])
         try:
-            site.accepts(site.page("/mahasiswa/add").record_form, **fields(texts))  # fmt: skip
+            site.accepts(site.page("/mahasiswa/add").record_form, **Mahasiswa._make(texts)._asdict())  # fmt: skip
             edit = site.page(site.list().table[0].links[0].target).record_form
-            assert tuple(edit.values.values()) == texts
+            assert tuple(edit.fields.values()) == texts
             site.accepts(edit)
             assert site.list().rows == [("1", *texts)]
             pages.append([

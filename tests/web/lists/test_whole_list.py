@@ -4,7 +4,6 @@ import pytest
 from engines import run_elsewhere, service_on_each_engine  # noqa: F401 - fixtures
 from harness import Service, Site, led_to
 from spreadsheets import as_records, numbered
-from visitor import texts_in
 from web.lists.test_find import follow
 
 from mahasiswa.store.folding import SEARCHED_CHARACTERS
@@ -54,15 +53,15 @@ def test_ticked_rows_are_shown_in_a_preview(students: Site) -> None:
     odd = ("20/1 %&\"'\u00e9", "Odd", "Solo")
     students.add(*odd)
     plain = "[type=checkbox], tbody th, [aria-describedby], [data-tanya]"
-    assert not students.list().tree.css(plain)
+    assert not students.list().css(plain)
     page = students.page("/?urut=nama&arah=turun")
     form = page.form("Pilih yang dicentang")
     assert {*page.values("td [type=checkbox]", "form")} == {"pilih"}
     ticks = [("nim[]", tick) for tick in page.values("td [type=checkbox]")[1:3]]
     assert page.nims[1] == odd[0]
     preview = students.page(led_to(students.post(form.target, ticks)))
-    rows = preview.tree.css("#ditemukan tbody tr")
-    assert [texts_in(row, "td")[0] for row in rows] == page.nims[1:3]
+    rows = preview.parts("#ditemukan tbody tr")
+    assert [row.texts("td")[0] for row in rows] == page.nims[1:3]
 
 
 def test_a_printout_has_the_title_and_the_columns_that_were_chosen(students: Site) -> None:
@@ -73,7 +72,7 @@ def test_a_printout_has_the_title_and_the_columns_that_were_chosen(students: Sit
     row = ("1", "23.00190002", "Nuraini", "Jalan Parangtritis, Bantul", "", "", "")
     assert page.table[0].cells == row
     kept = {"cari": "23", "urut": "nama", "arah": "naik", "di": "nim", "judul": "Kelas <b>"}
-    assert kept.items() <= page.form("judul").values.items()
+    assert kept.items() <= page.form("judul").fields.items()
     titled = students.page(
         "/mahasiswa/cetak?cari=23&kolom=Hadir,+Tanda+tangan,&kota=Sleman&jabatan=Wali+Kelas&nama=Drs.+Agus"
         "&nip=1965+01&kop=Dinas%0D%0A%0D%0ASMP+1+%0D%0AJl.+Mawar%0D%0ASleman&tanpa=alamat"
@@ -109,9 +108,9 @@ def test_the_check_lists_records_that_may_be_wrong(site: Site) -> None:
         site.add(*record)
     page = follow(site, site.page("/?halaman=1"), "Periksa daftar")
     found = {}
-    for section in page.tree.css("section"):
-        heading = section.css("h2")[0].text().rpartition(" (")[0]
-        found[heading] = [nim.replace("␣", " ") for nim in texts_in(section, "th[scope=row]")]
+    for section in page.parts("section"):
+        heading = section.texts("h2")[0].rpartition(" (")[0]
+        found[heading] = [nim.replace("␣", " ") for nim in section.texts("th[scope=row]")]
     assert found == SUSPECTS
     assert "Dewi ␣Sari" in page.html
     row = page.table[-2]

@@ -67,7 +67,7 @@ def test_a_laptop_shows_thirteen_students_with_quiet_buttons(
 def test_the_inputs_of_a_record_help_a_touch_keyboard(site: Site) -> None:
     """Nama and alamat begin words with capitals, a NIM is typed as it is, and nothing is corrected or validated."""
     names = ("autocapitalize", "inputmode", "spellcheck", "enterkeyhint", "pattern")
-    inputs = site.page("/mahasiswa/add").tree.css("input[type=text]")
+    inputs = site.page("/mahasiswa/add").css("input[type=text]")
     nim, nama, alamat = ([node.attributes.get(name) for name in names] for node in inputs)
     assert nim == ["off", "text", "false", "next", None]
     assert (nama, alamat) == (

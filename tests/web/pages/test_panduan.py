@@ -360,10 +360,10 @@ def test_the_guide_is_a_page_whose_links_and_pictures_lead_somewhere(service: Se
     """The footer and the form of an import lead to it. Its text is that of docs/panduan.md."""
     with service.site() as site:
         page = site.page(site.list().target("Panduan"))
-        links = [node.attributes["href"] or "" for node in page.tree.css("main a")]
+        links = [node.attributes["href"] or "" for node in page.css("main a")]
         links += [link.href for link in site.page("/mahasiswa/impor").links if "#" in link.href]
 
-        for image in page.tree.css("main img"):
+        for image in page.css("main img"):
             source = str(image.attributes["src"])
             answer = site.get(f"/mahasiswa/{source}")
             assert answer.headers["content-type"] == "image/png"
@@ -372,7 +372,7 @@ def test_the_guide_is_a_page_whose_links_and_pictures_lead_somewhere(service: Se
             assert site.get(f"/mahasiswa/panduan/{name}").status_code == 404
 
     assert page.headings == re.findall("^#+ (.+)", GUIDE.read_text("utf-8"), flags=re.MULTILINE)
-    assert len(page.tree.css("main img")) == len(list(PICTURES.iterdir()))
+    assert len(page.css("main img")) == len(list(PICTURES.iterdir()))
     assert len(links) > len(SECTIONS)
-    ids = {str(node.attributes["id"]) for node in page.tree.css("[id]")}
+    ids = {str(node.attributes["id"]) for node in page.css("[id]")}
     assert {link.partition("#")[2] for link in links} <= ids

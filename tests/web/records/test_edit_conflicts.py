@@ -6,7 +6,7 @@ import httpx
 import pytest
 from harness import Page, Site, led_to
 from spreadsheets import Database
-from visitor import page_of, texts_in
+from visitor import page_of
 from web.browser import Window
 
 CHANGED = "Data ini sudah berubah sejak halaman ini dibuka. Pilih data mana yang dipakai."
@@ -39,7 +39,7 @@ def save(site: Site, versi: str, nama: str, alamat: str) -> httpx.Response:
 
 def compared(page: Page) -> list[list[str]]:
     """Return the cells of the conflict's table: headings, then each field's label and texts."""
-    return [texts_in(row, "th, td") for row in page.tree.css("table.compare tr")]
+    return [list(row.cells) for row in page.parts("table.compare tr")]
 
 
 def stored(site: Site) -> tuple[str, ...]:
@@ -53,8 +53,8 @@ def test_the_version_of_an_edit_form_stands_in_its_button_and_depends_only_on_th
 ) -> None:
     """The form has no hidden input (specification 4.3.2). Texts that are divided differently have different versions."""
     page = siti.page(PATH)
-    assert [field["name"] for field in page.record_form.inputs] == ["nim", "nama", "alamat"]
-    assert not siti.page("/mahasiswa/add").tree.css("button[name]")
+    assert page.record_form.values("input", "name") == ["nim", "nama", "alamat"]
+    assert not siti.page("/mahasiswa/add").css("button[name]")
     seen = []
     for texts in (("ab", "c"), ("a", "bc"), SITI):
         siti.edit(NIM, *texts)
@@ -130,7 +130,7 @@ def test_a_conflict_shows_every_text_that_saving_would_change_and_saves_nothing(
     fields = zip(("Nama", "Alamat"), SITI, theirs, typed, strict=True)
     assert rows == [list(texts) for texts in fields if texts[2] != texts[3]]
     (form,) = page.forms
-    assert tuple(form.values.values()) == (NIM, *typed)
+    assert tuple(form.fields.values()) == (NIM, *typed)
     assert form.submit == "Simpan isian saya"
     assert (form.target, page.target("Gunakan data terbaru")) == (PATH, PATH)
     assert stored(siti) == theirs

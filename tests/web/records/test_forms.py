@@ -67,9 +67,9 @@ def test_a_refused_form_is_shown_again(
     shown = body.replace("%00", "\ufffd")
     typed = dict(parse_qsl(shown, keep_blank_values=True))
     known = {} if target == ADD else {"nim": "20/2"}
-    values = page.record_form.values
+    values = page.record_form.fields
     assert values == {"nim": "", "nama": "", "alamat": ""} | typed | known
-    readonly = [field["name"] for field in page.record_form.inputs if "readonly" in field]
+    readonly = page.record_form.values("[readonly]", "name")
     assert readonly == list(known)
     if is_duplicate:
         assert page.target("buka data dengan NIM ini") == BUDI
@@ -87,7 +87,7 @@ def test_a_form_that_no_browser_sends_is_refused(site: Site, target: str, body: 
 
 def reason(page: Page, field: str) -> str:
     """Return the message about a wrong field, which a screen reader reads with the field."""
-    (node,) = page.tree.css(f"input[name={field}]")
+    (node,) = page.css(f"input[name={field}]")
     return " ".join(page.texts(f"#{node.attributes['aria-describedby']}")[0].split())
 
 
@@ -101,7 +101,7 @@ def test_the_second_click_on_an_addition_says_that_it_is_stored(site: Site) -> N
     said = "Data ini sudah tersimpan. Lihat datanya atau kembali ke daftar."
     assert page.texts("[role=alert]") == [said]
     assert page.target("kembali ke daftar") == "/?halaman=1"
-    assert site.page(page.target("Lihat datanya")).record_form.values["nim"] == nim
+    assert site.page(page.target("Lihat datanya")).record_form.fields["nim"] == nim
     page = page_of(site.add(nim, record[1], " Klaten"), 409)
     assert "NIM ini sudah terdaftar atas nama Ani & <Co>." in reason(page, "nim")
     site.delete(nim)

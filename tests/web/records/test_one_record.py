@@ -3,10 +3,11 @@
 import httpx
 from engines import service_on_each_engine  # noqa: F401 - fixtures
 from harness import Page, Site, led_to
-from visitor import fields
 from web.form_answers import assert_error, assert_page
 
-SITI = ("2300018001", "Siti Aminah", "Sleman")
+from mahasiswa.record import Mahasiswa
+
+SITI = Mahasiswa("2300018001", "Siti Aminah", "Sleman")
 ODD = "20 3/é#&"
 SEGMENT = "20%203%2F%C3%A9%23%26"
 TAKEN = (
@@ -17,7 +18,7 @@ TAKEN = (
 def buttons(page: Page) -> list[tuple[str, str]]:
     """Return the text and the address of each button that sends the form of a record."""
     action = page.record_form.action
-    found = page.tree.css("main form button")
+    found = page.css("main form button")
     return [(button.text(), button.attributes.get("formaction") or action) for button in found]
 
 
@@ -32,12 +33,12 @@ def test_one_addition_leads_to_the_next(site: Site) -> None:
     save_and_go_on = ("Simpan dan tambah lagi", "/mahasiswa/add?lagi=1")
     assert buttons(site.page("/mahasiswa/add")) == [save, save_and_go_on]
     target = "/mahasiswa/add?lagi=1&nim=2300018001"
-    assert led_to(site.post("/mahasiswa/add?lagi=1", fields(SITI))) == target
+    assert led_to(site.post("/mahasiswa/add?lagi=1", SITI._asdict())) == target
     page = site.page(target)
     assert page.texts("main [role=status]") == ["Siti Aminah (2300018001) tersimpan."]
-    assert set(page.record_form.values.values()) == {""}
+    assert set(page.record_form.fields.values()) == {""}
     assert buttons(page) == [save_and_go_on, save, save_and_go_on]
-    hidden = ["hidden" in button.attributes for button in page.tree.css("main form button")]
+    hidden = ["hidden" in button.attributes for button in page.css("main form button")]
     assert hidden == [True, False, False]
     site.delete(SITI[0])
     for query in ("?lagi=1&nim=2300018001", "?lagi=1&nim=%00", "?lagi=2&nim=x"):
@@ -59,7 +60,7 @@ def test_the_next_addition_keeps_any_nim_the_place_and_a_refused_form(site: Site
     taken = refused(site.post(here, typed | {"nim": SITI[0]}), site)
     assert taken.texts("#nim-wrong")[0].strip() == TAKEN
     assert buttons(taken) == buttons(page)
-    assert taken.record_form.values == typed | {"nim": SITI[0]}
+    assert taken.record_form.fields == typed | {"nim": SITI[0]}
 
 
 def test_a_wrong_nim_is_changed_on_one_page(site: Site) -> None:
@@ -69,7 +70,7 @@ def test_a_wrong_nim_is_changed_on_one_page(site: Site) -> None:
     assert page.headings == ["Ganti NIM"]
     form = page.record_form
     assert (form.target, form.submit) == ("/mahasiswa/nim/2300018001", "Ganti NIM")
-    assert [field["name"] for field in form.inputs if "readonly" in field] == ["nama", "alamat"]
+    assert form.values("[readonly]", "name") == ["nama", "alamat"]
     site.edit(SITI[0], "Siti A.", "Klaten")  # someone else, meanwhile
     for _ in range(2):
         assert led_to(site.submit(form, nim=ODD)) == "/"
@@ -88,7 +89,7 @@ def test_a_refused_nim_keeps_the_record_and_says_why(site: Site) -> None:
     site.add("2", "Rizki <i>", "Solo")
     page = refused(site.post(f"/mahasiswa/nim/{SITI[0]}", {"nim": "2"}), site)
     assert TAKEN in page.texts("#nim-wrong")[0]
-    assert page.record_form.values["nama"] == "Siti Aminah"
+    assert page.record_form.fields["nama"] == "Siti Aminah"
     assert site.nims == ["2", SITI[0]]
 
 

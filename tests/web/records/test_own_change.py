@@ -8,11 +8,12 @@ import pytest
 from engines import service_on_each_engine  # noqa: F401 - fixtures
 from harness import Form, Page, Service, Site
 from spreadsheets import HEADER, Importer, csv
-from visitor import fields
 from web.history.test_history import HISTORY, MOMENT
 
-SITI = ("5500000001", "Siti Aminah", "Sleman")
-NEAR = ("55OO000001", "Siti Aminah", "Solo")
+from mahasiswa.record import Mahasiswa
+
+SITI = Mahasiswa("5500000001", "Siti Aminah", "Sleman")
+NEAR = Mahasiswa("55OO000001", "Siti Aminah", "Solo")
 PLACE = "?cari=siti&per=10"
 KEY = r"[?&]perubahan=\d+-\d{16}(?=#|$)"
 
@@ -52,7 +53,7 @@ def save_import(site: Site) -> str:
 # A change, the text of the page after it, and the change by which somebody else reverses it, if there is one.
 CHANGES: dict[str, tuple[Callable[[Site], str], str, Callable[[Site], object] | None]] = {
     "an addition": (
-        lambda site: save(site, f"/mahasiswa/add{PLACE}", **fields(NEAR)),
+        lambda site: save(site, f"/mahasiswa/add{PLACE}", **NEAR._asdict()),
         "Siti Aminah (55OO000001) ditambah",
         lambda site: site.delete(NEAR[0]),
     ),
@@ -116,9 +117,9 @@ def test_the_warning_and_its_buttons_are_those_of_the_own_addition(
 ) -> None:
     """Somebody else adds a record that is nearly the same. Each person sees the own one, and takes back the own one."""
     site.add("5500000O01", "Ani", "Solo")
-    mine = save(site, f"/mahasiswa/add{PLACE}&lagi=1", **fields(SITI))
+    mine = save(site, f"/mahasiswa/add{PLACE}&lagi=1", **SITI._asdict())
     with service.site() as other:
-        theirs = save(other, "/mahasiswa/add?lagi=1", **fields(NEAR))
+        theirs = save(other, "/mahasiswa/add?lagi=1", **NEAR._asdict())
         for visitor, target, record in ((site, mine, SITI), (other, theirs, NEAR)):
             page = visitor.page(target)
             assert page.texts("main [role=status]")[0] == f"Siti Aminah ({record[0]}) tersimpan."
@@ -160,7 +161,7 @@ def test_a_search_whose_last_hit_is_gone_says_why(site: Site) -> None:
 @pytest.mark.parametrize("state", ["another moment", "malformed"])
 def test_a_change_that_cannot_be_shown_is_not_shown(site: Site, state: str) -> None:
     """Neither is the change of somebody else in its place. The page of the history and the next form are alike."""
-    target = save(site, f"/mahasiswa/add{PLACE}&lagi=1", **fields(SITI))
+    target = save(site, f"/mahasiswa/add{PLACE}&lagi=1", **SITI._asdict())
     key = re.findall(r"\d+-\d+", target)[-1]
     key = {"another moment": f"{key}1", "malformed": "x"}[state]
     form = f"/mahasiswa/add{PLACE}&lagi=1&nim=5500000001"

@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 from harness import Service
 from processes import until
-from visitor import texts_in
 
 from mahasiswa.web.request_guard import NAME_MAX_CHARACTERS
 
@@ -16,8 +15,8 @@ NAMED = {"USER_HEADER": "X-Remote-User"}
 
 def who(service: Service, query: str = "") -> list[list[str]]:
     with service.site() as site:
-        rows = site.page(HISTORY + query).tree.css("tbody tr")
-    return [texts_in(row, "td[id] bdi") for row in rows]
+        rows = site.page(HISTORY + query).parts("tbody tr")
+    return [row.texts("td[id] bdi") for row in rows]
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "::"])
@@ -67,9 +66,9 @@ def test_each_change_has_the_name_that_the_proxy_gives(tmp_path: Path, host: str
 def test_the_header_is_believed_from_trusted_addresses_only(tmp_path: Path) -> None:
     """Elsewhere it is ignored, and the log says so once. Two of them are refused. Without the setting it is nothing."""
     trusted = NAMED | {"TRUSTED_PROXIES": "10.0.0.0/8, ::1"}
-    with Service(tmp_path / "a.db", trusted) as service, service.client() as person:
+    with Service(tmp_path / "a.db", trusted) as service, service.site() as site:
         for nim in "12":
-            person.post(
+            site.client.post(
                 "/mahasiswa/add", data={"nim": nim, **ANI}, headers={"X-Remote-User": "Siti"}
             )
         assert who(service) == [["2"], ["1"]]
@@ -77,6 +76,8 @@ def test_the_header_is_believed_from_trusted_addresses_only(tmp_path: Path) -> N
         twice = b"POST /mahasiswa/delete/1 HTTP/1.1\r\nHost: a\r\nX-Remote-User: a\r\nx-remote-user: b\r\nConnection: close\r\n\r\n"
         assert service.raw(twice).startswith(b"HTTP/1.1 400 ")
         assert who(service) == [["2"], ["1"]]
-    with Service(tmp_path / "a.db") as service, service.client() as person:
-        person.post("/mahasiswa/add", data={"nim": "3", **ANI}, headers={"X-Remote-User": "Siti"})
+    with Service(tmp_path / "a.db") as service, service.site() as site:
+        site.client.post(
+            "/mahasiswa/add", data={"nim": "3", **ANI}, headers={"X-Remote-User": "Siti"}
+        )
         assert who(service) == [["3"], ["2"], ["1"]]
