@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from itertools import chain
 from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -19,7 +18,7 @@ from mahasiswa.settings import DatabaseURL, parse_database_url
 from mahasiswa.store import Query, Store
 from mahasiswa.store.engines import engine_of
 from mahasiswa.store.store_errors import Changed, EditConflict, Refused
-from mahasiswa.work import EXPORT, RECORD, SEARCH, Slots
+from mahasiswa.work import RECORD, SEARCH, Slots
 
 # Letters with another case, and characters that a language or a lenient comparison takes for the same.
 LETTERS = "aAbBzZ01 éÉüÜßẞıİiIſKKåÅåÅσςΣǅǆǄñÑ%_\\*?[](){}.+^$|-/'\"<&\x01\t\n\r\u200b\ufeff\uffff🎓"
@@ -142,7 +141,7 @@ async def merge(store: Store, incoming: Sequence[Incoming], update: bool, dry_ru
 
 
 async def read_all(store: Store, query: Query) -> list[Mahasiswa]:
-    return list(chain.from_iterable([chunk async for chunk in store.reader(EXPORT).chunks(query)]))
+    return await store.export(query, list)
 
 
 def may_have_several_faults(name: str, arguments: tuple[Any, ...]) -> bool:

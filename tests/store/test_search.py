@@ -11,7 +11,7 @@ from mahasiswa.settings import DatabaseURL
 from mahasiswa.store import Query, Store, folding, reader
 from mahasiswa.store.folding import SEARCHED_CHARACTERS
 from mahasiswa.store.spelling import SEARCHES_OFFERED
-from mahasiswa.work import EXPORT, SEARCH
+from mahasiswa.work import SEARCH
 
 PEOPLE = [
     Mahasiswa("20/456839/TK/50663", "Siti Nur'aini", "Jl. Merdeka No. 5, Bandung"),
@@ -57,8 +57,8 @@ async def nims(store: Store, cari: str, di: str = "") -> list[str]:
     query = Query(cari, di=di)  # type: ignore[arg-type]
     page = await store.reader(SEARCH).search(query, 0, 100)
     assert page.total == (await store.reader(SEARCH).search(query, 0, 0)).total
-    chunks = store.reader(EXPORT).chunks(query._replace(urut="nama"))
-    exported = sorted([record.nim async for chunk in chunks for record in chunk])
+    records = await store.export(query._replace(urut="nama"), list)
+    exported = sorted([record.nim for record in records])
     assert exported == [record.nim for record in page.records]
     assert len(page.records) == page.total
     return [record.nim for record in page.records]

@@ -12,15 +12,14 @@ from spreadsheets import numbered
 from stores import ask, fill
 
 from mahasiswa.settings import SQLiteURL
-from mahasiswa.store import Query, Store
+from mahasiswa.store import Query
 from mahasiswa.store.engines import engine_of
-from mahasiswa.store.sqlite.sqlite_reader import SQLiteReader
+from mahasiswa.store.sqlite.store import SQLiteStore
 from mahasiswa.store.store_errors import TookTooLong
 from mahasiswa.work import (
     LIST,
     SEARCH,
     STEP_TIMEOUT_SECONDS,
-    Kind,
     Slots,
 )
 
@@ -36,16 +35,11 @@ def slots() -> Slots:
 
 
 @pytest.fixture
-async def store(path: Path, slots: Slots) -> AsyncIterator[Store]:
+async def store(path: Path, slots: Slots) -> AsyncIterator[SQLiteStore]:
     store = await engine_of(SQLiteURL(path)).open_store(slots)
+    assert isinstance(store, SQLiteStore)
     yield store
     await store.close()
-
-
-def reader(store: Store, kind: Kind) -> SQLiteReader:
-    pool = store.reader(kind)
-    assert isinstance(pool, SQLiteReader)
-    return pool
 
 
 def many(count: int) -> list[tuple[str, str, str]]:
@@ -65,7 +59,7 @@ def count(db: apsw.Connection) -> object:
 
 
 async def test_the_cost_of_a_search_grows_with_the_list_and_hardly_with_its_texts(
-    path: Path, store: Store
+    path: Path, store: SQLiteStore
 ) -> None:
     """Eight times the records take less than 24 times the processor time, also with long texts and near matches."""
 
@@ -88,14 +82,13 @@ async def test_the_cost_of_a_search_grows_with_the_list_and_hardly_with_its_text
         assert await seconds(Query(cari)) < 4 * usual
 
 
-async def test_a_query_that_takes_too_long_is_interrupted(store: Store, slots: Slots) -> None:
+async def test_a_query_that_takes_too_long_is_interrupted(store: SQLiteStore, slots: Slots) -> None:
     """The deadline includes the time in the queue. The thread and the connection can be used again."""
-    pool = reader(store, LIST)
     began = time.monotonic()
     async with slots.slot(LIST):
-        late = asyncio.create_task(pool.query(endless))
+        late = asyncio.create_task(store.query(endless, LIST))
         await asyncio.sleep(STOP_SECONDS)
-    waiting = asyncio.create_task(pool.query(count))
+    waiting = asyncio.create_task(store.query(count, LIST))
     with pytest.raises(TookTooLong, match="the list page"):
         await late
     assert STEP_TIMEOUT_SECONDS <= time.monotonic() - began < STEP_TIMEOUT_SECONDS + STOP_SECONDS
@@ -110,9 +103,8 @@ async def stop(task: "asyncio.Task[object]") -> None:
     assert time.monotonic() - began < STOP_SECONDS
 
 
-async def test_cancelled_queries_stop_and_free_their_threads(store: Store) -> None:
+async def test_cancelled_queries_stop_and_free_their_threads(store: SQLiteStore) -> None:
     """When every thread of a kind runs an endless query and all are cancelled, the next queries run at once."""
-    pool = reader(store, SEARCH)
     begun = threading.Semaphore(0)
 
     def begin(db: apsw.Connection) -> object:
@@ -120,12 +112,12 @@ async def test_cancelled_queries_stop_and_free_their_threads(store: Store) -> No
         return endless(db)
 
     for _ in range(3):
-        running = [asyncio.create_task(pool.query(begin)) for _ in range(SEARCH.running)]
+        running = [asyncio.create_task(store.query(begin, SEARCH)) for _ in range(SEARCH.running)]
         for _ in running:
             assert await asyncio.to_thread(begun.acquire, timeout=30)
         for task in running:
             await stop(task)
     assert (
-        await asyncio.gather(*(pool.query(count) for _ in range(SEARCH.running)))
+        await asyncio.gather(*(store.query(count, SEARCH) for _ in range(SEARCH.running)))
         == [0] * SEARCH.running
     )

@@ -1,13 +1,12 @@
 """Imports, exports and copies whole lists for the command line. An import keeps all NIMs in memory."""
 
-import asyncio
 import os
 import shutil
 import signal
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
@@ -25,15 +24,12 @@ from mahasiswa.sheets.rules import (
     is_fault,
     lines,
 )
-from mahasiswa.store import Query
 from mahasiswa.store.engines import engine_of
 from mahasiswa.store.results import Merged
 from mahasiswa.store.store_errors import Unusable
-from mahasiswa.store.threads import in_thread
 from mahasiswa.system import interrupt
 from mahasiswa.system.progress import progress
 from mahasiswa.system.unfinished import unfinished
-from mahasiswa.work import EXPORT, Slots
 
 T = TypeVar("T")
 
@@ -168,23 +164,12 @@ def copy_records(source: DatabaseURL, target: DatabaseURL, backups: Path | None)
 
 
 def _with_records(url: DatabaseURL, label: str, work: Callable[[Iterator[Mahasiswa]], T]) -> T:
-    """Call `work` in a thread with all records of an existing database; return its result.
-
-    If the database cannot be read, `work` is not called. `label` names the work at its progress bar.
-    """
+    """Call `work` with all records of an existing database; return its result. `label` names it at its progress bar."""
     engine = engine_of(url)
     count = engine.count()  # fails if there is no list
     engine.migrate()
-
-    async def read() -> T:
-        store = await engine.open_store(Slots())
-        chunks = store.reader(EXPORT).chunks(Query())
-        try:
-            return await in_thread(chunks, lambda records: work(progress(records, label, count)))
-        finally:
-            await store.close()
-
-    return asyncio.run(read())
+    with closing(engine.records()) as records:
+        return work(progress(records, label, count))
 
 
 def _source(file: BinaryIO) -> BinaryIO:

@@ -1,7 +1,7 @@
 """The class Store: the changes of records, which each engine makes in transactions of its own. An Engine opens a Store."""
 
-from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from mahasiswa.record import Mahasiswa, Write, combine, digest
@@ -9,6 +9,7 @@ from mahasiswa.store.history_items import NAMES_CHANGE, PURGE_ENTRIES, UNDO_ROWS
 from mahasiswa.store.queries import Query, Suspicion
 from mahasiswa.store.reader import (
     Begin,
+    Database,
     Hits,
     Reader,
     Rows,
@@ -39,7 +40,7 @@ PART_CHARACTERS = 256 * 1024
 T = TypeVar("T")
 
 
-class Store(ABC):
+class Store(Database):
     """A collection of records keyed by nim. When a write returns, it is on disk.
 
     Writes raise Unavailable, Refused, Uncertain and Busy, and the errors that each method names. A text that is None is
@@ -49,11 +50,17 @@ class Store(ABC):
     Triggers of the database keep a history of each change of any program.
     """
 
-    _readers: Mapping[Kind, Reader]
-
     def reader(self, kind: Kind) -> Reader:
         """The reads of one kind of work."""
-        return self._readers[kind]
+        return Reader(self, kind)
+
+    @abstractmethod
+    async def export(self, query: Query, work: Callable[[Iterator[Mahasiswa]], T]) -> T:
+        """Call `work` in a thread with all records that a query finds at one moment, in its order; raise Busy.
+
+        A transaction is open meanwhile. If the caller is cancelled, `work` gets an error instead of its next record,
+        and its thread has ended on return.
+        """
 
     @abstractmethod
     async def version(self) -> Version | None:
@@ -80,7 +87,7 @@ class Store(ABC):
 
     async def signing_key(self) -> bytes:
         """The key of 32 random bytes that every worker and instance of this database has; raise Unavailable, Busy."""
-        ((key,),) = await self._readers[RECORD].rows(SIGNING_KEY, {})
+        ((key,),) = await self.reader(RECORD).rows(SIGNING_KEY, {})
         return bytes.fromhex(key)
 
     async def add(self, nim: str | None, nama: str | None, alamat: str | None) -> str | None:

@@ -1,10 +1,10 @@
 """The class Engine: creates, opens, backs up, restores and checks a database."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from pathlib import Path
 
-from mahasiswa.record import Incoming
+from mahasiswa.record import Incoming, Mahasiswa
 from mahasiswa.store import Store
 from mahasiswa.store.results import Finding, Merged, Restored
 from mahasiswa.work import Slots
@@ -75,6 +75,10 @@ class Engine(ABC):
     @abstractmethod
     def examine(self, folder: Path | None, backup_hours: int) -> Iterable[Finding]:
         """Check the database, its disk and its newest back-up in this folder."""
+
+    @abstractmethod
+    def records(self) -> Generator[Mahasiswa]:
+        """All records at one moment, ordered by nim; raise Unavailable or Unusable."""
 
     @abstractmethod
     def count(self) -> int:

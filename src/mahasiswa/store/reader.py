@@ -2,7 +2,7 @@
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, Callable, Generator, Hashable, Mapping, Sequence
+from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
 from itertools import chain
 from sys import getsizeof
 from typing import Any, NamedTuple, TypeVar, cast
@@ -22,7 +22,7 @@ from mahasiswa.store.queries import Query, Suspicion
 from mahasiswa.store.shared_sql import ALL, COUNT, Parameters, as_json, moment_text, named, words
 from mahasiswa.store.spelling import corrections
 from mahasiswa.store.store_errors import Unavailable
-from mahasiswa.work import PAGE_MAX_BYTES
+from mahasiswa.work import PAGE_MAX_BYTES, Kind
 
 Version = Hashable
 """A value that changes with every commit of any program. It means nothing outside the store that returned it."""
@@ -72,20 +72,27 @@ Begin = Callable[[], Steps[T]]
 """Begins the steps, and begins them again if a transaction must be repeated."""
 
 
-class Reader(ABC):
-    """Reads of one kind of work, which has its own connections and its own queue.
+class Database(ABC):
+    """What each engine does in its own way for the reads."""
+
+    @abstractmethod
+    async def read(self, steps: Begin[T], kind: Kind) -> T:
+        """Do the steps in one transaction that only reads. They may be done again if the connection breaks."""
+
+
+class Reader(NamedTuple):
+    """Reads of one kind of work, which has its own queue.
 
     Each read raises Unavailable, Busy, and TookTooLong if a step takes longer than STEP_TIMEOUT_SECONDS. If the task
     that waits for a read is cancelled, the read stops within a second.
     """
 
-    @abstractmethod
-    async def run(self, steps: Begin[T]) -> T:
-        """Do the steps in one transaction that only reads. They may be done again if the connection breaks."""
+    database: Database
+    kind: Kind
 
-    @abstractmethod
-    def chunks(self, query: Query) -> AsyncGenerator[Sequence[Mahasiswa]]:
-        """All records that a query finds at one moment, in its order. A transaction is open between chunks."""
+    async def run(self, steps: Begin[T]) -> T:
+        """Do the steps. See Database.read."""
+        return await self.database.read(steps, self.kind)
 
     async def rows(self, statement: str, parameters: Parameters) -> Rows:
         """The rows of a read that needs one statement only."""
@@ -227,6 +234,18 @@ def keys_of(query: Query, offset: int = 0, limit: int = ALL) -> tuple[str, Param
     if query.cari:
         return "found", {**words(query.di, query.cari), **order}
     return f"{query.urut} {query.arah}", order
+
+
+def export_of(query: Query) -> tuple[str, Parameters]:
+    """The step that finds all records of a query. For the whole list it has the records, otherwise their nims."""
+    return ("whole", {}) if query == Query() else keys_of(query)
+
+
+def exported(rows: Rows) -> Steps[Sequence[Mahasiswa]]:
+    """The records of some rows of `export_of`."""
+    if len(rows[0]) == len(Mahasiswa._fields):
+        return list(map(Mahasiswa._make, rows))
+    return (yield from shown(rows, ALL))
 
 
 def shown_item(change: str | None = None) -> Steps[News | None]:

@@ -3,7 +3,7 @@
 import json
 import os
 import tempfile
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from functools import partial
 from itertools import islice
 from typing import Any, BinaryIO
@@ -12,9 +12,9 @@ from starlette.responses import Response, StreamingResponse
 
 from mahasiswa import wording
 from mahasiswa.record import Mahasiswa
-from mahasiswa.sheets import export
+from mahasiswa.sheets import export as workbook
+from mahasiswa.sheets.export import EXPORTS
 from mahasiswa.store import Query, characters
-from mahasiswa.store.threads import in_thread
 from mahasiswa.web.list_html import BODY_ROWS, RowFormat, format_bodies, packed, printed_row, shown
 from mahasiswa.web.list_query import PRINTED_MAX_ROWS, Printout
 from mahasiswa.web.pages import Pages
@@ -27,26 +27,27 @@ WORKBOOK_TIMEOUT_SECONDS = 300.0
 PIECE_CHARACTERS = 16 * 1024  # a line with several records ends after so many characters
 
 
+Export = Callable[[Callable[[Iterator[Any]], Any]], Awaitable[Any]]
+"""Calls a function in a thread with records, and returns its result. It holds a slot of EXPORT."""
+
+
 async def export_records(
     request: Request,
     pages: Pages,
-    records: AsyncGenerator[Sequence[Any]],
+    export: Export,
     stem: str = "mahasiswa",
     titles: Sequence[str] = wording.HEADER,
 ) -> Response:
-    """Answer with a file of these records: CSV if the path says so, or else a workbook. `stem` begins its name.
-
-    The read of the records holds a slot of EXPORT.
-    """
+    """Answer with a file of these records: CSV if the path says so, or else a workbook. `stem` begins its name."""
     ending = ".csv" if ".csv" in request.path else ".xlsx"
-    kind = export.EXPORTS[ending]
+    kind = EXPORTS[ending]
     file = request.unsent_file()
     if kind.needs_child:
         with tempfile.TemporaryFile() as lines:
-            await in_thread(records, partial(_write_lines, lines))
+            await export(partial(_write_lines, lines))
             await _pack(request, lines, file, titles)
     else:
-        await in_thread(records, lambda found: kind.write(found, file))
+        await export(lambda records: kind.write(records, file))
     # It is complete before its first byte is sent, so no transaction waits for a slow client.
     headers = {
         **pages.download_headers(f"{stem}{ending}"),
@@ -58,14 +59,14 @@ async def export_records(
 async def print_records(
     request: Request,
     pages: Pages,
-    records: AsyncGenerator[Sequence[Mahasiswa]],
+    export: Export,
     query: Query,
     selection: str = "",
 ) -> Response:
     """A page to print these records of a search or of a `selection`, with the layout in the URL's query."""
     printout = Printout.of(request.query_params)
     file = request.unsent_file()
-    total = await in_thread(records, partial(_write_rows, file, printed_row(printout)))
+    total: int = await export(partial(_write_rows, file, printed_row(printout)))
     count = min(total, PRINTED_MAX_ROWS)
     frame = pages.print_frame(query, total, count, printout, selection)
     headers = {**pages.headers, **(pages.not_stored if selection else {})}
@@ -95,15 +96,15 @@ async def _pack(request: Request, lines: BinaryIO, file: BinaryIO, titles: Seque
     with tempfile.TemporaryDirectory() as folder:
         async with request.slots.slot(EXPORT, WORKBOOK_TIMEOUT_SECONDS):
             code = await run_child(
-                export.__name__,
+                workbook.__name__,
                 folder,
                 *titles,
                 given=lines,
                 output=file,
                 timeout_seconds=WORKBOOK_TIMEOUT_SECONDS,
             )
-    if code == export.NOT_CARRIED:
+    if code == workbook.NOT_CARRIED:
         file.seek(0)
         raise ProblemPage("not carried", text=file.read().decode())
     if code:
-        raise ProblemPage("disk full" if code == export.DISK_FULL else "not read")
+        raise ProblemPage("disk full" if code == workbook.DISK_FULL else "not read")

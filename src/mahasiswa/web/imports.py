@@ -1,8 +1,7 @@
 """Import and selection: an upload is staged, its page can be repaired, and all that it shows is saved or removed, or nothing."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterable, Sequence
-from contextlib import aclosing
+from collections.abc import Iterable, Sequence
 from functools import partial
 from urllib.parse import unquote
 
@@ -14,9 +13,9 @@ from mahasiswa.record import Mahasiswa
 from mahasiswa.sheets import columns, rules
 from mahasiswa.sheets.read import UPLOAD_MAX_ROWS
 from mahasiswa.sheets.stage import Line, Stage, Stale
-from mahasiswa.store import Query, Reader, Store
+from mahasiswa.store import Query, Store
 from mahasiswa.web.acts import REMOVED, Alert, FormTexts, Students, act, choice_of, settle
-from mahasiswa.web.exports import export_records, print_records
+from mahasiswa.web.exports import Export, export_records, print_records
 from mahasiswa.web.forms import read_preview_form
 from mahasiswa.web.list_query import query_of
 from mahasiswa.web.pages import Pages
@@ -61,7 +60,11 @@ async def change(request: Request, store: Store, pages: Pages) -> Response:
 async def rest(request: Request, _store: Store, pages: Pages) -> Response:
     """GET /mahasiswa/impor/sisa/:id: the lines that are not saved as a workbook, each with its problem."""
     titles = (*wording.HEADER, wording.REMARK)
-    return await export_records(request, pages, _left(request), "mahasiswa-dilewati", titles)
+    lines = await _lines(request, "left")
+    rows = [(*line[2:5], said(line) if line.problem else "") for line in lines]
+    return await export_records(
+        request, pages, _export(request, rows), "mahasiswa-dilewati", titles
+    )
 
 
 async def select_ticked(request: Request, store: Store, pages: Pages) -> Response:
@@ -76,40 +79,36 @@ async def select_ticked(request: Request, store: Store, pages: Pages) -> Respons
 async def select_found(request: Request, store: Store, pages: Pages) -> Response:
     """POST /mahasiswa/pilih/hasil: the selection of the hits of the search in the URL's query."""
     query = query_of(request.query_params)
-    nims: list[str] = []
-    async with aclosing(store.reader(IMPORT).chunks(query)) as chunks:
-        async for records in chunks:
-            nims += [record.nim for record in records]
-            if len(nims) > UPLOAD_MAX_ROWS:
-                raise UploadRefused(
-                    wording.TOO_MANY_FOUND.format(limit=wording.number(UPLOAD_MAX_ROWS))
-                )
-    return await _selected(request, store, pages, nims)
+    found = await store.reader(IMPORT).search(query, 0, UPLOAD_MAX_ROWS)
+    if found.total > UPLOAD_MAX_ROWS:
+        limit = wording.number(UPLOAD_MAX_ROWS)
+        raise UploadRefused(wording.TOO_MANY_FOUND.format(limit=limit))
+    return await _selected(request, store, pages, [record.nim for record in found.records])
 
 
 async def export_selected(request: Request, store: Store, pages: Pages) -> Response:
     """GET /mahasiswa/pilih/ekspor.xlsx/:id and ekspor.csv/:id: the records of a selection, in its order."""
-    return await export_records(request, pages, _records(request, store.reader(IMPORT)))
+    records = await _records(request, store)
+    return await export_records(request, pages, _export(request, records))
 
 
 async def print_selected(request: Request, store: Store, pages: Pages) -> Response:
     """GET /mahasiswa/pilih/cetak/:id: the records of a selection on a page to print."""
-    records = _records(request, store.reader(IMPORT))
-    return await print_records(request, pages, records, Query(), request.parameter)
+    records = await _records(request, store)
+    return await print_records(
+        request, pages, _export(request, records), Query(), request.parameter
+    )
 
 
-async def _left(request: Request) -> AsyncGenerator[Sequence[Sequence[str]]]:
-    lines = await _lines(request, "left")
-    async with request.slots.slot(EXPORT):
-        yield [(*line[2:5], said(line) if line.problem else "") for line in lines]
-
-
-async def _records(request: Request, reader: Reader) -> AsyncGenerator[Sequence[Mahasiswa]]:
+async def _records(request: Request, store: Store) -> Sequence[Mahasiswa]:
     """The records that the page of a selection shows as found, without those that were removed since."""
     lines = await _lines(request, "of_state", *REMOVED, -1, 0)
-    async with request.slots.slot(EXPORT):
-        stored = await reader.find([line.nim for line in lines])
-        yield [stored[line.nim] for line in lines if line.nim in stored]
+    stored = await store.reader(IMPORT).find([line.nim for line in lines])
+    return [stored[line.nim] for line in lines if line.nim in stored]
+
+
+def _export(request: Request, rows: Sequence[Sequence[str]]) -> Export:
+    return lambda work: request.slots.run(EXPORT, lambda: work(iter(rows)))
 
 
 async def _lines(request: Request, statement: str, *parameters: object) -> list[Line]:

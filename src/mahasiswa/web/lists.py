@@ -17,7 +17,7 @@ from mahasiswa.web.exports import export_records, print_records
 from mahasiswa.web.list_query import ListQuery, is_list_query, query_of
 from mahasiswa.web.pages import Frame, Pages
 from mahasiswa.web.request import Request
-from mahasiswa.work import EXPORT, LIST, PAGE, SEARCH, Busy
+from mahasiswa.work import LIST, PAGE, SEARCH, Busy
 
 # Maximum rows that are read and sent at a time; fewer if texts are long (reader.AFTER_MAX_BYTES).
 STREAM_ROWS = 1000
@@ -42,7 +42,7 @@ async def index(request: Request, store: Store, pages: Pages) -> Response:
 async def print_list(request: Request, store: Store, pages: Pages) -> Response:
     """GET /mahasiswa/cetak: the records of a search on one page, with the title and the columns that paper needs."""
     query = query_of(request.query_params)
-    return await print_records(request, pages, store.reader(EXPORT).chunks(query), query)
+    return await print_records(request, pages, partial(store.export, query), query)
 
 
 async def template(_request: Request, _store: Store, pages: Pages) -> Response:
@@ -53,7 +53,7 @@ async def template(_request: Request, _store: Store, pages: Pages) -> Response:
 
 async def export(request: Request, store: Store, pages: Pages) -> Response:
     """GET /mahasiswa/ekspor.xlsx and .csv: all records, or those of a search. Each cell of a workbook is text."""
-    records = store.reader(EXPORT).chunks(query_of(request.query_params))
+    records = partial(store.export, query_of(request.query_params))
     return await export_records(request, pages, records)
 
 

@@ -1,14 +1,14 @@
 """The Engine for PostgreSQL. Each command has connections of its own."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import psycopg
 
-from mahasiswa.record import Incoming
-from mahasiswa.store import commands, refuse_nul
+from mahasiswa.record import Incoming, Mahasiswa
+from mahasiswa.store import Query, commands, refuse_nul
 from mahasiswa.store.engine import Engine
 from mahasiswa.store.postgres import postgres_schema
 from mahasiswa.store.postgres import postgres_sql as sql
@@ -18,7 +18,7 @@ from mahasiswa.store.postgres.pool import (
     connected,
     do_steps,
 )
-from mahasiswa.store.postgres.store import PostgresStore
+from mahasiswa.store.postgres.store import PostgresStore, records
 from mahasiswa.store.results import Finding, Merged, Restored, good, wrong
 from mahasiswa.store.shared_sql import COUNT
 from mahasiswa.store.store_errors import StoreError, Unavailable, Unusable
@@ -36,7 +36,7 @@ class PostgresEngine(Engine):
 
     async def open_store(self, slots: Slots) -> PostgresStore:
         """See Engine. The database need not be reachable. The pools have the limits of `slots`."""
-        store = PostgresStore(self._conninfo)
+        store = PostgresStore(self._conninfo, slots)
         for pool in store.pools.values():
             await pool.connections.open()
         return store
@@ -91,6 +91,10 @@ class PostgresEngine(Engine):
         copy = typed(f"copy --from sqlite:///{file.absolute()}")
         remedy = f"For a back-up of SQLite and an empty database: {copy}"
         raise Unusable(f"this is PostgreSQL: stop the service, then run {command}. {remedy}")
+
+    def records(self) -> Generator[Mahasiswa]:
+        with connected(self._conninfo) as db:
+            yield from records(db, Query())
 
     def count(self) -> int:
         with connected(self._conninfo) as db:

@@ -220,7 +220,7 @@ def translate(error: psycopg.Error) -> StoreError:
 def time_limit(db: AsyncConnection, seconds: float) -> Iterator[None]:
     """Break the connection if the block still runs soon after its time, as with a dead server."""
     timer = asyncio.get_running_loop().call_later(
-        max(seconds, 0) + SERVER_DELAY_SECONDS, _break, db
+        max(seconds, 0) + SERVER_DELAY_SECONDS, break_connection, db
     )
     try:
         yield
@@ -228,7 +228,7 @@ def time_limit(db: AsyncConnection, seconds: float) -> Iterator[None]:
         timer.cancel()
 
 
-def _break(db: AsyncConnection) -> None:
+def break_connection(db: AsyncConnection | SyncConnection) -> None:
     """Shut the socket down, so that the waiting call fails.
 
     It sends nothing, because the server may hang.

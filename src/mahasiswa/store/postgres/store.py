@@ -1,8 +1,8 @@
 """The store on PostgreSQL. Any number of processes on any number of hosts may use one database."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Generator, Iterator
+from contextlib import closing
 from typing import Any, cast
 
 import psycopg
@@ -16,32 +16,35 @@ from mahasiswa.store.postgres import postgres_sql as sql
 from mahasiswa.store.postgres.pool import (
     AsyncConnection,
     Pool,
+    SyncConnection,
+    break_connection,
+    connected,
+    do_steps,
     execute,
-    time_limit,
-    translate,
 )
 from mahasiswa.store.queries import Query
 from mahasiswa.store.reader import (
     SNAPSHOT_MAX_BYTES,
     Begin,
-    Reader,
     Snapshot,
     Steps,
-    keys_of,
-    shown,
+    export_of,
+    exported,
     shown_item,
-    step,
 )
-from mahasiswa.store.shared_sql import ALL
-from mahasiswa.work import DATABASE_KINDS, EDIT, LIST, Kind
+from mahasiswa.work import DATABASE_KINDS, EDIT, EXPORT, LIST, Kind, Slots, ended
+
+# Time between two attempts to end an export whose caller is cancelled. It may not be connected yet.
+BREAK_INTERVAL_SECONDS = 0.1
 
 
 class PostgresStore(Store):
     """The Store on a database that `migrate` has made ready. Nothing depends on a session, so a pooler may be used."""
 
-    def __init__(self, conninfo: str) -> None:
+    def __init__(self, conninfo: str, slots: Slots) -> None:
+        self._conninfo = conninfo
+        self._slots = slots
         self.pools = {kind: Pool(conninfo, kind) for kind in DATABASE_KINDS}
-        self._readers = {kind: PostgresReader(pool) for kind, pool in self.pools.items()}
         self._versions = SharedTask(lambda: self.pools[LIST].run(_version))
         self._running: set[asyncio.Task[Any]] = set()
 
@@ -64,6 +67,24 @@ class PostgresStore(Store):
             return Snapshot(version, total, packed, last)
 
         return await self.pools[LIST].run(read)
+
+    async def read(self, steps: Begin[T], kind: Kind) -> T:
+        return await self.pools[kind].run(lambda db: _do_steps(db, sql.BEGIN_READING, steps()))
+
+    async def export(self, query: Query, work: Callable[[Iterator[Mahasiswa]], T]) -> T:
+        opened: list[SyncConnection] = []
+
+        def read() -> T:
+            with connected(self._conninfo) as db, closing(records(db, query)) as found:
+                opened.append(db)
+                return work(found)
+
+        async with self._slots.slot(EXPORT):
+            return await ended(
+                self._slots.in_thread(read),
+                lambda: list(map(break_connection, opened)),
+                interval_seconds=BREAK_INTERVAL_SECONDS,
+            )
 
     async def run(self, steps: Begin[T], kind: Kind = EDIT) -> T:
         def work(db: AsyncConnection) -> Awaitable[T]:
@@ -95,37 +116,14 @@ async def _version(db: AsyncConnection) -> str | None:
     return cast("str | None", version)
 
 
-@dataclass
-class PostgresReader(Reader):
-    """Reads of one kind of work, with connections of its own."""
-
-    _pool: Pool
-
-    async def run(self, steps: Begin[T]) -> T:
-        return await self._pool.run(lambda db: _do_steps(db, sql.BEGIN_READING, steps()))
-
-    async def chunks(self, query: Query) -> AsyncGenerator[Sequence[Mahasiswa]]:
-        name, parameters = keys_of(query)
-        declare = sql.DECLARE_CHUNKS.format(found=sql.STATEMENTS[name])
-        # Its caller may wait for a slow disk between the chunks.
-        declaring = step(declare, {**parameters, "idle_timeout": "0"})
-        try:
-            async with self._pool.connection(sql.REQUEST_TIMEOUT_SECONDS) as db:
-                with time_limit(db, sql.REQUEST_TIMEOUT_SECONDS):
-                    await _do_steps(db, sql.BEGIN_READING, declaring)
-                while True:
-                    with time_limit(db, sql.REQUEST_TIMEOUT_SECONDS):
-                        records = await _do_steps(db, "", _next_records())
-                    if not records:
-                        return
-                    yield records
-        except psycopg.Error as error:
-            raise translate(error) from error
-
-
-def _next_records() -> Steps[Sequence[Mahasiswa]]:
-    rows = yield sql.FETCH_CHUNK, {}
-    return (yield from shown(rows, ALL))
+def records(db: SyncConnection, query: Query) -> Generator[Mahasiswa]:
+    """All records that a query finds at one moment, in its order. A transaction is open until the end."""
+    name, parameters = export_of(query)
+    declare = sql.BEGIN_READING + sql.DECLARE_CHUNKS.format(found=sql.STATEMENTS[name])
+    # Its caller may wait for a slow disk between the chunks.
+    psycopg.ClientCursor(db).execute(declare, {**sql.REQUEST, **parameters, "idle_timeout": "0"})
+    while rows := db.execute(sql.FETCH_CHUNK).fetchall():
+        yield from do_steps(db, exported(rows))
 
 
 async def _do_steps(db: AsyncConnection, begin: str, steps: Steps[T]) -> T:

@@ -2,6 +2,9 @@
 -- ordered by nim. Nims are read first, and then the records of a page, because whole records take
 -- twice as long to sort.
 
+-- name: whole
+SELECT nim, nama, alamat FROM mahasiswa ORDER BY nim
+
 -- name: nim naik
 SELECT nim FROM mahasiswa ORDER BY nim LIMIT :limit OFFSET :offset
 

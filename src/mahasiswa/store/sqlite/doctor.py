@@ -28,7 +28,7 @@ def examine(path: Path, folder: Path | None, backup_hours: int) -> Iterator[Find
             check_integrity(db)
             known_version(db, path)
             list_id = list_id_of(db)
-            for nim, *_ in db.execute(sql.ALL_RECORDS):  # noqa: B007 - the last one is named
+            for nim, *_ in db.execute(sql.STATEMENTS["whole"]):  # noqa: B007 - the last one is named
                 pass
             records = db.execute(shared_sql.COUNT).get
             yield good(f"{path} is whole and holds {records} records.")

@@ -1,14 +1,14 @@
 """The Engine for an SQLite file. Each command has connections of its own."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
 import apsw
 
-from mahasiswa.record import Incoming
-from mahasiswa.store import commands, shared_sql
+from mahasiswa.record import Incoming, Mahasiswa
+from mahasiswa.store import Query, commands, shared_sql
 from mahasiswa.store.engine import Engine
 from mahasiswa.store.results import Finding, Merged, Restored
 from mahasiswa.store.sqlite import backup, doctor, sqlite_schema
@@ -16,7 +16,7 @@ from mahasiswa.store.sqlite import sqlite_sql as sql
 from mahasiswa.store.sqlite.connection import connect, opened, savepoint, transaction
 from mahasiswa.store.sqlite.restore import restore
 from mahasiswa.store.sqlite.sqlite_errors import explained, usable
-from mahasiswa.store.sqlite.sqlite_reader import take, take_named
+from mahasiswa.store.sqlite.sqlite_reader import records, take, take_named
 from mahasiswa.store.sqlite.store import SQLiteStore
 from mahasiswa.work import Slots
 
@@ -74,6 +74,10 @@ class SQLiteEngine(Engine):
 
     def examine(self, folder: Path | None, backup_hours: int) -> Iterator[Finding]:
         return doctor.examine(self._path, folder, backup_hours)
+
+    def records(self) -> Generator[Mahasiswa]:
+        with opened(self._path) as db:
+            yield from records(db, Query())
 
     def count(self) -> int:
         with opened(self._path) as db:

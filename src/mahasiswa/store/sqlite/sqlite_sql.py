@@ -41,7 +41,6 @@ SET_OLEH = STATEMENTS.pop("set_oleh")
 PACKED = """
 SELECT CAST(coalesce(group_concat(nim || :nul || nama || :nul || alamat, :nul), '') AS BLOB), count(*)
 FROM (SELECT nim, nama, alamat FROM mahasiswa ORDER BY nim LIMIT :records)"""
-ALL_RECORDS = "SELECT nim, nama, alamat FROM mahasiswa ORDER BY nim"
 
 # --- Importing
 

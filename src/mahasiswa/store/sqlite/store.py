@@ -3,15 +3,17 @@
 import asyncio
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext, suppress
+from contextlib import asynccontextmanager, closing, nullcontext, suppress
+from functools import partial
 from pathlib import Path
 from typing import cast
 
 import apsw
 
-from mahasiswa.store import Snapshot, Store, T, Version
+from mahasiswa.record import Mahasiswa
+from mahasiswa.store import Query, Snapshot, Store, T, Version
 from mahasiswa.store.group_commit import GroupCommit, QueuedChange
 from mahasiswa.store.reader import Begin
 from mahasiswa.store.sqlite import sqlite_sql as sql
@@ -24,15 +26,18 @@ from mahasiswa.store.sqlite.connection import (
     transaction,
 )
 from mahasiswa.store.sqlite.sqlite_errors import refusal
-from mahasiswa.store.sqlite.sqlite_reader import SQLiteReader, connect_to_read, read_snapshot, take
-from mahasiswa.store.store_errors import Locked, StoreError, Unavailable
+from mahasiswa.store.sqlite.sqlite_reader import connect_to_read, read_snapshot, records, take
+from mahasiswa.store.store_errors import Locked, StoreError, TookTooLong, Unavailable
 from mahasiswa.system.administrator import typed
-from mahasiswa.work import DATABASE_KINDS, EDIT, IMPORT, LIST, Kind, Slots
+from mahasiswa.work import EDIT, EXPORT, IMPORT, LIST, STEP_TIMEOUT_SECONDS, Kind, Slots, ended
 
 # Maximum pages of a file whose list is read on the event loop, 1 MB: about 4,000 records with their history, or 30,000 of
 # the shortest records.
 SHORT_LIST_PAGES = 256
 FINAL_CHECKPOINT_TIMEOUT_SECONDS = 1.0
+
+INTERRUPT_INTERVAL_SECONDS = 0.05
+"""Time between two interrupts of a query. SQLite forgets an interrupt that comes before the query has begun."""
 
 log = logging.getLogger(__name__)
 
@@ -40,15 +45,10 @@ log = logging.getLogger(__name__)
 class SQLiteStore(Store):
     """The Store on a file that `migrate` has made ready."""
 
-    _readers: Mapping[Kind, SQLiteReader]
-
     def __init__(self, path: Path, slots: Slots) -> None:
         self._path = path
         self._slots = slots
-        self._readers = {
-            kind: SQLiteReader(path, kind, slots, self._checked, self._report_damage)
-            for kind in DATABASE_KINDS
-        }
+        self._idle: list[apsw.Connection] = []  # connections for reads
         self._writer = connect(path)  # it is used on one thread
         self._thread = ThreadPoolExecutor(1, "writer")
         # The thread starts now. A change that finds no thread would be refused, but it would stay
@@ -99,15 +99,64 @@ class SQLiteStore(Store):
         with suppress(apsw.Error, Unavailable):
             if self._pragmas.execute("PRAGMA page_count").get <= SHORT_LIST_PAGES:
                 return read_snapshot(self._watch, version, at_most)
-        return await self._readers[LIST].query(lambda db: read_snapshot(db, version, at_most))
+        return await self.query(lambda db: read_snapshot(db, version, at_most), LIST)
+
+    async def read(self, steps: Begin[T], kind: Kind) -> T:
+        def do(db: apsw.Connection) -> T:
+            with savepoint(db):
+                return take(db, steps())
+
+        return await self.query(do, kind)
+
+    async def query(self, query: Callable[[apsw.Connection], T], kind: Kind) -> T:
+        """Run one query in a thread; raise Busy, TookTooLong or Unavailable. The deadline includes the time in the queue."""
+        deadline = time.monotonic() + STEP_TIMEOUT_SECONDS
+        async with self._connection(kind) as db:
+            return await ended(
+                self._slots.in_thread(partial(query, db)),
+                db.interrupt,
+                timeout_seconds=deadline - time.monotonic(),
+                interval_seconds=INTERRUPT_INTERVAL_SECONDS,
+            )
+
+    async def export(self, query: Query, work: Callable[[Iterator[Mahasiswa]], T]) -> T:
+        async with self._connection(EXPORT) as db:
+
+            def read() -> T:
+                with closing(records(db, query)) as found:
+                    return work(found)
+
+            reading = self._slots.in_thread(read)
+            return await ended(reading, db.interrupt, interval_seconds=INTERRUPT_INTERVAL_SECONDS)
+
+    @asynccontextmanager
+    async def _connection(self, kind: Kind) -> AsyncIterator[apsw.Connection]:
+        """A connection for a read. Raise Unavailable for a bad file, and for each error of SQLite."""
+        self._checked()
+        async with self._slots.slot(kind):
+            try:
+                if self._idle:
+                    db = self._idle.pop()
+                else:
+                    db = await self._slots.in_thread(partial(connect_to_read, self._path))
+                try:
+                    yield db
+                finally:
+                    self._idle.append(db)
+            except apsw.InterruptError as error:
+                raise TookTooLong(f"{kind.name}: interrupted") from error
+            except apsw.Error as error:
+                if isinstance(error, (apsw.CorruptError, apsw.NotADBError)):
+                    self._report_damage(error)
+                raise Unavailable(str(error)) from error
 
     async def run(self, steps: Begin[T], kind: Kind = EDIT) -> T:
         async with self._slots.slot(kind) if kind is IMPORT else nullcontext():
             return await self._changes.write(steps)
 
     async def close(self) -> None:
-        for reader in self._readers.values():
-            await asyncio.to_thread(reader.close)
+        for db in self._idle:
+            db.close()
         if self._giving_up:
             await self._giving_up
         else:
