@@ -10,9 +10,10 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 
+import httpx
+import psutil  # type: ignore[import-untyped]
 from harness import Service
-from processes import client_files, memory, until, working
-from sockets import Answer, Line
+from processes import client_files, until, working
 from spreadsheets import Database, numbered
 
 # The only lines that the service may write to standard error: one for each change and each refused request, and warnings.
@@ -27,92 +28,74 @@ CONTROL = re.compile("[\0-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029]")
 """Characters that start a new line or control a terminal, except the line feed that ends a line of the log."""
 
 BYSTANDER_SECONDS, FACTOR = 1.0, 10
-"""Maximum time of an answer to somebody else during an attack; on a busy machine FACTOR times the slowest of 30 visits
+"""Maximum time of an answer to somebody else during an attack; on a busy machine FACTOR times the slowest of ten visits
 before it, or longer by the number of programs that wait for each processor."""
 
-MEMORY_MAX_MB = 400.0
+MEMORY_MAX_BYTES = 400 << 20
 """Maximum memory of a worker, whatever clients do."""
 
 RELEASE_SECONDS = 35.0
 """Maximum time after an attack until its connections and temporary files are closed."""
 
 
-def assert_waits_not_long(worst: float, usual: float) -> None:
-    """Check the seconds of an answer. If other programs wait for the processors too, each of them takes longer."""
-    busy = max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
-    limit = max(BYSTANDER_SECONDS * busy, FACTOR * usual)
-    assert worst < limit, f"{worst:.3f} s, usually {usual:.3f} s, limit {limit:.3f} s"
-
-
 class Bystander:
-    """Another user, who adds and edits records, looks at the list and probes the service, one after the other.
+    """Another user, who looks at a page, adds, edits and deletes a record, and probes the service, one after the other.
 
-    `usual` and `worst` are the seconds of the slowest answer of all visits, and of the slowest list: without and during an
-    attack.
+    `slowest` are the seconds of the slowest answer with the page, and of the slowest other answer.
     """
 
-    def __init__(self, service: Service, page: str = "/") -> None:
-        self.service = service
-        self.page = page
-        self.number = 0
-        self.usual = self.worst = (0.0, 0.0)
-        end = time.monotonic() + 10
-        while self.number < 30 and time.monotonic() < end:
-            self.usual = self._visit(self.usual)
+    def __init__(self, service: Service, page: str) -> None:
+        self.service, self.page = service, page
+        self.slowest = [0.0, 0.0]
 
     def visit(self) -> None:
-        self.worst = self._visit(self.worst)
+        """Every answer must be right."""
+        nim = f"tamu-{time.monotonic_ns()}"
+        with self.service.site() as site:
+            self._time(0, 200, site.get, self.page)
+            self._time(1, 302, site.add, nim, "Siti", "Solo")
+            self._time(1, 302, site.edit, nim, "Siti", "Bantul")
+            self._time(1, 200, site.get, "/sehat")
+            self._time(1, 302, site.delete, nim)
 
-    def assert_in_time(self) -> None:
-        for worst, usual in zip(self.worst, self.usual, strict=True):
-            assert_waits_not_long(worst, usual)
-
-    def _visit(self, slowest: tuple[float, float]) -> tuple[float, float]:
-        """Return the seconds of the slowest answer and of the slowest list up to now; every answer must be right."""
-        self.number += 1
-        nim = f"tamu-{self.number}"
-        times = []
-        with Line(self.service.port) as line:
-            for status, ask, *arguments in (
-                (200, line.get, self.page),
-                (302, line.add, nim, "Siti", "Solo"),
-                (302, line.edit, nim, "Siti", "Bantul"),
-                (200, line.get, "/sehat"),
-                (302, line.delete, nim),
-            ):
-                began = time.monotonic()
-                answer = ask(*arguments)
-                assert answer.status == status, answer.headers
-                times.append(time.monotonic() - began)
-        return max(slowest[0], *times[1:]), max(slowest[1], times[0])
+    def _time(
+        self, kind: int, status: int, ask: Callable[..., httpx.Response], *arguments: str
+    ) -> None:
+        began = time.monotonic()
+        answer = ask(*arguments)
+        assert answer.status_code == status, answer.headers
+        self.slowest[kind] = max(self.slowest[kind], time.monotonic() - began)
 
 
 @contextmanager
-def attacked(service: Service, page: str = "/") -> Iterator[Bystander]:
+def attacked(service: Service, page: str = "/") -> Iterator[None]:
     """Attack the service in the block: others are answered in time, memory is bounded, and files are closed afterwards.
 
-    Yield the bystander. `page` is what it looks at, if the list is so long that a busy machine needs minutes to send it.
+    `page` is what the bystander looks at, if the list is so long that a busy machine needs minutes to send it.
     """
-    worker = service.worker
-    bystander = Bystander(service, page)
-    files, over = client_files(worker), threading.Event()
-    sizes: list[float] = []
+    usual, bystander = Bystander(service, page), Bystander(service, page)
+    for _ in range(10):
+        usual.visit()
+    files, over = client_files(service.pid), threading.Event()
+    process, sizes = psutil.Process(service.pid), [0]
 
-    def repeat(work: Callable[[], None], pause: float) -> None:
-        for _ in range(5):
-            work()
-        while not over.wait(pause):
-            work()
+    def visit() -> None:
+        bystander.visit()
+        while not over.is_set():
+            bystander.visit()
 
-    watch = partial(repeat, lambda: sizes.append(memory(worker)), 0.02)
-    with working([partial(repeat, bystander.visit, 0), watch], over):
-        yield bystander
-    bystander.assert_in_time()
-    assert max(sizes) < MEMORY_MAX_MB, f"{max(sizes):.0f} MB"
-    until(
-        lambda: client_files(worker) <= files,
-        RELEASE_SECONDS + FACTOR * max(bystander.usual),
-    )
+    def measure() -> None:
+        while not over.wait(0.02):
+            sizes.append(process.memory_info().rss)
+
+    with working([visit, measure], over):
+        yield
+    # If other programs wait for the processors too, each of them takes longer.
+    limit = BYSTANDER_SECONDS * max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
+    for worst, before in zip(bystander.slowest, usual.slowest, strict=True):
+        assert worst < max(limit, FACTOR * before), (worst, before)
+    assert max(sizes) < MEMORY_MAX_BYTES
+    until(lambda: client_files(service.pid) <= files, RELEASE_SECONDS + FACTOR * max(usual.slowest))
     assert service.process.poll() is None
 
 
@@ -125,11 +108,11 @@ def additions(service: Service, clients: int = 4) -> Iterator[tuple[dict[str, fl
 
     def work(name: int) -> None:
         while not stop.is_set():
-            with suppress(OSError), Line(service.port) as line:
+            with suppress(httpx.TransportError), service.site() as site:
                 for _ in range(5):
                     nim = f"{name}/{time.monotonic_ns()}"
                     sent.add(nim)
-                    if line.add(nim, "Siti", "x" * 200).status == 302:
+                    if site.add(nim, "Siti", "x" * 200).status_code == 302:
                         acknowledged[nim] = time.time()
 
     with working([partial(work, name) for name in range(clients)], stop):
@@ -168,7 +151,6 @@ def assert_log_is_sound(text: str, allowed: Sequence[str] = ()) -> None:
         assert found["status"] not in ("500", "501", "502"), line[:300]
 
 
-def assert_says_nothing_was_saved(answer: Answer) -> None:
+def assert_says_nothing_was_saved(answer: httpx.Response) -> None:
     """Check that the answer is a 503 page that says in Indonesian that nothing was saved."""
-    assert answer.status == 503
-    assert b"belum tersimpan" in answer.body
+    assert (answer.status_code, "belum tersimpan" in answer.text) == (503, True)

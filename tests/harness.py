@@ -97,11 +97,6 @@ class Service(Closing):
         """The id of the main process, which is also the id of the process group."""
         return self.process.pid
 
-    @property
-    def worker(self) -> int:
-        """The id of the process that answers requests. With WORKERS above 1 it is their parent."""
-        return self.pid
-
     def site(self) -> Site:
         return Site(self.url, self.socket)
 

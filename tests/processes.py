@@ -3,7 +3,6 @@
 import ctypes
 import json
 import os
-import re
 import resource
 import select
 import signal
@@ -241,14 +240,6 @@ def is_running(pid: int) -> bool:
     return False
 
 
-def memory(pid: int, line: str = "VmRSS") -> float:
-    """Return the resident memory of a process, in MB. The line VmHWM has the most that it has ever had."""
-    status = Path(f"/proc/{pid}/status").read_text()
-    found = re.search(rf"^{line}:\s*(\d+) kB", status, re.MULTILINE)
-    assert found
-    return int(found[1]) / 1024
-
-
 def allow_files(count: int) -> None:
     """Let this process open as many files as it may. Skip the test if they are fewer than `count`."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -257,21 +248,14 @@ def allow_files(count: int) -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
-def open_files(pid: int) -> int:
-    """Return the number of files that a process has opened."""
-    return len([*_names_of_files(pid)])
-
-
 def client_files(pid: int) -> int:
-    """Return the number of connections and temporary files of a process. Files of the database and of helpers do not count."""
-    connections = len(psutil.Process(pid).net_connections("inet"))
-    return connections + sum(name.endswith(" (deleted)") for name in _names_of_files(pid))
-
-
-def _names_of_files(pid: int) -> Iterator[str]:
+    """Return the number of sockets and temporary files of a process. Files of the database do not count."""
+    count = 0
     for file in Path(f"/proc/{pid}/fd").iterdir():
         with suppress(FileNotFoundError):  # it has just been closed
-            yield str(file.readlink())
+            name = str(file.readlink())
+            count += name.startswith("socket:") or name.endswith(" (deleted)")
+    return count
 
 
 def until(condition: Callable[[], T | None], seconds: float = 30.0) -> T:

@@ -5,9 +5,10 @@ import signal
 import sys
 from pathlib import Path
 
+import httpx
+import pytest
 from harness import Service
 from processes import children, is_running, until
-from sockets import Line
 
 EXEC = "os.execv(sys.executable, [sys.executable, '-m', 'mahasiswa'])"
 
@@ -46,9 +47,9 @@ def test_a_process_whose_event_loop_stands_still_ends_itself(tmp_path: Path) -> 
     """It says where it stood, and systemd or the container starts it again."""
     command = (sys.executable, "-c", FROZEN)
     with Service(tmp_path / "a.db", command=command) as service:
-        with Line(service.port) as line:
-            line.socket.sendall(b"GET /sehat HTTP/1.1\r\nHost: localhost\r\n\r\n")
-            assert service.process.wait(30) == 1
+        with pytest.raises(httpx.RemoteProtocolError), service.site() as site:
+            site.get("/sehat")
+        assert service.process.wait(30) == 1
         assert "Timeout (0:00:03)!" in service.stderr()
         assert "in freeze" in service.stderr()
 
@@ -60,8 +61,8 @@ def test_a_standard_error_that_nobody_reads_stops_nothing(tmp_path: Path) -> Non
     code = f"import os, sys\nos.dup2(os.open({str(tmp_path / 'log')!r}, os.O_WRONLY), 2);{EXEC}"
     try:
         with Service(tmp_path / "a.db", command=(sys.executable, "-c", code)) as service:
-            with Line(service.port) as line:
-                assert {line.get("/tidak/ada").status for _ in range(2500)} == {404}
+            with service.site() as site:
+                assert {site.get("/tidak/ada").status_code for _ in range(2500)} == {404}
             assert service.stop() == 0
         assert b" WARNING GET /tidak/ada 404 " in os.read(reader, 1000)
     finally:

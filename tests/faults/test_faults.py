@@ -12,7 +12,6 @@ import pytest
 from attack import assert_log_is_sound, assert_says_nothing_was_saved, holds
 from harness import Service
 from operators import use_up
-from sockets import Line
 from stores import migrate, opened
 
 from mahasiswa.store.store_errors import Unavailable
@@ -139,34 +138,34 @@ def test_changes_on_a_full_disk_are_answered_503(small_disk: Path) -> None:
     """The page says that nothing was saved and keeps the typed texts. With room again the service goes on by itself."""
     database = small_disk / "a.db"
     stored = {}
-    with Service(database) as service, Line(service.port) as line:
+    with Service(database) as service, service.site() as site:
         for n in range(3):
-            line.stores(f"{n}", "Siti", "Solo")
+            site.stores(f"{n}", "Siti", "Solo")
             stored[f"{n}"] = ("Siti", "Solo")
         for turn in range(3):
             filler = use_up(small_disk)
             refused = 0
             while refused < 20:
                 nim = f"{turn}/{len(stored)}/{refused}"
-                answer = line.add(nim, "Siti", "x" * 5000)
-                if answer.status == 302:  # there was room in the log
+                answer = site.add(nim, "Siti", "x" * 5000)
+                if answer.status_code == 302:  # there was room in the log
                     stored[nim] = ("Siti", "x" * 5000)
                     assert len(stored) < 1000, "the disk is never full"
                 else:
                     assert_says_nothing_was_saved(answer)
-                    assert b'value="' + nim.encode() + b'"' in answer.body, (
+                    assert b'value="' + nim.encode() + b'"' in answer.content, (
                         "the typed texts are lost"
                     )
                     refused += 1
-            assert_says_nothing_was_saved(line.edit("0", "Budi", "y" * 9000))
+            assert_says_nothing_was_saved(site.edit("0", "Budi", "y" * 9000))
             # Reads go on.
-            assert line.get("/").body.count(b"<tr><td>") == len(stored)
-            assert line.get("/sehat").status == 200
+            assert site.get("/").content.count(b"<tr><td>") == len(stored)
+            assert site.get("/sehat").status_code == 200
             filler.unlink()
-            assert line.add(f"{turn}", "Siti", "Solo").status == (
+            assert site.add(f"{turn}", "Siti", "Solo").status_code == (
                 409 if f"{turn}" in stored else 302
             )
-            line.stores(f"sesudah {turn}", "Siti", "Solo")
+            site.stores(f"sesudah {turn}", "Siti", "Solo")
             stored[f"sesudah {turn}"] = ("Siti", "Solo")
         assert holds(database) == stored
         service.kill()

@@ -9,7 +9,6 @@ from attack import additions, assert_log_is_sound, assert_says_nothing_was_saved
 from harness import Service
 from operators import Operator
 from processes import until
-from sockets import Line
 from spreadsheets import Database
 
 from mahasiswa.store.sqlite.connection import WAL_MAX_BYTES
@@ -36,8 +35,8 @@ def test_a_file_that_is_gone_under_load_is_unavailable_until_the_next_start(
     if real:
         named.symlink_to(real)
     with Service(named, {"WORKERS": f"{WORKERS}"}) as service:
-        with Line(service.port) as line:
-            line.stores("0", *TEXTS)
+        with service.site() as site:
+            site.stores("0", *TEXTS)
         Operator(tmp_path).done("backup", "new.db")
         before = new.read_bytes()
         with additions(service) as (added, sent):
@@ -57,16 +56,16 @@ def test_a_file_that_is_gone_under_load_is_unavailable_until_the_next_start(
             * 2
             * WORKERS
         ):
-            with Line(service.port) as line:
-                assert line.get(path).status == 503
-        with Line(service.port) as line:
-            assert_says_nothing_was_saved(line.add("1", *TEXTS))
-            assert line.get("/mahasiswa/add").status == 200
+            with service.site() as site:
+                assert site.get(path).status_code == 503
+        with service.site() as site:
+            assert_says_nothing_was_saved(site.add("1", *TEXTS))
+            assert site.get("/mahasiswa/add").status_code == 200
         if fate == "moved":
             assert added.keys() | {"0"} <= holds(away).keys() <= sent | {"0"}
             away.rename(database)
-            with Line(service.port) as line:
-                assert line.get("/").status == 503
+            with service.site() as site:
+                assert site.get("/").status_code == 503
         elif fate == "removed":
             assert not database.exists()
             new.rename(database)
@@ -75,8 +74,8 @@ def test_a_file_that_is_gone_under_load_is_unavailable_until_the_next_start(
         service.restart()
         until(lambda: service.stderr().count(GONE) == WORKERS)
         assert_log_is_sound(service.stderr(), allowed=["was replaced"])
-        with Line(service.port) as line:
-            line.stores("sesudah", *TEXTS)
+        with service.site() as site:
+            site.stores("sesudah", *TEXTS)
         stored = holds(database).keys()
         assert (
             stored == {"0", "sesudah"}
@@ -94,12 +93,12 @@ def test_a_log_that_grew_during_a_long_read_is_cut_to_64_mb(tmp_path: Path) -> N
     with Service(database, {"LOG_LEVEL": "warning"}) as service:
 
         def work(name: int) -> None:
-            with Line(service.port) as line:
+            with service.site() as site:
                 for n in range(300):
-                    line.stores(f"{name}/{n}", "Siti", text)
+                    site.stores(f"{name}/{n}", "Siti", text)
 
-        with Line(service.port) as line:
-            line.stores("0", *TEXTS)
+        with service.site() as site:
+            site.stores("0", *TEXTS)
         with (
             Database(database, "BEGIN", "SELECT * FROM mahasiswa"),
             ThreadPoolExecutor(4) as threads,
@@ -107,15 +106,15 @@ def test_a_log_that_grew_during_a_long_read_is_cut_to_64_mb(tmp_path: Path) -> N
             list(threads.map(work, range(4)))
         grown = log.stat().st_size
         assert grown > WAL_MAX_BYTES
-        with Line(service.port) as line:
+        with service.site() as site:
 
             def bounded() -> bool:
-                assert line.edit("0", f"{time.monotonic()}", "Solo").status == 302
+                assert site.edit("0", f"{time.monotonic()}", "Solo").status_code == 302
                 return log.stat().st_size <= WAL_MAX_BYTES
 
             until(bounded)
             for n in range(40):
-                line.stores(f"sesudah/{n}", "Siti", text)
+                site.stores(f"sesudah/{n}", "Siti", text)
             assert log.stat().st_size <= WAL_MAX_BYTES
         assert service.stderr() == ""
         assert len(holds(database)) == 1 + 1200 + 40

@@ -13,7 +13,6 @@ from attack import additions, holds
 from harness import Service
 from operators import Operator
 from processes import Closing, run, until
-from sockets import Line
 from stores import ask, other_program
 
 CONFIGURATION = Path(__file__).parents[2] / "packaging" / "litestream.yml"
@@ -109,8 +108,8 @@ def test_what_was_acknowledged_two_seconds_before_the_loss_of_the_machine_is_in_
     count_history = "SELECT count(*) FROM mahasiswa_history"
     assert ask(database, count_history) == ask(restored, count_history) >= [(len(stored),)]
     with Service(database) as service, Litestream(database, copy) as litestream:
-        with Line(service.port) as line:
-            line.stores("sesudah", "Siti", "Solo")
+        with service.site() as site:
+            site.stores("sesudah", "Siti", "Solo")
         expected = {*stored, "sesudah"}
         names = map("{}.db".format, itertools.count())
         until(lambda: holds(litestream.restore(tmp_path / next(names))).keys() == expected, 20)

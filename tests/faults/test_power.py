@@ -10,20 +10,19 @@ from pathlib import Path
 import pytest
 from harness import Service
 from processes import cannot, started
-from sockets import Line
 
 ADDS = 25
 
 
 def test_a_change_is_on_the_disk_before_its_answer_leaves(tmp_path: Path) -> None:
     """The system calls show a sync of the log after its last write, and only then the 302."""
-    with Service(tmp_path / "a.db", {"WORKERS": "1"}) as service, Line(service.port) as line:
-        line.stores("pertama", "Siti", "Solo")
-        with traced(service.worker, tmp_path / "calls"):
+    with Service(tmp_path / "a.db", {"WORKERS": "1"}) as service, service.site() as site:
+        site.stores("pertama", "Siti", "Solo")
+        with traced(service.pid, tmp_path / "calls"):
             for n in range(ADDS):
-                line.stores(f"{n}", "Siti", "Solo")
-            assert line.edit("0", "Budi", "Bantul").status == 302
-            assert line.delete("1").status == 302
+                site.stores(f"{n}", "Siti", "Solo")
+            assert site.edit("0", "Budi", "Bantul").status_code == 302
+            assert site.delete("1").status_code == 302
     written = synced = False
     answers = 0
     for call, about in calls((tmp_path / "calls").read_text()):

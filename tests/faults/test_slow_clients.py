@@ -11,11 +11,12 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
+import psutil  # type: ignore[import-untyped]
 import pytest
 from attack import attacked, fill
 from harness import Service
-from processes import allow_files, client_files, open_files, until
-from sockets import CLOSE, FORM, HOST, Line, connected, get
+from processes import allow_files, client_files, until
+from sockets import CLOSE, FORM, HOST, connected, get
 
 from mahasiswa.server.http_protocol import (
     CHECK_SECONDS,
@@ -126,8 +127,8 @@ def all_clients(service: Service, stack: ExitStack) -> Mapping[str, Sequence[Cli
     """Connect every client. Fifteen readers come after each change of the list; the other readers take the last one."""
     readers = []
     for number in range(LISTS):
-        with Line(service.port) as line:
-            assert line.edit("00000001", f"{number}", "Solo").status == 302
+        with service.site() as site:
+            assert site.edit("00000001", f"{number}", "Solo").status_code == 302
         readers += [Client(service, stack, LIST, speed=0) for _ in range(READERS // LISTS)]
     clients = {name: [Client(service, stack, *client)] for name, client in CLIENTS.items()}
     half_closed = Client(service, stack, get("/mahasiswa/periksa"))
@@ -144,7 +145,7 @@ def test_each_slow_client_gets_what_the_table_says_and_others_are_answered(tmp_p
     allow_files(3000)
     with Service(tmp_path / "a.db", {"LOG_LEVEL": "error"}) as service, ExitStack() as stack:
         fill(tmp_path / "a.db", PAGE_MAX_RECORDS - 1000, "x" * 100)
-        files = client_files(service.worker)
+        files = client_files(service.pid)
         with attacked(service, "/?halaman=1"):
             clients = all_clients(service, stack)
             waiting = [one for name in clients for one in clients[name] if "6 KB" not in name]
@@ -157,7 +158,7 @@ def test_each_slow_client_gets_what_the_table_says_and_others_are_answered(tmp_p
             clients["reader of 6 KB a second"][0].socket.close()
             # The others get a complete answer, so the service reads on for a while.
             late = DRAIN_TIMEOUT_SECONDS + LATENESS_SECONDS
-            until(lambda: client_files(service.worker) <= files + 4, late)
+            until(lambda: client_files(service.pid) <= files + 4, late)
     for name, deadline in DEADLINES.items():
         seconds = clients[name][0].seconds
         assert min(deadline, WRITE_TIMEOUT_SECONDS) - CHECK_SECONDS < seconds
@@ -178,11 +179,11 @@ def test_sigterm_does_not_wait_for_slow_clients(tmp_path: Path) -> None:
     """The service ends within 5 seconds, with exit code 0, long before the clients have to be gone."""
     with Service(tmp_path / "a.db") as service, ExitStack() as stack:
         fill(tmp_path / "a.db", PAGE_MAX_RECORDS - 1000)
-        files = open_files(service.worker)
+        files = psutil.Process(service.pid).num_fds()
         slow = [first for name, (first, _, _) in CLIENTS.items() if name[:4] in ("body", "read")]
         for first in slow * 10:
             connected(service, stack, first)
-        until(lambda: open_files(service.worker) >= files + 10 * len(slow))
+        until(lambda: psutil.Process(service.pid).num_fds() >= files + 10 * len(slow))
         began = time.monotonic()
         assert service.stop() == 0
         assert time.monotonic() - began < GRACEFUL_SHUTDOWN_SECONDS + CLOSING_SECONDS + 0.5

@@ -14,7 +14,6 @@ from attack import additions, assert_log_is_sound, holds
 from harness import Service
 from operators import COMMAND, Operator, records_of
 from processes import started, working
-from sockets import Line
 from stores import run_script
 
 # Each list has records that the other one lacks, and some nims with other texts.
@@ -42,21 +41,21 @@ def operator(tmp_path: Path) -> Operator:
     return operator
 
 
-def shown(port: int) -> str | None:
-    with Line(port) as line:
-        body = line.get("/").body
+def shown(service: Service) -> str | None:
+    with service.site() as site:
+        body = site.get("/").content
     return SIZES.get((body.count(b"<td>Nama A<"), body.count(b"<td>Nama B<")))
 
 
 @contextmanager
-def read_without_pause(port: int) -> Iterator[list[str | None]]:
+def read_without_pause(service: Service) -> Iterator[list[str | None]]:
     """Yield the lists that are shown while the block runs."""
     stop = threading.Event()
     lists: list[str | None] = []
 
     def read() -> None:
         while not stop.is_set():
-            lists.append(shown(port))
+            lists.append(shown(service))
 
     with working([read], stop):
         yield lists
@@ -78,7 +77,7 @@ def test_a_restore_that_is_killed_at_any_moment_leaves_one_of_the_two_lists(
     with (
         Service(operator.database) as service,
         additions(service, 1) as (added, sent),
-        read_without_pause(service.port) as lists,
+        read_without_pause(service) as lists,
     ):
         for turn in range(turns):
             name = "AB"[(turn + 1) % 2]
@@ -93,7 +92,7 @@ def test_a_restore_that_is_killed_at_any_moment_leaves_one_of_the_two_lists(
             if process.returncode == 0:
                 done += 1
                 seconds = time.monotonic() - began
-                assert shown(service.port) == name
+                assert shown(service) == name
             else:
                 killed += 1
             found = holds(operator.database)

@@ -7,14 +7,16 @@ from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
+import httpx
+import psutil  # type: ignore[import-untyped]
 import psycopg
 import pytest
 from attack import assert_says_nothing_was_saved, attacked
 from engines import empty_database, run_elsewhere
 from harness import Service
 from postgres import locked
-from processes import open_files, until
-from sockets import HOST, Answer, Line, connected, get, post, upload
+from processes import until
+from sockets import HOST, connected, get, post, statuses, upload
 from stores import Place
 
 from mahasiswa.web.list_cache import VERSIONS_MAX
@@ -46,18 +48,19 @@ def test_an_upload_cannot_choose_its_codec(service: Service, charset: str) -> No
 
 def test_a_worker_without_a_free_file_descriptor_answers_with_pages(tmp_path: Path) -> None:
     """Nothing that a page needs is read when it is asked for. An export is refused, and a record is saved."""
-    with Service(tmp_path / "a.db") as service, Line(service.port) as line:
-        worker = service.worker
-        assert line.get("/sehat").status == 200
-        resource.prlimit(worker, resource.RLIMIT_NOFILE, (open_files(worker), 4096))
+    with Service(tmp_path / "a.db") as service, service.site() as site:
+        assert site.get("/sehat").status_code == 200
+        resource.prlimit(
+            service.pid, resource.RLIMIT_NOFILE, (psutil.Process(service.pid).num_fds(), 4096)
+        )
         for path, status in {
             "/tidak-ada": 404,
             "/mahasiswa/edit/1": 404,
             "/mahasiswa/ekspor.csv": 503,
         }.items():
-            assert line.get(path).status == status
-        line.stores("1", "Siti", "Solo")
-        assert line.add("1", "Budi", "Solo").status == 409
+            assert site.get(path).status_code == status
+        site.stores("1", "Siti", "Solo")
+        assert site.add("1", "Budi", "Solo").status_code == 409
         assert "Traceback" not in service.stderr()
 
 
@@ -65,15 +68,15 @@ def test_a_full_folder_for_temporary_files_is_a_page(tmp_path: Path, small_disk:
     """An export or an upload that does not fit is 503, and the page says that nothing was saved."""
     with (
         Service(tmp_path / "a.db", {"TMPDIR": str(small_disk)}) as service,
-        Line(service.port) as line,
+        service.site() as site,
     ):
         add(tmp_path / "a.db", 50_000, "SELECT i, hex(zeroblob(50)), 'Solo' FROM n")
         for _ in range(3):
             for target in ("/mahasiswa/ekspor.csv", "/mahasiswa/ekspor.xlsx"):
-                assert_says_nothing_was_saved(line.get(target))
+                assert_says_nothing_was_saved(site.get(target))
         answer = service.raw(upload(TABLE + b"1\tSiti\tSolo\n" * 400_000, b"berkas", b"a.csv"))
         assert answer.startswith(b"HTTP/1.1 503 ")
-        line.stores("baru", "Siti", "Solo")
+        site.stores("baru", "Siti", "Solo")
         until(lambda: os.statvfs(small_disk).f_bfree == os.statvfs(small_disk).f_blocks)
         assert "Traceback" not in service.stderr()
 
@@ -90,17 +93,15 @@ def test_slow_readers_of_many_versions_of_the_list_take_bounded_memory(
     """The list is shared by its clients, but after each change it is another one. Clients of the oldest are cut off."""
     with (
         Service(tmp_path / "a.db", {"LOG_LEVEL": "warning"}) as service,
-        Line(service.port) as line,
+        service.site() as site,
     ):
         add(tmp_path / "a.db", 11_900, "SELECT printf('%06d', i), 'Siti', 'Solo' FROM n")
         with attacked(service), ExitStack() as stack:
             for number in range(4 * VERSIONS_MAX):
                 # Each list is in another place of the memory, also if it is equal to the one before the last.
                 change = "add" if number % 2 == 0 else "delete/lagi"
-                assert (
-                    line.post(f"/mahasiswa/{change}", nim="lagi", nama="Siti", alamat="Solo").status
-                    == 302
-                )
+                fields = {"nim": "lagi", "nama": "Siti", "alamat": "Solo"}
+                assert site.post(f"/mahasiswa/{change}", fields).status_code == 302
                 assert connected(service, stack, request_).recv(12) == b"HTTP/1.1 200"
         service.says("was cut off", 2 * VERSIONS_MAX)
 
@@ -109,9 +110,9 @@ def test_files_are_sent_to_some_slow_readers_at_a_time(tmp_path: Path) -> None:
     """One address has a share of them, so another one gets its file. A reader that is gone makes room."""
     with Service(tmp_path / "a.db", {"LOG_LEVEL": "warning"}) as service:
 
-        def export() -> Answer:
-            with Line(service.port) as line:
-                return line.get("/mahasiswa/ekspor.csv")
+        def export() -> httpx.Response:
+            with service.site() as site:
+                return site.get("/mahasiswa/ekspor.csv")
 
         add(tmp_path / "a.db", 500, "SELECT i, hex(zeroblob(1000)), 'Solo' FROM n")
         with attacked(service), ExitStack() as stack:
@@ -119,25 +120,25 @@ def test_files_are_sent_to_some_slow_readers_at_a_time(tmp_path: Path) -> None:
                 reader = connected(service, stack, get("/mahasiswa/ekspor.csv"))
                 assert reader.recv(12) == b"HTTP/1.1 200"
             refused = export()
-            assert refused.status == 503
+            assert refused.status_code == 503
             assert refused.headers["retry-after"]
             other = connected(service, stack, get("/mahasiswa/ekspor.csv"), address="127.0.0.2")
             assert other.recv(12) == b"HTTP/1.1 200"
             reader.close()
-            until(lambda: export().status == 200)
+            until(lambda: export().status_code == 200)
 
 
 def test_long_pages_are_sent_to_some_slow_readers_at_a_time(tmp_path: Path) -> None:
     """A further one is refused, and a short page is not. Each client that has its page makes room."""
-    with Service(tmp_path / "a.db") as service, Line(service.port) as line, ExitStack() as stack:
+    with Service(tmp_path / "a.db") as service, ExitStack() as stack:
         records = "SELECT i, replace(hex(zeroblob(500)), '0', '&'), 'Solo' FROM n"
         add(tmp_path / "a.db", 500, records)
         readers = [connected(service, stack, get("/?per=500")) for _ in range(LONG_PAGE.running)]
         assert all(reader.recv(12) == b"HTTP/1.1 200" for reader in readers)
-        assert line.get("/?per=500").status == 503
-        assert line.get("/?per=10").status == 200
+        assert statuses(service.raw(get("/?per=500"))) == [503]
+        assert statuses(service.raw(get("/?per=10"))) == [200]
         readers[0].close()
-        until(lambda: line.get("/?per=500").status == 200)
+        until(lambda: statuses(service.raw(get("/?per=500"))) == [200])
 
 
 def test_an_answer_that_a_fault_of_the_service_cuts_is_reset(tmp_path: Path) -> None:

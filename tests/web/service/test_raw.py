@@ -14,7 +14,7 @@ import pytest
 from attack import assert_log_is_sound, holds
 from harness import URL_ENCODED, Service
 from processes import until
-from sockets import CLOSE, Line, get, post, statuses, upload
+from sockets import CLOSE, get, post, statuses, upload
 
 from mahasiswa.server.http_protocol import PIPELINE_MAX_REQUESTS
 from mahasiswa.web.forms import FORM_MAX_BYTES
@@ -149,8 +149,8 @@ EVERYTHING = {**CORPUS, **{name: (wire(text), found) for name, (text, found) in 
 @pytest.fixture(scope="module")
 def answered(service: Service) -> dict[str, bytes]:
     """Send everything at once, because the service closes some connections only after ten seconds."""
-    with Line(service.port) as line:
-        line.stores("ada", *UNTIDY)
+    with service.site() as site:
+        site.stores("ada", *UNTIDY)
     with ThreadPoolExecutor(len(EVERYTHING)) as threads:
         answers = threads.map(lambda row: service.raw(row[0]), EVERYTHING.values())
         return dict(zip(EVERYTHING, answers, strict=True))
@@ -168,8 +168,8 @@ def test_malformed_http_is_answered_once_and_never_with_5xx(
 def test_malformed_http_changes_nothing_and_ends_no_worker(service: Service) -> None:
     assert isinstance(service.database, Path)
     assert holds(service.database) == {"ada": UNTIDY}
-    with Line(service.port) as line:
-        assert line.add("1", "Siti", "Solo").status == line.delete("1").status == 302
+    with service.site() as site:
+        assert site.add("1", "Siti", "Solo").status_code == site.delete("1").status_code == 302
     assert service.process.poll() is None
     until(lambda: service.stderr().count("\n") > 40)
     assert_log_is_sound(service.stderr())
@@ -182,7 +182,7 @@ def test_requests_in_any_pieces_are_answered_in_order(service: Service) -> None:
         marks = [b"n%dx%dn" % (turn, number) for number in range(6)]
         stream = get("/mahasiswa/add")
         for mark in reversed(marks):
-            search = get("/?cari=", mark).replace(CLOSE, b"")
+            search = get(f"/?cari={mark.decode()}").replace(CLOSE, b"")
             refused = post("/mahasiswa/add", b"nim=" + mark)  # its page shows the NIM
             stream = dice.choice((search, refused)) + stream
         cuts = [0, *sorted(dice.sample(range(1, len(stream)), turn % 9)), len(stream)]
