@@ -13,6 +13,7 @@ from processes import children, is_running, until
 EXEC = "os.execv(sys.executable, [sys.executable, '-m', 'mahasiswa'])"
 
 
+@pytest.mark.torture
 def test_a_worker_that_ends_is_replaced(tmp_path: Path) -> None:
     with Service(tmp_path / "a.db", {"WORKERS": "2"}) as service:
         killed = workers(service)[0]
@@ -23,6 +24,7 @@ def test_a_worker_that_ends_is_replaced(tmp_path: Path) -> None:
         assert service.stop() == 0
 
 
+@pytest.mark.torture
 def test_no_worker_outlives_a_killed_parent(tmp_path: Path) -> None:
     with Service(tmp_path / "a.db", {"WORKERS": "2"}) as service:
         running = workers(service)

@@ -13,6 +13,8 @@ from spreadsheets import Database
 
 from mahasiswa.store.sqlite.connection import WAL_MAX_BYTES
 
+pytestmark = pytest.mark.torture
+
 TEXTS = ("Siti", "Solo")
 WORKERS = 2
 GONE = "was replaced, moved or removed: stop the service, put the file right, start it"

@@ -10,20 +10,20 @@ from attack import holds
 from faults.ledger import Ledger
 from harness import Service
 
+KILLS = 20
 
-@pytest.mark.parametrize(
-    ("kills", "workers"),
-    [(3, "2"), *(pytest.param(20, workers, marks=pytest.mark.torture) for workers in "12")],
-)
+
+@pytest.mark.torture
+@pytest.mark.parametrize("workers", "12")
 def test_no_acknowledged_change_is_lost_when_the_service_is_killed(
-    tmp_path: Path, kills: int, workers: str
+    tmp_path: Path, workers: str
 ) -> None:
     """Every acknowledged change is shown then, no refused one is, none is incomplete, and the file is sound."""
     dice = random.Random(int(workers))
     with Service(tmp_path / "a.db", {"WORKERS": workers, "LOG_LEVEL": "error"}) as service:
         ledger = Ledger([service.url], pause_seconds=0.001)
         with ledger.running():
-            for turn in range(kills):
+            for turn in range(KILLS):
                 ledger.wait_for(dice.randrange(1, 100))
                 if turn % 3 == 0:
                     assert service.stop() == 0

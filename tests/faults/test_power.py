@@ -11,6 +11,8 @@ import pytest
 from harness import Service
 from processes import cannot, started
 
+pytestmark = pytest.mark.torture
+
 ADDS = 25
 
 

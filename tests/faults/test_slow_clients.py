@@ -30,7 +30,7 @@ from mahasiswa.web.connection import MIN_BYTES_PER_SECOND
 from mahasiswa.web.forms import BODY_TIMEOUT_SECONDS
 from mahasiswa.web.list_cache import PAGE_MAX_RECORDS
 
-pytestmark = pytest.mark.alone
+pytestmark = [pytest.mark.torture, pytest.mark.alone]
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "decisions.md"
 TABLE = re.compile(r"(<!-- the table of slow clients, [^>]*-->\n).*?(?=<!-- end -->)", re.DOTALL)
@@ -139,7 +139,6 @@ def all_clients(service: Service, stack: ExitStack) -> Mapping[str, Sequence[Cli
     return clients
 
 
-@pytest.mark.torture
 def test_each_slow_client_gets_what_the_table_says_and_others_are_answered(tmp_path: Path) -> None:
     """Others are answered in time, and the memory of the service is bounded."""
     allow_files(3000)

@@ -24,6 +24,7 @@ LISTS = {
 SIZES = {(3000, 0): "A", (0, 2500): "B"}
 """The numbers of records of A and of B that one page may show, and the list that it is."""
 
+KILLS = 40
 FILL = "INSERT INTO mahasiswa VALUES {}"
 
 
@@ -61,9 +62,9 @@ def read_without_pause(service: Service) -> Iterator[list[str | None]]:
         yield lists
 
 
-@pytest.mark.parametrize("turns", [7, pytest.param(40, marks=pytest.mark.torture)])
+@pytest.mark.torture
 def test_a_restore_that_is_killed_at_any_moment_leaves_one_of_the_two_lists(
-    operator: Operator, turns: int
+    operator: Operator,
 ) -> None:
     """While the service reads and writes: every page and the file are the old list or the new one, never a mixture.
 
@@ -79,7 +80,7 @@ def test_a_restore_that_is_killed_at_any_moment_leaves_one_of_the_two_lists(
         additions(service, 1) as (added, sent),
         read_without_pause(service) as lists,
     ):
-        for turn in range(turns):
+        for turn in range(KILLS):
             name = "AB"[(turn + 1) % 2]
             began = time.monotonic()
             command = (*COMMAND, "restore", f"{name}.db")

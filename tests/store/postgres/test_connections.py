@@ -31,11 +31,11 @@ LATENESS_SECONDS = 5.0  # how much later a busy machine may be
 def test_nothing_is_lost_and_no_page_is_stale_when_connections_are_ended(
     server: Server, dsn: str
 ) -> None:
-    """Two services share a database. An administrator ends every session ten times, and no read is lost."""
+    """Two services share a database. An administrator ends every session three times, and no read is lost."""
     with Service(dsn) as first, Service(dsn) as second:
         ledger = Ledger([first.url, second.url], pause_seconds=0)
         with ledger.running():
-            for _ in range(10):
+            for _ in range(3):
                 server.execute(
                     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()"
                 )
@@ -53,6 +53,7 @@ ASKED = [
 ]
 
 
+@pytest.mark.torture
 @pytest.mark.parametrize("how", ["stopped", "frozen"])
 def test_without_its_database_the_service_answers_503_and_recovers(
     server: Server, dsn: str, how: str
@@ -211,6 +212,7 @@ async def test_a_caller_never_receives_a_version_that_was_read_before_its_call(
         assert proxy.sent.count(b"pg_current_snapshot") == 2
 
 
+@pytest.mark.torture
 async def test_a_standby_can_be_read_without_a_version_and_not_written(
     server: Server, url: PostgresURL
 ) -> None:

@@ -51,6 +51,7 @@ async def test_a_read_whose_client_has_gone_stops_on_the_server_within_a_second(
             assert time.monotonic() - began < 3
 
 
+@pytest.mark.torture
 async def test_a_commit_that_waits_for_the_standby_is_not_interrupted(
     server: Server, dsn: str, store: Store
 ) -> None:
