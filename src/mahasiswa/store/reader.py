@@ -2,7 +2,7 @@
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterable, Mapping, Sequence
 from itertools import chain
 from sys import getsizeof
 from typing import Any, NamedTuple, TypeVar, cast
@@ -32,7 +32,6 @@ SNAPSHOT_MAX_BYTES = PAGE_MAX_BYTES
 AFTER_MAX_BYTES = 64 * 1024  # bytes of texts after which `after` reads no further record
 # Maximum memory of the rows that one read returns, because 10,000 records could take 2.4 GB.
 READ_MAX_BYTES = 32 * 1024 * 1024
-READ_ROWS = 20  # rows that are read and counted at a time
 
 
 class Snapshot(NamedTuple):
@@ -305,9 +304,14 @@ def by_nim(
     return {row[0]: Mahasiswa._make(row) for row in rows}
 
 
-def size_with(size: int, rows: Sequence[Sequence[Any]]) -> int:
-    """Add the memory of further rows to `size`; raise Unavailable beyond READ_MAX_BYTES."""
-    size += sum(map(getsizeof, chain.from_iterable(rows)))
-    if size > READ_MAX_BYTES:
-        raise Unavailable(f"the texts of these records take more than {READ_MAX_BYTES >> 20} MB")
-    return size
+def bounded(rows: Iterable[Sequence[Any]]) -> Rows:
+    """All of these rows. Raise Unavailable if their texts take more memory than READ_MAX_BYTES."""
+    size = 0
+    kept = []
+    for row in rows:
+        size += sum(map(getsizeof, row))
+        if size > READ_MAX_BYTES:
+            limit = f"{READ_MAX_BYTES >> 20} MB"
+            raise Unavailable(f"the texts of these records take more than {limit}")
+        kept.append(row)
+    return kept

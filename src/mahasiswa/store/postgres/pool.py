@@ -14,7 +14,7 @@ from psycopg.conninfo import conninfo_to_dict
 from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout, TooManyRequests
 
 from mahasiswa.store.postgres import postgres_sql as sql
-from mahasiswa.store.reader import READ_ROWS, Rows, Steps, done, size_with
+from mahasiswa.store.reader import Rows, Steps, bounded, done
 from mahasiswa.store.shared_sql import Parameters
 from mahasiswa.store.store_errors import (
     REASONS,
@@ -32,6 +32,7 @@ from mahasiswa.work import Busy, Kind
 SERVER_DELAY_SECONDS = 0.1
 # Maximum attempts to make a transaction that fails with a serialization failure or a deadlock.
 MAX_ATTEMPTS = 5
+FETCHED_ROWS = 20  # rows that are made of an answer before other requests get the event loop
 COLLISIONS = (errors.SerializationFailure, errors.DeadlockDetected)
 
 # Defaults for parameters that the address does not set. With them libpq notices that a host has
@@ -149,12 +150,10 @@ async def execute(
     while cursor.nextset():
         pass
     rows: list[Any] = []
-    size = 0
-    while cursor.description and (step := await cursor.fetchmany(READ_ROWS)):
-        size = size_with(size, step)
-        rows += step
+    while cursor.description and (some := await cursor.fetchmany(FETCHED_ROWS)):
+        rows += some
         await asyncio.sleep(0)  # other requests get the event loop
-    return rows
+    return bounded(rows)
 
 
 def do_steps(db: SyncConnection, steps: Steps[T]) -> T:

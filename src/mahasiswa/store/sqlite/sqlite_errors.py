@@ -1,5 +1,6 @@
 """Translates the errors of SQLite and of its files to sentences for the operator, with the remedy."""
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -7,13 +8,19 @@ from pathlib import Path
 import apsw
 
 from mahasiswa.store.store_errors import (
+    Locked,
     NeedsRepair,
     Refused,
     StoreError,
+    TookTooLong,
     Unavailable,
     Unusable,
 )
 from mahasiswa.system.administrator import process_user, typed
+
+NOT_UTF8 = "another program has stored a text that is not UTF-8; mahasiswa doctor names the record"
+
+log = logging.getLogger(__name__)
 
 # SQLite has several texts for the same reason, and sometimes "not an error".
 REASONS: dict[type[BaseException], str] = {
@@ -29,7 +36,7 @@ def usable(path: Path) -> Iterator[None]:
     try:
         yield
     except apsw.ConstraintError as error:
-        raise refusal(error) from error
+        raise translate(error) from error
     except (apsw.NotADBError, apsw.CorruptError) as error:
         fault = f"{path} is damaged or not an SQLite database ({error})"
         remedy = f"Correct DATABASE_URL, or restore a back-up: {typed('restore FILE')}"
@@ -53,11 +60,23 @@ def reason(error: BaseException) -> str:
     return REASONS.get(type(error)) or getattr(error, "strerror", None) or str(error)
 
 
-def refusal(error: apsw.ConstraintError) -> StoreError:
-    """Translate the error of a constraint.
+def translate(error: Exception) -> StoreError:
+    """The StoreError for any error of a change or a read."""
+    if isinstance(error, StoreError):
+        return error
+    if isinstance(error, apsw.ConstraintError):
+        return _refusal(error)
+    if isinstance(error, UnicodeDecodeError):
+        return Unavailable(NOT_UTF8)
+    if not isinstance(error, apsw.Error):
+        log.error("not an error of SQLite", exc_info=error)
+    kinds: dict[type, type[Unavailable]]
+    kinds = {apsw.BusyError: Locked, apsw.InterruptError: TookTooLong}
+    return kinds.get(type(error), Unavailable)(str(error))
 
-    Its name or its column gives the field and the reason.
-    """
+
+def _refusal(error: apsw.ConstraintError) -> StoreError:
+    """The name of a constraint, or its column, gives the field and the reason."""
     match str(error).partition(" constraint failed: "):
         case "CHECK", _, constraint:
             field, _, reason = constraint.partition("_")

@@ -3,8 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, closing, nullcontext, suppress
 from functools import partial
 from pathlib import Path
@@ -14,28 +13,23 @@ import apsw
 
 from mahasiswa.record import Mahasiswa
 from mahasiswa.store import Query, Snapshot, Store, T, Version
-from mahasiswa.store.group_commit import GroupCommit, QueuedChange
 from mahasiswa.store.reader import Begin
-from mahasiswa.store.sqlite import sqlite_sql as sql
 from mahasiswa.store.sqlite.connection import (
-    connect,
     has_moved,
     log_inodes,
     remove_wal,
     savepoint,
-    transaction,
 )
-from mahasiswa.store.sqlite.sqlite_errors import refusal
+from mahasiswa.store.sqlite.sqlite_errors import translate
 from mahasiswa.store.sqlite.sqlite_reader import connect_to_read, read_snapshot, records, take
-from mahasiswa.store.store_errors import Locked, StoreError, TookTooLong, Unavailable
+from mahasiswa.store.sqlite.writer import Writer
+from mahasiswa.store.store_errors import Unavailable
 from mahasiswa.system.administrator import typed
 from mahasiswa.work import EDIT, EXPORT, IMPORT, LIST, STEP_TIMEOUT_SECONDS, Kind, Slots, ended
 
 # Maximum pages of a file whose list is read on the event loop, 1 MB: about 4,000 records with their history, or 30,000 of
 # the shortest records.
 SHORT_LIST_PAGES = 256
-FINAL_CHECKPOINT_TIMEOUT_SECONDS = 1.0
-
 INTERRUPT_INTERVAL_SECONDS = 0.05
 """Time between two interrupts of a query. SQLite forgets an interrupt that comes before the query has begun."""
 
@@ -49,12 +43,7 @@ class SQLiteStore(Store):
         self._path = path
         self._slots = slots
         self._idle: list[apsw.Connection] = []  # connections for reads
-        self._writer = connect(path)  # it is used on one thread
-        self._thread = ThreadPoolExecutor(1, "writer")
-        # The thread starts now. A change that finds no thread would be refused, but it would stay
-        # in the queue of the executor, and a later change would carry it out.
-        self._thread.submit(int).result()
-        self._changes = GroupCommit(self._outcomes)
+        self._writer = Writer(path, self._check_file)
         # This connection never writes, because data_version shows only the commits of other
         # connections. It is used on the event loop: its queries take a few microseconds, and a
         # switch to another thread takes a hundred.
@@ -67,18 +56,12 @@ class SQLiteStore(Store):
         # The task that gives up a file that was replaced, moved or removed.
         self._giving_up: asyncio.Task[None] | None = None
         self._fault = ""  # the reason why the file is used no more
-        self._is_gone = False
-        self._loop = asyncio.get_running_loop()
-        self._asked_at = 0.0
 
     async def version(self) -> Version | None:
         return self._checked()
 
     def version_now(self) -> Version | None:
-        if (now := self._loop.time()) != self._asked_at:  # uvloop's time changes each ms
-            self._is_gone = has_moved(self._watch)
-            self._asked_at = now
-        if self._is_gone or self._fault:
+        if self._fault or has_moved(self._watch):
             return None
         # locked, or cannot be read: the read of the records will report the reason
         with suppress(apsw.Error):
@@ -143,16 +126,14 @@ class SQLiteStore(Store):
                     yield db
                 finally:
                     self._idle.append(db)
-            except apsw.InterruptError as error:
-                raise TookTooLong(f"{kind.name}: interrupted") from error
-            except apsw.Error as error:
+            except (apsw.Error, UnicodeDecodeError) as error:
                 if isinstance(error, (apsw.CorruptError, apsw.NotADBError)):
                     self._report_damage(error)
-                raise Unavailable(str(error)) from error
+                raise translate(error) from error
 
     async def run(self, steps: Begin[T], kind: Kind = EDIT) -> T:
         async with self._slots.slot(kind) if kind is IMPORT else nullcontext():
-            return await self._changes.write(steps)
+            return await self._writer.write(steps)
 
     async def close(self) -> None:
         for db in self._idle:
@@ -160,7 +141,7 @@ class SQLiteStore(Store):
         if self._giving_up:
             await self._giving_up
         else:
-            await self._close_writer()
+            await self._writer.close(checkpoint=False)
         self._watch.close()
 
     def _check_file(self) -> None:
@@ -188,53 +169,4 @@ class SQLiteStore(Store):
             await asyncio.to_thread(remove_wal, self._path, self._log_inodes)
         except (OSError, Unavailable) as error:
             log.error("%s-wal was not removed: %s; remove it before the start", self._path, error)  # noqa: TRY400
-        await self._close_writer()
-
-    async def _close_writer(self) -> None:
-        await self._changes.close()
-        await asyncio.to_thread(self._thread.shutdown)
-        # SQLite makes a checkpoint at the last close, but not if the file was moved. A kill would
-        # lose a log that was removed.
-        if self._giving_up or has_moved(self._writer):
-            with suppress(apsw.Error):
-                self._writer.set_busy_timeout(int(FINAL_CHECKPOINT_TIMEOUT_SECONDS * 1000))
-                self._writer.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_FULL)
-        self._writer.close()
-
-    async def _outcomes(self, group: Sequence[QueuedChange]) -> Sequence[object]:
-        """Commit a group; return the result of each change if it is stored, otherwise the error."""
-        failure: StoreError
-        try:
-            self._check_file()
-            return await self._loop.run_in_executor(self._thread, self._transact, group)
-        except StoreError as error:
-            failure = error
-        except apsw.BusyError as error:
-            failure = Locked(str(error))
-        except apsw.Error as error:
-            failure = Unavailable(str(error))
-        except Exception as error:
-            log.exception("%d changes were not stored", len(group))
-            failure = Unavailable(str(error))
-        return [failure] * len(group)
-
-    def _transact(self, group: Sequence[QueuedChange]) -> Sequence[object]:
-        """Make the group's changes in one transaction. If it raises, nothing was stored."""
-        db = self._writer
-        left = min(queued.deadline for queued in group) - time.monotonic()
-        db.set_busy_timeout(max(0, int(left * 1000)))
-        with transaction(db):
-            outcomes = list(map(self._attempt, group))
-            db.execute(sql.SET_OLEH, {"oleh": None})
-        return outcomes
-
-    def _attempt(self, queued: QueuedChange) -> object:
-        """Make one change; return its result. If it is refused, it is rolled back alone; return the error."""
-        self._writer.execute(sql.SET_OLEH, {"oleh": queued.oleh})
-        try:
-            with savepoint(self._writer):
-                return take(self._writer, queued.steps())
-        except apsw.ConstraintError as error:
-            return refusal(error)
-        except StoreError as error:
-            return error
+        await self._writer.close(checkpoint=True)
