@@ -1,15 +1,11 @@
 """`mahasiswa import`, `export` and `copy`: records, reports, and refused files."""
 
-import os
-import pty
-import re
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from operators import COMMAND, TWO, Operator, records_of
-from processes import started
+from operators import TWO, Operator, records_of
 from spreadsheets import HEADER, Record, by_openpyxl, cells_of, csv, numbered
 from stores import ask
 
@@ -109,33 +105,6 @@ def test_an_import_of_several_sheets_names_the_sheet_of_each_row(
     assert said == [f"mahasiswa: Kelas B, baris 3: {twice}", ADVICE]
     said = operator.failed("import", file(("0012", "", "Solo")))
     assert_begin(said, ["mahasiswa: Kelas B, baris 3: Nama atau alamat kosong."])
-
-
-COMMANDS_WITH_A_BAR = (
-    "import a.csv",
-    "export b.csv",
-    "copy --to sqlite:///lain.db",
-)
-
-
-def test_long_work_on_a_terminal_shows_a_progress_bar(operator: Operator) -> None:
-    """On standard error, so that the output can be redirected."""
-    operator.fill([])
-    operator.write_rows(*numbered(3000))
-    for command in COMMANDS_WITH_A_BAR:
-        screen, terminal = pty.openpty()
-        with started(
-            *COMMAND,
-            *command.split(),
-            cwd=operator.folder,
-            env=operator.environment | {"TERM": "xterm"},
-            stderr=terminal,
-        ) as process:
-            assert process.wait(60) == 0
-        shown = os.read(screen, 65536).decode()
-        os.close(terminal)
-        os.close(screen)
-        assert re.search(rf"{command.split()[0]}  \[#.*\] +[0-9]+", shown), shown
 
 
 def assert_begin(lines: Sequence[str], beginnings: Sequence[str]) -> None:

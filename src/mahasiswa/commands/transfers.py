@@ -28,7 +28,6 @@ from mahasiswa.store.engines import engine_of
 from mahasiswa.store.results import Merged
 from mahasiswa.store.store_errors import Unusable
 from mahasiswa.system import interrupt
-from mahasiswa.system.progress import progress
 from mahasiswa.system.unfinished import unfinished
 
 T = TypeVar("T")
@@ -103,7 +102,8 @@ def _incoming(
     """
     seen: dict[int, int] = {}  # the hash of the texts of each NIM
     problems: list[str] = []
-    for number, (place, line) in enumerate(progress(_judged(source, remarks), "import")):
+    for number, (place, line) in enumerate(_judged(source, remarks)):
+        interrupt.check()
         skipped, code = line.skipped, line.own.partition(" ")[0]
         if line.nim and not skipped:
             nim, texts = hash(line.nim), hash(line[1:4])
@@ -129,8 +129,8 @@ def export_file(url: DatabaseURL, file: Path) -> int:
     if file == STANDARD_STREAM:
         # If the reader of a pipe ends, this process ends without a line, as other programs do.
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-        return _with_records(url, "export", lambda records: write_csv(records, sys.stdout.buffer))
-    return _with_records(url, "export", lambda records: _write_file(records, file))
+        return _with_records(url, lambda records: write_csv(records, sys.stdout.buffer))
+    return _with_records(url, lambda records: _write_file(records, file))
 
 
 def _write_file(records: Iterator[Mahasiswa], file: Path) -> int:
@@ -160,16 +160,16 @@ def copy_records(source: DatabaseURL, target: DatabaseURL, backups: Path | None)
         rows = ((number, *record) for number, record in enumerate(records))
         return engine.merge(rows, update=False, dry_run=False).new
 
-    return _with_records(source, "copy", merge)
+    return _with_records(source, merge)
 
 
-def _with_records(url: DatabaseURL, label: str, work: Callable[[Iterator[Mahasiswa]], T]) -> T:
-    """Call `work` with all records of an existing database; return its result. `label` names it at its progress bar."""
+def _with_records(url: DatabaseURL, work: Callable[[Iterator[Mahasiswa]], T]) -> T:
+    """Call `work` with all records of an existing database; return its result."""
     engine = engine_of(url)
-    count = engine.count()  # fails if there is no list
+    engine.count()  # fails if there is no list
     engine.migrate()
     with closing(engine.records()) as records:
-        return work(progress(records, label, count))
+        return work(records)
 
 
 def _source(file: BinaryIO) -> BinaryIO:
