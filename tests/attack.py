@@ -14,7 +14,8 @@ import httpx
 import psutil  # type: ignore[import-untyped]
 from harness import Service
 from processes import client_files, until, working
-from spreadsheets import Database, numbered
+from spreadsheets import numbered
+from stores import Database
 
 # The only lines that the service may write to standard error: one for each change and each refused request, and warnings.
 LOG_LINE = re.compile(

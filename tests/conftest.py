@@ -20,8 +20,6 @@ from hypothesis import HealthCheck, settings
 from operators import filled, long_list, no_low_ports, operator, unprivileged
 from postgres import QUICK, Server, own_schema
 from processes import CANNOT, cannot, run
-from spreadsheets import importer, other
-from web.browser import chromium, node_modules, open_window, window
 
 # Examples may be slow to make: the machine may be busy, and Hypothesis's tables of Unicode are made at their first use.
 SLOW = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]

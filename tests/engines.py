@@ -9,7 +9,7 @@ import psycopg
 import pytest
 from harness import Service
 from postgres import own_schema
-from stores import Place, run_script, url_of
+from stores import url_of
 
 from mahasiswa.settings import SQLiteURL
 
@@ -24,16 +24,6 @@ def empty_database(engine: str, folder: Path, request: pytest.FixtureRequest) ->
     else:
         with own_schema(request.getfixturevalue("postgres")) as url:
             yield url
-
-
-def run_elsewhere(database: Place, statement: str) -> None:
-    """Let another program run one statement in a database."""
-    url = url_of(database)
-    if isinstance(url, SQLiteURL):
-        run_script(url.address, statement)
-        return
-    with psycopg.connect(url.address) as db:
-        db.execute(statement)
 
 
 def empty(service: Service) -> Service:

@@ -15,7 +15,7 @@ import pytest
 from harness import Service, without_settings
 from processes import cannot, children, forked, run, started, until
 from spreadsheets import HEADER, Record, csv
-from stores import ask, merge, migrate, run_script
+from stores import execute, merge, migrate
 
 COMMAND = [sys.executable, "-m", "mahasiswa"]
 COMMAND_SECONDS = 60.0
@@ -132,12 +132,9 @@ class Operator:
         migrate(self.database)
         merge(self.database, *records)
 
-    def sql(self, script: str) -> None:
-        """Run statements on the database by another program."""
-        run_script(self.database, script)
-
-    def ask(self, query: str) -> list[tuple[object, ...]]:
-        return ask(self.database, query)
+    def sql(self, script: str) -> list[tuple[object, ...]]:
+        """Run SQL on the database by another program; return the rows of a single statement."""
+        return execute(self.database, script)
 
     def records(self) -> list[Record]:
         return records_of(self.database)
@@ -158,7 +155,7 @@ def operator(tmp_path: Path) -> Operator:
 def long_list(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("long") / "mahasiswa.db"
     migrate(path)
-    run_script(path, FILL)
+    execute(path, FILL)
     return path
 
 

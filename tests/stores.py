@@ -1,20 +1,18 @@
-"""Helpers for tests that use a store through its protocol, and for another program at the same SQLite file."""
+"""Uses a store through its protocol, and another program at the same database: `opened`, `execute`, `Database`."""
 
-import asyncio
-import shutil
+import json
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Awaitable, Iterable, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import psycopg
-import pytest
-from spreadsheets import Database
+from processes import Closing
 
 from mahasiswa.record import Mahasiswa
-from mahasiswa.settings import DatabaseURL, SQLiteURL, parse_database_url
+from mahasiswa.settings import DatabaseURL, PostgresURL, SQLiteURL, parse_database_url
 from mahasiswa.store import Snapshot, Store
 from mahasiswa.store.engines import engine_of
 from mahasiswa.store.history_items import Item
@@ -64,10 +62,6 @@ async def attempt(write: Awaitable[object]) -> Outcome:
     return None
 
 
-async def attempt_all(*writes: Awaitable[object]) -> list[Outcome]:
-    return await asyncio.gather(*map(attempt, writes))
-
-
 def merge(place: Place, *records: tuple[str, str | None, str | None]) -> Merged:
     """Import records by command. Those of the list get the new texts."""
     rows = [(number, *record) for number, record in enumerate(records, 2)]
@@ -98,53 +92,72 @@ def records_of(snapshot: Snapshot) -> list[Mahasiswa]:
     return list(map(Mahasiswa, cells[::3], cells[1::3], cells[2::3]))
 
 
-SCRIPT_RUNNER = (
-    "import sqlite3, sys; sqlite3.connect(sys.argv[1], timeout=30).executescript(sys.argv[2])"
-)
+# Python's sqlite3 must not open the file in a process that uses APSW: closing its descriptor drops APSW's locks.
+OTHER_PROGRAM = """
+import json, sqlite3, sys
+db = sqlite3.connect(sys.argv[1], timeout=30, isolation_level=None)
+for line in sys.stdin:
+    script, *values = json.loads(line)
+    try:
+        rows = db.execute(script, values).fetchall()
+    except (sqlite3.Warning, sqlite3.ProgrammingError):  # several statements
+        rows = db.executescript(script).fetchall()
+    print(json.dumps(rows), flush=True)
+"""
 
 
-@contextmanager
-def other_program(path: Path) -> Iterator[Callable[[str], list[tuple[object, ...]]]]:
-    """Start another program that has the file open; yield a function that runs a statement in it."""
-    with Database(path) as other:
-        yield other.run
+class Database(Closing):
+    """An SQLite file, opened by another program, which runs these statements. It creates the file if necessary."""
+
+    def __init__(self, path: Path, *statements: str) -> None:
+        command = [sys.executable, "-ISc", OTHER_PROGRAM, str(path)]
+        pipe = subprocess.PIPE
+        self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True)
+        for statement in statements:
+            self.run(statement)
+
+    def run(self, script: str, *values: str) -> list[tuple[Any, ...]]:
+        """Run a statement, or several; return the rows of a single one."""
+        assert self.process.stdin
+        assert self.process.stdout
+        self.process.stdin.write(json.dumps([script, *values]) + "\n")
+        self.process.stdin.flush()
+        answer = self.process.stdout.readline()
+        if not answer:
+            raise subprocess.CalledProcessError(self.process.wait(), script)
+        return list(map(tuple, json.loads(answer)))
+
+    def fill(self, records: Iterable[Sequence[str]]) -> None:
+        self.run("DELETE FROM mahasiswa")
+        self.run(
+            "INSERT INTO mahasiswa (nim, nama, alamat) SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(?)",
+            json.dumps(list(records)),
+        )
+
+    def close(self) -> None:
+        self.process.communicate(timeout=60)
 
 
-def run_script(path: Path, script: str) -> None:
-    """Run SQL statements in another program, which creates the file if necessary."""
-    subprocess.run([sys.executable, "-ISc", SCRIPT_RUNNER, str(path), script], check=True)
+def execute(place: Place, script: str) -> list[tuple[Any, ...]]:
+    """Run SQL in another program, and return the rows of a single statement."""
+    url = url_of(place)
+    if isinstance(url, SQLiteURL):
+        with Database(url.address) as other:
+            return other.run(script)
+    with psycopg.connect(url.address, autocommit=True) as db:
+        cursor = db.execute(script.encode())
+        while cursor.nextset():
+            pass
+        return cursor.fetchall() if cursor.description else []
 
 
-def ask(path: Path, statement: str) -> list[tuple[object, ...]]:
-    with other_program(path) as execute:
-        return execute(statement)
-
-
-def in_shell(path: Path, script: str) -> subprocess.CompletedProcess[str]:
-    """Run commands in the sqlite3 shell, or skip if it is not installed."""
-    shell = shutil.which("sqlite3")
-    if shell is None:
-        pytest.skip("the sqlite3 shell is not installed")
-    return subprocess.run(
-        [shell, "-bail", str(path)],
-        input=script,
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=path.parent,
-    )
-
-
-AGE_SQLITE = """
-UPDATE mahasiswa_history SET moment = strftime('%Y-%m-%dT%H:%M:%fZ', moment, '{days:+} days')"""
-AGE_POSTGRES = "UPDATE mahasiswa_history SET moment = moment + interval '{days} days'"
+AGE = {
+    SQLiteURL: "strftime('%Y-%m-%dT%H:%M:%fZ', moment, '-{days} days')",
+    PostgresURL: "moment - interval '{days} days'",
+}
 
 
 def age_history(place: Place, days: int) -> None:
     """Make the whole history some days older, in another program."""
-    url = url_of(place)
-    if isinstance(url, SQLiteURL):
-        run_script(url.address, AGE_SQLITE.format(days=-days))
-        return
-    with psycopg.connect(url.address) as db:
-        db.execute(AGE_POSTGRES.format(days=-days))
+    moment = AGE[type(url_of(place))].format(days=days)
+    execute(place, f"UPDATE mahasiswa_history SET moment = {moment}")

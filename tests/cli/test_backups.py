@@ -9,7 +9,7 @@ import pytest
 from harness import free_port, run_to_the_end
 from operators import COMMAND, TWO, Operator, records_of, until_idle
 from processes import started, until
-from stores import ask
+from stores import execute
 
 from mahasiswa.system.unfinished import unfinished
 
@@ -205,7 +205,7 @@ def test_a_lost_database_is_not_begun_anew_beside_its_backups(kept: Operator, lo
 
     kept.done("restore", str(file))
     assert kept.records() == TWO
-    assert kept.ask(KEY) == ask(file, KEY)
+    assert kept.sql(KEY) == execute(file, KEY)
     lose()
     file.rename(kept.folder / "simpanan")
     assert kept.imported_rows(CITRA).startswith("written: 1")

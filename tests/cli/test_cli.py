@@ -2,7 +2,6 @@
 
 import re
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,8 +10,9 @@ from click.testing import CliRunner
 from harness import Service, Site
 from operators import COMMAND, TWO, Operator
 from processes import started, working
-from spreadsheets import HEADER, Database, by_openpyxl, csv, numbered
-from stores import migrate, other_program
+from sheets.workbooks import by_openpyxl
+from spreadsheets import HEADER, csv, numbered
+from stores import Database, migrate
 
 from mahasiswa.commands.cli import main
 
@@ -96,7 +96,7 @@ def test_a_command_that_changes_records_names_the_administrator(operator: Operat
     operator.done("backup", "b.db")
     for command in ("import a.csv", "forget 0001", "restore b.db"):
         operator.done(*command.split(), SUDO_USER="ani")
-    history = operator.ask(
+    history = operator.sql(
         "SELECT kind, rows, oleh, nim FROM mahasiswa_history WHERE batch IS NULL ORDER BY id",
     )
     kinds = ("import", 1), ("delete", 1), ("restore", 1)
@@ -106,11 +106,11 @@ def test_a_command_that_changes_records_names_the_administrator(operator: Operat
 def test_forget_fails_while_another_program_reads(operator: Operator) -> None:
     """Exit code 1. It names the files that still hold the texts. Run again, the command succeeds."""
     operator.fill(TWO)
-    with other_program(operator.database) as other:
-        other("BEGIN")
-        other("SELECT * FROM mahasiswa")
+    with Database(operator.database) as other:
+        other.run("BEGIN")
+        other.run("SELECT * FROM mahasiswa")
         ended = operator.run("forget", "0001")
-        other("ROLLBACK")
+        other.run("ROLLBACK")
     assert ended.stdout.startswith("0001: the record and its history are removed\n")
     files = f"{operator.database} and its log may still hold the texts"
     assert ended.stderr.startswith(f"mahasiswa: {files}")
@@ -122,14 +122,12 @@ def test_forget_fails_while_another_program_reads(operator: Operator) -> None:
 
 # ---- while the service runs
 @pytest.fixture
-def beside(service: Service, other: Database, tmp_path: Path) -> Iterator[tuple[Operator, Site]]:
+def beside(service: Service, site: Site, tmp_path: Path) -> tuple[Operator, Site]:
     """Run commands in an empty folder with the database of a running service, whose list is empty."""
     assert isinstance(service.database, Path)
     operator = Operator(tmp_path)
     operator.use(service.database)
-    other.fill([])
-    with service.site() as site:
-        yield operator, site
+    return operator, site
 
 
 def test_the_service_answers_during_an_import(beside: tuple[Operator, Site]) -> None:
@@ -170,7 +168,7 @@ def test_forget_names_the_other_nims_of_a_person(beside: tuple[Operator, Site]) 
         ("3", ["3: no record and no history"]),
     ):
         assert operator.done("forget", nim).splitlines() == [*said, ELSEWHERE]
-    assert operator.ask("SELECT nim FROM mahasiswa_history WHERE nim IN ('1', '2')") == []
+    assert operator.sql("SELECT nim FROM mahasiswa_history WHERE nim IN ('1', '2')") == []
 
 
 def test_a_backup_while_the_service_writes_is_consistent(beside: tuple[Operator, Site]) -> None:

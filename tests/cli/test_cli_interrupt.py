@@ -12,9 +12,10 @@ from typing import IO
 
 import pytest
 from operators import COMMAND, MANY, TWO, Operator
-from postgres import execute, own_schema
+from postgres import own_schema
 from processes import started, until
 from spreadsheets import HEADER, csv, numbered
+from stores import execute
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has other terminals")
 

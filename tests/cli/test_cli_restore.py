@@ -13,7 +13,7 @@ from harness import Service, visited
 from operators import TWO, Operator, overwrite, records_of, use_up
 from processes import until
 from spreadsheets import HEADER, Record, csv, numbered
-from stores import ask, run_script
+from stores import execute
 
 from mahasiswa.system.administrator import command_name
 
@@ -35,7 +35,7 @@ def operator_with_a_backup(operator: Operator) -> Operator:
 
 
 def history_of(path: Path) -> list[tuple[object, ...]]:
-    return ask(path, "SELECT * FROM mahasiswa_history ORDER BY id")
+    return execute(path, "SELECT * FROM mahasiswa_history ORDER BY id")
 
 
 def test_a_restore_brings_every_record_back(changed: Operator) -> None:
@@ -88,7 +88,7 @@ def test_a_backup_in_wal_mode_is_restored_from_a_folder_that_may_not_be_written(
     folder = changed.folder / "usb"
     folder.mkdir()
     shutil.copy(changed.folder / "cadangan.db", folder / "a.db")
-    run_script(folder / "a.db", "PRAGMA journal_mode = WAL")
+    execute(folder / "a.db", "PRAGMA journal_mode = WAL")
     folder.chmod(0o500)
     changed.done("restore", "usb/a.db", before=unprivileged)
     assert changed.records() == TWO
@@ -101,7 +101,7 @@ FOREIGN = r"a\.db has schema version 1, but not the tables of it\. .* mahasiswa 
 OTHER_TABLE = "DROP TABLE mahasiswa; CREATE TABLE mahasiswa (nim, nama, alamat)"
 NEWER_TABLE = "ALTER TABLE mahasiswa ADD kelas TEXT; PRAGMA user_version = 2"
 REFUSED: dict[str, tuple[Callable[[Path], object], str]] = {
-    "a newer release": (lambda file: run_script(file, "PRAGMA user_version = 99"), NEWER),
+    "a newer release": (lambda file: execute(file, "PRAGMA user_version = 99"), NEWER),
     "overwritten": (lambda file: overwrite(file, 4096, 8192), DAMAGED),
     "cut off": (lambda file: file.write_bytes(file.read_bytes()[:4096]), DAMAGED),
     "no database": (
@@ -112,7 +112,7 @@ REFUSED: dict[str, tuple[Callable[[Path], object], str]] = {
         lambda file: file.write_bytes(b""),
         r"a\.db holds no list",
     ),
-    "another program's": (lambda file: run_script(file, OTHER_TABLE), FOREIGN),
+    "another program's": (lambda file: execute(file, OTHER_TABLE), FOREIGN),
     "in use": (
         lambda file: file.with_name("a.db-wal").touch(),
         r"a\.db is in use, or was not closed\. Copy it first: .* mahasiswa backup FILE",

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 from operators import TWO, Operator, records_of
-from spreadsheets import HEADER, Record, by_openpyxl, cells_of, csv, numbered
-from stores import ask
+from sheets.workbooks import by_openpyxl, cells_of
+from spreadsheets import HEADER, Record, csv, numbered
+from stores import execute
 
 ADVICE = "Mend these rows. If they are only doubtful, the command with --accept-doubts writes them."
 
@@ -52,7 +53,8 @@ def test_import_skips_existing_records_unless_told_to_update(
     before = operator.database.read_bytes()
     rows = [("0001", "Ani", "Solo"), ("0002", "", "Sleman"), CITRA, ("", "", "")]
     assert (
-        operator.imported(operator.write("a", csv(HEADER, *rows, separator="\t")), *options) == said
+        operator.imported(operator.write("a", csv(HEADER, *rows).replace(b";", b"\t")), *options)
+        == said
     )
     assert operator.records() == records
     assert (operator.database.read_bytes() == before) == ("--dry-run" in options)
@@ -92,8 +94,8 @@ def test_an_import_of_several_sheets_names_the_sheet_of_each_row(
     student = ("0011", "Ani", "Solo")
 
     def file(*rows: Record) -> str:
-        several = {"Kelas A": [HEADER, student, student], "Kelas B": [HEADER, student, *rows]}
-        return operator.write("a.xlsx", by_openpyxl(several=several))
+        sheets = {"Kelas A": [HEADER, student, student], "Kelas B": [HEADER, student, *rows]}
+        return operator.write("a.xlsx", by_openpyxl(sheets=sheets))
 
     answer = operator.run("import", file(), "--dry-run")
     assert answer.stderr.splitlines() == [
@@ -219,7 +221,7 @@ def test_copy_takes_the_other_address_from_the_environment(operator: Operator) -
     operator.imported_rows(("0001", "Ina", "Solo"), options=["--existing", "update"])
     operator.write("alamat.url", b"sqlite:///kedua.db\r\n")
     operator.done("copy", "--to", "@alamat.url")
-    kept = ask(
+    kept = execute(
         operator.folder / "kedua.db",
         "SELECT kind, rows, nama_before, nama_after FROM mahasiswa_history",
     )

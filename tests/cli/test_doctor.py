@@ -13,7 +13,7 @@ import pytest
 from harness import Service, StartError, free_port
 from operators import TWO, Operator, overwrite, use_up
 from postgres import own_schema
-from stores import migrate, run_script
+from stores import execute, migrate
 
 
 def problems(operator: Operator, **options: str) -> list[str]:
@@ -116,11 +116,11 @@ FAULTS: dict[str, tuple[Callable[[Path, Path], object], str]] = {
         "{file} is damaged or not an SQLite database (ANY). " + RESTORE,
     ),
     "a newer version": (
-        lambda file, _: run_script(file, "PRAGMA user_version = 99"),
+        lambda file, _: execute(file, "PRAGMA user_version = 99"),
         "{file} has schema version 99, and this release knows only up to 1: use a newer release",
     ),
     "a text that is not UTF-8": (
-        lambda file, _: run_script(file, "INSERT INTO mahasiswa VALUES ('7', CAST(x'61ff' AS TEXT), '')"),
+        lambda file, _: execute(file, "INSERT INTO mahasiswa VALUES ('7', CAST(x'61ff' AS TEXT), '')"),
         "A text of the record after '0002' is not UTF-8. Correct it with sqlite3.",
     ),
     "no back-up": (
@@ -145,7 +145,7 @@ def test_a_file_that_cannot_be_used_is_found(kept: Operator, fault: str) -> None
 
 def test_a_remedy_can_be_pasted(kept: Operator) -> None:
     """A damaged list is restored, with which the service did not start. The next back-up is made."""
-    ((page,),) = kept.ask("SELECT rootpage FROM sqlite_schema WHERE name = 'mahasiswa'")
+    ((page,),) = kept.sql("SELECT rootpage FROM sqlite_schema WHERE name = 'mahasiswa'")
     overwrite(kept.database, 4096 * (cast("int", page) - 1), 4096 * cast("int", page))
     with pytest.raises(StartError, match=r"is damaged or .*restore a back-up"):
         Service(kept.database)

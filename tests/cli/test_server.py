@@ -11,7 +11,7 @@ import pytest
 from harness import START_SECONDS, Service, StartError, free_port, is_free, run_to_the_end
 from operators import overwrite
 from processes import until
-from stores import migrate, run_script
+from stores import execute, migrate
 
 
 def assert_refused(
@@ -137,7 +137,7 @@ UNUSABLE: dict[str, tuple[str, Callable[[Path], object], str]] = {
     # tests/store/test_sqlite_schema.py has the tables of other programs.
     "another program's": (
         "a.db",
-        lambda folder: run_script(folder / "a.db", FOREIGN),
+        lambda folder: execute(folder / "a.db", FOREIGN),
         "mahasiswa import",
     ),
 }

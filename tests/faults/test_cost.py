@@ -12,9 +12,9 @@ import pytest
 from attack import assert_log_is_sound, at_once, attacked, fill
 from harness import Service
 from processes import allow_files, cannot, until
+from sheets.workbooks import text_row, with_rows, zip_bomb
 from sockets import CLOSE, connected, get, post, upload
-from spreadsheets import HEADER_XML, sheet_xml, text_cell, with_sheet, zip_bomb
-from stores import ask
+from stores import execute
 
 from mahasiswa.work import EXPORT, SEARCH, Kind
 
@@ -35,8 +35,7 @@ def pasted(nim: bytes) -> bytes:
 
 
 def wide_workbook() -> bytes:
-    row = b"<row>" + text_cell(b"a") * 16_384 + b"</row>"
-    return upload(with_sheet(sheet_xml(HEADER_XML, *[row] * 10)), b"berkas", b"a.xlsx")
+    return upload(with_rows(text_row(b"a", 16_384), 10), b"berkas", b"a.xlsx")
 
 
 def removed(body: bytes) -> bytes:
@@ -189,7 +188,7 @@ def test_all_loads_at_once_fit_into_the_memory_of_the_unit(
     with Service(tmp_path / "a.db", {"LOG_LEVEL": "error"}, command=("sh", "-c", start)) as service:
         numbers = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 600)"
         insert = "INSERT INTO mahasiswa SELECT i, hex(zeroblob(5000)), hex(zeroblob(5000)) FROM n"
-        ask(tmp_path / "a.db", f"{numbers} {insert}")
+        execute(tmp_path / "a.db", f"{numbers} {insert}")
         fill(tmp_path / "a.db", 40_000)
         with attacked(service, "/?halaman=1"), ExitStack() as stack:
             for target in (

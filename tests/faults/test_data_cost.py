@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 from attack import at_once, attacked
-from engines import run_elsewhere
 from harness import Service
 from sockets import CLOSE, get, post
 from spreadsheets import numbered
-from stores import ask, fill, migrate
+from stores import execute, fill, migrate
 
 pytestmark = pytest.mark.alone
 
@@ -73,9 +72,9 @@ ATTACK_SECONDS = 1.0
 def prepare(data: str, database: Path) -> None:
     """Fill a database, which does not exist yet."""
     migrate(database)
-    run_elsewhere(database, "INSERT INTO mahasiswa VALUES ('0', 'Siti', 'Solo')")
+    execute(database, "INSERT INTO mahasiswa VALUES ('0', 'Siti', 'Solo')")
     if DATA[data]:
-        run_elsewhere(database, DATA[data].format(**VALUES))
+        execute(database, DATA[data].format(**VALUES))
     elif data == "nearly equal NIMs":
         nims = ["1" + "".join(letters) for letters in product("0O", repeat=13)]
         fill(database, [(nim, "Siti", "Solo") for nim in nims])
@@ -91,7 +90,7 @@ WHERE kind IS NOT NULL ORDER BY id DESC LIMIT 1"""
 
 def newest(service: Service) -> object:
     """Return the key of the newest batch. To read it from the page of the history would make the attack a search."""
-    found = ask(Path(service.database), NEWEST)
+    found = execute(Path(service.database), NEWEST)
     return found[0][0] if found else "1-1"
 
 

@@ -9,7 +9,7 @@ from attack import additions, assert_log_is_sound, assert_says_nothing_was_saved
 from harness import Service
 from operators import Operator
 from processes import until
-from spreadsheets import Database
+from stores import Database
 
 from mahasiswa.store.sqlite.connection import WAL_MAX_BYTES
 

@@ -13,7 +13,7 @@ from attack import additions, holds
 from harness import Service
 from operators import Operator
 from processes import Closing, run, until
-from stores import ask, other_program
+from stores import Database, execute
 
 CONFIGURATION = Path(__file__).parents[2] / "packaging" / "litestream.yml"
 PROGRAM = Path(sys.executable).with_name("litestream")
@@ -78,18 +78,18 @@ def test_what_was_acknowledged_two_seconds_before_the_loss_of_the_machine_is_in_
     ):
         with additions(service, 2) as (acknowledged, _):
             time.sleep(WORK_SECONDS)
-            with other_program(database) as other:
-                other("PRAGMA busy_timeout = 200")
+            with Database(database) as other:
+                other.run("PRAGMA busy_timeout = 200")
                 for mode in ("PASSIVE", "FULL", "RESTART", "TRUNCATE") * 3:
-                    other(f"PRAGMA wal_checkpoint({mode})")
+                    other.run(f"PRAGMA wal_checkpoint({mode})")
             litestream.end()
             time.sleep(WORK_SECONDS)
             litestream.start()
             service.restart()
             time.sleep(WORK_SECONDS)
             litestream.end(signal.SIGKILL)
-            with other_program(database) as other:
-                other("PRAGMA wal_checkpoint(TRUNCATE)")
+            with Database(database) as other:
+                other.run("PRAGMA wal_checkpoint(TRUNCATE)")
             litestream.start()
             time.sleep(2 * WORK_SECONDS)
             lost = time.time()
@@ -106,7 +106,7 @@ def test_what_was_acknowledged_two_seconds_before_the_loss_of_the_machine_is_in_
     machine.mkdir()
     Operator(machine).done("restore", str(restored))
     count_history = "SELECT count(*) FROM mahasiswa_history"
-    assert ask(database, count_history) == ask(restored, count_history) >= [(len(stored),)]
+    assert execute(database, count_history) == execute(restored, count_history) >= [(len(stored),)]
     with Service(database) as service, Litestream(database, copy) as litestream:
         with service.site() as site:
             site.stores("sesudah", "Siti", "Solo")

@@ -14,8 +14,10 @@ import httpx
 import pytest
 from harness import Site
 from processes import cannot, needs_namespaces, run
-from spreadsheets import HEADER, Importer, Record, by_openpyxl
+from sheets.workbooks import by_openpyxl
+from spreadsheets import HEADER, Record
 from spreadsheets import csv as csv_file
+from web.importer import Importer
 
 ROOT = Path(__file__).parents[2]
 

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 
 import psycopg
 import pytest
-from engines import run_elsewhere
 from spreadsheets import numbered
 from stores import (
     BUDI,
     SITI,
     age_history,
+    execute,
     fill,
     items,
     merge,
@@ -82,7 +82,7 @@ async def test_a_change_returns_the_key_of_its_own_item(store: Store, url: Datab
     added = {item.key: item.after for item in await items(store)}
     assert [added[str(key)] for key in keys[:40]] == records
     await store.add(*SITI)
-    run_elsewhere(url, f"INSERT INTO mahasiswa VALUES {tuple(BUDI)}")
+    execute(url, f"INSERT INTO mahasiswa VALUES {tuple(BUDI)}")
     before = await items(store)
     for unchanged in (
         store.update(*SITI),
@@ -99,9 +99,9 @@ async def test_a_change_returns_the_key_of_its_own_item(store: Store, url: Datab
 
 def test_no_program_can_change_a_nim(url: DatabaseURL) -> None:
     """The start adds the trigger if it is missing. The same nim again is no change."""
-    run_elsewhere(url, "INSERT INTO mahasiswa VALUES ('1', 'Ani', 'Solo'), ('2', 'Budi', 'Bantul')")
-    run_elsewhere(url, "UPDATE mahasiswa SET nim = nim, nama = 'Ina' WHERE nim = '1'")
-    run_elsewhere(
+    execute(url, "INSERT INTO mahasiswa VALUES ('1', 'Ani', 'Solo'), ('2', 'Budi', 'Bantul')")
+    execute(url, "UPDATE mahasiswa SET nim = nim, nama = 'Ina' WHERE nim = '1'")
+    execute(
         url, f"DROP TRIGGER mahasiswa_nim{'' if isinstance(url, SQLiteURL) else ' ON mahasiswa'}"
     )
     migrate(url)
@@ -111,7 +111,7 @@ def test_no_program_can_change_a_nim(url: DatabaseURL) -> None:
     update = "UPDATE mahasiswa SET nim ="
     for statement in (f"{update} '3' WHERE nim = '1'", f"{update} '0' || nim", insert):
         with pytest.raises((psycopg.Error, subprocess.CalledProcessError)):
-            run_elsewhere(url, statement)
+            execute(url, statement)
     assert engine_of(url).merge([(1, "1", "Ina", "Solo"), (2, *BUDI)], update=True, dry_run=True)[
         :3
     ] == (1, 0, 1)

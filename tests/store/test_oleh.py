@@ -3,8 +3,7 @@
 import asyncio
 from collections.abc import Awaitable
 
-from engines import run_elsewhere
-from stores import attempt, items
+from stores import attempt, execute, items
 
 from mahasiswa.store import Store
 from mahasiswa.store.history_items import OLEH, Item
@@ -40,6 +39,6 @@ async def test_people_who_add_at_the_same_time_have_each_their_name(
     ]
     adding.append(asyncio.create_task(by(None, store.add("null", "x", "y"))))
     await asyncio.gather(*adding)
-    run_elsewhere(database, "INSERT INTO mahasiswa VALUES ('zz', 'x', 'y')")
+    execute(database, "INSERT INTO mahasiswa VALUES ('zz', 'x', 'y')")
     named = [(f"{number}", f"person {number}") for number in range(8)]
     assert set(await names(store)) == {*named, ("null", None), ("zz", None)}

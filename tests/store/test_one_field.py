@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from engines import run_elsewhere
-from stores import BUDI, SITI, fill, items, merge, opened, read_all
+from stores import BUDI, SITI, execute, fill, items, merge, opened, read_all
 
 from mahasiswa.record import Mahasiswa, Write, digest
 from mahasiswa.settings import DatabaseURL, SQLiteURL
@@ -174,7 +173,7 @@ async def test_a_change_can_be_undone_and_is_kept_until_the_days_of_the_history_
     history = store.reader(SEARCH).history
     moment = datetime.now(UTC) - timedelta(days=30, hours=hours)
     text = moment.strftime("%Y-%m-%dT%H:%M:%S.000Z")
-    run_elsewhere(url, f"UPDATE mahasiswa_history SET moment = '{text}'")
+    execute(url, f"UPDATE mahasiswa_history SET moment = '{text}'")
     entry = (await history("", 0, 1)).items[0]
     before = await store.version()
     await store.purge()

@@ -1,6 +1,7 @@
 """The SQLite store: its files, and other programs. Each is a process, because sqlite3 here would drop locks."""
 
 import asyncio
+import shutil
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeoutError
@@ -10,16 +11,9 @@ import pytest
 from harness import Service, visited
 from operators import records_of
 from postgres import until
+from processes import finished
 from sockets import CLOSE, post, statuses
-from stores import (
-    age_history,
-    ask,
-    in_shell,
-    migrate,
-    opened,
-    other_program,
-    run_script,
-)
+from stores import Database, age_history, execute, migrate, opened
 
 from mahasiswa import wording
 from mahasiswa.record import Mahasiswa, Write
@@ -33,9 +27,9 @@ from mahasiswa.work import STEP_TIMEOUT_SECONDS, Slots
 # ---- the files on the disk
 def test_a_file_without_a_write_ahead_log_gets_one_at_the_start(path: Path) -> None:
     """A file that another program switched to a rollback journal is switched back."""
-    assert ask(path, "PRAGMA journal_mode = DELETE") == [("delete",)]
+    assert execute(path, "PRAGMA journal_mode = DELETE") == [("delete",)]
     with visited(path) as site:
-        assert ask(path, "PRAGMA journal_mode") == [("wal",)]
+        assert execute(path, "PRAGMA journal_mode") == [("wal",)]
         site.add("1", "Ani", "Klaten")
         assert path.with_name("mahasiswa.db-wal").stat().st_size > 0
 
@@ -62,26 +56,26 @@ def test_a_write_waits_for_the_lock_of_another_program_until_its_deadline(path: 
         Service(path) as service,
         service.site() as site,
         ThreadPoolExecutor() as threads,
-        other_program(path) as other,
+        Database(path) as other,
     ):
 
         def send(target: str, body: bytes) -> Future[bytes]:
             return threads.submit(service.raw, post(f"/mahasiswa/{target}", body, CLOSE), 30)
 
         site.add("0001", "Siti", "Solo")
-        other("BEGIN IMMEDIATE")
+        other.run("BEGIN IMMEDIATE")
         waiting = [
             send("add", b"nim=0002&nama=Budi&alamat=Bantul"),
             send("edit/0001", b"nama=Siti+Baru&alamat=Solo"),
             send("add", b"nim=0003&nama=Ani&alamat=Klaten"),
         ]
-        other("INSERT INTO mahasiswa VALUES ('0003', 'yang lain', '')")
+        other.run("INSERT INTO mahasiswa VALUES ('0003', 'yang lain', '')")
         for future in waiting:
             with pytest.raises(FutureTimeoutError):
                 future.result(0.3)
         assert site.list().records == [("0001", "Siti", "Solo")]
         assert site.get(site.path("/mahasiswa/edit/", "0002")).status_code == 404
-        other("COMMIT")
+        other.run("COMMIT")
         assert [statuses(future.result(10)) for future in waiting] == [[302], [302], [409]]
         stored = [
             ("0001", "Siti Baru", "Solo"),
@@ -90,7 +84,7 @@ def test_a_write_waits_for_the_lock_of_another_program_until_its_deadline(path: 
         ]
         assert site.list().records == stored
 
-        other("BEGIN IMMEDIATE")
+        other.run("BEGIN IMMEDIATE")
         began = time.monotonic()
         bodies = {
             "add": b"nim=0004&nama=Ina&alamat=Bogor",
@@ -102,7 +96,7 @@ def test_a_write_waits_for_the_lock_of_another_program_until_its_deadline(path: 
             assert statuses(answer) == [503]
             assert wording.PROBLEMS["locked"].text in answer.decode()
         assert STEP_TIMEOUT_SECONDS - 1 < time.monotonic() - began < 15
-        other("ROLLBACK")
+        other.run("ROLLBACK")
         site.stores("0005", "Eka", "Klaten")
         assert site.list().records == [*stored, ("0005", "Eka", "Klaten")]
 
@@ -116,7 +110,7 @@ def test_a_text_of_another_program_that_is_not_utf_8_makes_its_pages_unavailable
             site.add(nim, "Siti", "Solo")
         edit = ("/mahasiswa/edit/0002", {"nama": "Budi", "alamat": "Solo"})
         for target, texts in (edit, ("/mahasiswa/delete/0002", {})):
-            ask(path, "UPDATE mahasiswa SET nama = CAST(x'41ff' AS TEXT) WHERE nim = '0002'")
+            execute(path, "UPDATE mahasiswa SET nama = CAST(x'41ff' AS TEXT) WHERE nim = '0002'")
             for page in (
                 "/?cari=0002",
                 "/?urut=nama",
@@ -160,7 +154,7 @@ OTHER_PROGRAMS: dict[str, list[tuple[str | None, ...]] | None] = {
 @pytest.fixture
 def listed(path: Path) -> Path:
     """Return a file of the service with OLD_RECORDS."""
-    run_script(path, "INSERT INTO mahasiswa VALUES ('1', 'Siti', 'Solo'), ('2', 'Budi', 'Bantul')")
+    execute(path, "INSERT INTO mahasiswa VALUES ('1', 'Siti', 'Solo'), ('2', 'Budi', 'Bantul')")
     return path
 
 
@@ -174,20 +168,20 @@ def test_a_change_of_the_sqlite3_shell_is_in_the_history(listed: Path, script: s
     """Each changed record is one entry with the texts before and after. A refused change is none, as that of a nim."""
     (listed.parent / "baru.csv").write_text("3,Ina,Bogor\n")
     entries = OTHER_PROGRAMS[script]
-    ended = in_shell(listed, script)
+    if not shutil.which("sqlite3"):
+        pytest.skip("the sqlite3 shell is not installed")
+    ended = finished("sqlite3", "-bail", listed, script, cwd=listed.parent)
     assert (ended.returncode == 0) == (ended.stderr == "") == (entries is not None)
-    assert ask(listed, ENTRIES) == (entries or [])
+    assert execute(listed, ENTRIES) == (entries or [])
     assert entries or records_of(listed) == OLD_RECORDS
 
 
 def test_lost_triggers_are_created_again_at_the_next_start(listed: Path) -> None:
     """Another program may have removed them. A start that finds them writes nothing."""
-    run_script(
-        listed, "DROP TRIGGER mahasiswa_history_delete; DELETE FROM mahasiswa WHERE nim = '1'"
-    )
+    execute(listed, "DROP TRIGGER mahasiswa_history_delete; DELETE FROM mahasiswa WHERE nim = '1'")
     migrate(listed)
-    run_script(listed, "DELETE FROM mahasiswa WHERE nim = '2'; PRAGMA wal_checkpoint(TRUNCATE)")
-    assert ask(listed, ENTRIES) == [("2", "Budi/Bantul", None)]
+    execute(listed, "DELETE FROM mahasiswa WHERE nim = '2'; PRAGMA wal_checkpoint(TRUNCATE)")
+    assert execute(listed, ENTRIES) == [("2", "Budi/Bantul", None)]
     before = listed.read_bytes()
     migrate(listed)
     assert listed.read_bytes() == before
@@ -198,12 +192,12 @@ async def test_a_worker_purges_without_other_changes_and_goes_on_after_a_failure
 ) -> None:
     """If a purge fails, the log says why. The next one removes the expired entries."""
     age_history(listed, 31)
-    run_script(listed, "ALTER TABLE mahasiswa_history_state RENAME TO aside")
+    execute(listed, "ALTER TABLE mahasiswa_history_state RENAME TO aside")
     async with opened(listed) as store, asyncio.timeout(10):
         purging = asyncio.create_task(worker.repeat(store.purge, 0.05, "not removed"))
         await until(lambda: "not removed: " in caplog.text)
-        run_script(listed, "ALTER TABLE aside RENAME TO mahasiswa_history_state")
-        await until(lambda: ask(listed, "SELECT count(*) FROM mahasiswa_history") == [(0,)])
+        execute(listed, "ALTER TABLE aside RENAME TO mahasiswa_history_state")
+        await until(lambda: execute(listed, "SELECT count(*) FROM mahasiswa_history") == [(0,)])
         purging.cancel()
     assert records_of(listed) == OLD_RECORDS
 
@@ -226,7 +220,7 @@ async def test_a_removed_text_is_in_no_byte_of_the_files(listed: Path) -> None:
         age_history(listed, 31)
         await store.purge()
     assert b"rahasia" not in bytes_of(listed)
-    run_script(listed, LEAVES_TEXTS)
+    execute(listed, LEAVES_TEXTS)
     assert b"rahasia-lama-1500" in bytes_of(listed)
     nim = "00007/rahasia-nim"
     async with opened(listed) as store:

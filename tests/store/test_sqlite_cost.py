@@ -9,7 +9,7 @@ from pathlib import Path
 import apsw
 import pytest
 from spreadsheets import numbered
-from stores import ask, fill
+from stores import execute, fill
 
 from mahasiswa.settings import SQLiteURL
 from mahasiswa.store import Query
@@ -73,7 +73,7 @@ async def test_the_cost_of_a_search_grows_with_the_list_and_hardly_with_its_text
 
     fill(path, many(80_000))
     whole = await seconds(Query("5", "nama"), 10_000)
-    await asyncio.to_thread(ask, path, "DELETE FROM mahasiswa WHERE nim >= '0010000'")
+    await asyncio.to_thread(execute, path, "DELETE FROM mahasiswa WHERE nim >= '0010000'")
     assert whole < 24 * await seconds(Query("5", "nama"), 1_000)
     usual = await seconds(Query("siti"))
     assert await seconds(Query("s i t a m j l k u 5")) < 4 * usual

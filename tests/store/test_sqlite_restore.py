@@ -14,7 +14,7 @@ from attack import additions, assert_log_is_sound, holds
 from harness import Service
 from operators import COMMAND, Operator, records_of
 from processes import started, working
-from stores import run_script
+from stores import execute
 
 # Each list has records that the other one lacks, and some nims with other texts.
 LISTS = {
@@ -37,7 +37,7 @@ def operator(tmp_path: Path) -> Operator:
         rows = ", ".join(
             f"('{nim}', '{nama}', '{alamat}')" for nim, (nama, alamat) in LISTS[name].items()
         )
-        run_script(operator.database, FILL.format(rows))
+        execute(operator.database, FILL.format(rows))
         operator.done("backup", f"{name}.db")
     return operator
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from harness import Service
-from stores import ask, migrate, run_script
+from stores import execute, migrate
 
 from mahasiswa.store.sqlite import sqlite_schema as schema
 from mahasiswa.store.store_errors import Unusable
@@ -68,23 +68,23 @@ def test_a_file_is_upgraded_by_the_steps_that_it_lacks(
     """Each step is made once and raises the version. A step that fails changes nothing. A file of no bytes has no step."""
     path.touch()
     migrate(path)
-    assert ask(path, "PRAGMA user_version") == [(1,)]
-    assert ask(path, "SELECT sql FROM sqlite_schema WHERE name = 'mahasiswa'") == [(TABLE,)]
-    run_script(path, "INSERT INTO mahasiswa VALUES ('rusak', 'Siti', 'Solo')")
+    assert execute(path, "PRAGMA user_version") == [(1,)]
+    assert execute(path, "SELECT sql FROM sqlite_schema WHERE name = 'mahasiswa'") == [(TABLE,)]
+    execute(path, "INSERT INTO mahasiswa VALUES ('rusak', 'Siti', 'Solo')")
     monkeypatch.setattr(schema, "UPGRADES", (*schema.UPGRADES, SECOND_STEP))
     with pytest.raises(Unusable, match="integer overflow"):
         migrate(path)
-    assert ask(path, "PRAGMA user_version") == [(1,)]
-    assert ask(path, "SELECT name FROM sqlite_schema WHERE name = 'mahasiswa_kelas'") == []
+    assert execute(path, "PRAGMA user_version") == [(1,)]
+    assert execute(path, "SELECT name FROM sqlite_schema WHERE name = 'mahasiswa_kelas'") == []
     for copy in path.parent.glob("mahasiswa.db.before-*"):
         copy.unlink()  # the next one may get the same second in its name
-    run_script(path, "DELETE FROM mahasiswa; INSERT INTO mahasiswa VALUES ('1', 'Siti', 'Solo')")
+    execute(path, "DELETE FROM mahasiswa; INSERT INTO mahasiswa VALUES ('1', 'Siti', 'Solo')")
     for _ in range(2):
         migrate(path)
-    assert ask(path, "PRAGMA user_version") == [(2,)]
-    assert ask(path, "SELECT nim FROM mahasiswa_kelas") == [("1",)]
+    assert execute(path, "PRAGMA user_version") == [(2,)]
+    assert execute(path, "SELECT nim FROM mahasiswa_kelas") == [("1",)]
     migrate(path.with_name("new.db"))
-    assert ask(path.with_name("new.db"), "PRAGMA user_version") == [(2,)]
+    assert execute(path.with_name("new.db"), "PRAGMA user_version") == [(2,)]
 
 
 def test_two_services_that_start_at_once_create_the_tables_once(path: Path) -> None:
@@ -106,7 +106,7 @@ def test_a_file_that_is_not_of_this_release_is_refused(
     monkeypatch.setenv("MAHASISWA_COMMAND", "sudo mahasiswa")
     if "CREATE" not in script:
         migrate(path)
-    run_script(path, f"{script}; PRAGMA wal_checkpoint(TRUNCATE)")
+    execute(path, f"{script}; PRAGMA wal_checkpoint(TRUNCATE)")
     before = path.read_bytes()
     with pytest.raises(Unusable) as refused:
         migrate(path)

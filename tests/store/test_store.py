@@ -10,9 +10,8 @@ from typing import Any
 
 import psycopg
 import pytest
-from engines import run_elsewhere
 from spreadsheets import numbered
-from stores import SITI, Outcome, attempt, attempt_all, fill, opened, read_all, records_of
+from stores import SITI, Outcome, attempt, execute, fill, opened, read_all, records_of
 
 from mahasiswa import store as store_package
 from mahasiswa.record import Mahasiswa, near_key
@@ -80,7 +79,7 @@ async def test_refused_additions_of_a_group_leave_their_neighbours(
     writes: list[Any] = [(record, None) for record in good]
     for place, fault in zip(places, cycle(REFUSED.items()), strict=False):
         writes[place] = fault
-    answers = await attempt_all(*(store.add(*record) for record, _ in writes))
+    answers = await asyncio.gather(*(attempt(store.add(*record)) for record, _ in writes))
     assert answers == [outcome for _, outcome in writes]
     kept = [record for number, record in enumerate(good) if number not in places]
     assert await read_all(store) == sorted([SITI, *kept])
@@ -111,7 +110,7 @@ async def test_no_other_program_can_break_a_rule(store: Store, url: DatabaseURL)
     await store.add(*SITI)
     for values in BROKEN_RULES:
         with pytest.raises((psycopg.IntegrityError, CalledProcessError)):
-            run_elsewhere(url, f"INSERT INTO mahasiswa VALUES ({values})")
+            execute(url, f"INSERT INTO mahasiswa VALUES ({values})")
     assert await read_all(store) == [SITI]
 
 
@@ -120,8 +119,11 @@ async def test_one_of_many_additions_through_several_stores_succeeds(url: Databa
     async with opened(url) as first, opened(url) as second, opened(url) as third:
         for nim in map(str, range(10)):
             stores = [store for _ in range(8) for store in (first, second, third)]
-            outcomes = await attempt_all(
-                *(store.add(nim, f"{number}", "Solo") for number, store in enumerate(stores))
+            outcomes = await asyncio.gather(
+                *(
+                    attempt(store.add(nim, f"{number}", "Solo"))
+                    for number, store in enumerate(stores)
+                )
             )
             (winner,) = [number for number, outcome in enumerate(outcomes) if outcome is None]
             assert set(outcomes) == {None, ("nim", "duplicate")}

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from engines import ENGINES
 from operators import Operator, records_of
-from postgres import execute, own_schema, programs
+from postgres import own_schema, programs
 from processes import run
-from stores import SITI, ask, attempt, items, migrate, opened, read_all
+from stores import SITI, attempt, execute, items, migrate, opened, read_all
 
 from mahasiswa.record import Mahasiswa
 from mahasiswa.settings import DatabaseURL, PostgresURL, SQLiteURL
@@ -70,8 +70,8 @@ def urls(
 def parts(url: DatabaseURL) -> list[str]:
     """Return the definition of each table, column, rule, index, function and trigger, and the version."""
     if isinstance(url, SQLiteURL):
-        version = ask(url.address, "PRAGMA user_version")
-        found = ask(url.address, "SELECT type, name, sql FROM sqlite_schema") + version
+        version = execute(url.address, "PRAGMA user_version")
+        found = execute(url.address, "SELECT type, name, sql FROM sqlite_schema") + version
         return sorted(map(repr, found))
     schema = url.address.rpartition("search_path%3D")[2]
     return sorted(repr(part).replace(schema, "") for part in execute(url.address, PARTS))
@@ -148,11 +148,11 @@ def test_an_upgrade_without_room_for_the_copy_changes_nothing(
         NeedsRepair, match="could not be copied before its upgrade: the disk is full"
     ):
         migrate(database)
-    assert ask(database, "PRAGMA user_version") == [(1,)]
+    assert execute(database, "PRAGMA user_version") == [(1,)]
     assert {path.suffix for path in small_disk.iterdir()} <= {".db", "", ".db-wal", ".db-shm"}
     filler.unlink()
     migrate(database)
-    assert ask(database, "PRAGMA user_version") == [(2,)]
+    assert execute(database, "PRAGMA user_version") == [(2,)]
 
 
 def test_a_backup_of_version_1_is_restored(operator: Operator) -> None:

@@ -22,8 +22,8 @@ from harness import Service, Site
 from postgres import locked
 from processes import children, until
 from sockets import CLOSE, HOST, get, post, statuses, upload
-from spreadsheets import HEADER, Database, csv, numbered
-from stores import merge, migrate
+from spreadsheets import HEADER, csv, numbered
+from stores import Database, merge, migrate
 
 from mahasiswa.record import NIM_MAX_CHARACTERS
 from mahasiswa.server.http_protocol import HEAD_MAX_HEADERS, INPUT_MAX_BYTES, PATH_MAX_BYTES
@@ -76,7 +76,7 @@ def in_chunks(body: bytes) -> bytes:
 
 def with_content_type(size: int) -> bytes:
     """The boundary ends at `size` bytes of the header."""
-    pasted = csv(HEADER, ("2301", "Ani", "Solo"), separator="\t")
+    pasted = csv(HEADER, ("2301", "Ani", "Solo")).replace(b";", b"\t")
     start, end = b"multipart/form-data; a=", b"; boundary=x"
     return upload(pasted).replace(start[:19] + end, start.ljust(size - len(end), b"a") + end, 1)
 
@@ -87,7 +87,7 @@ def file_of(data: bytes, name: bytes = b"a.csv") -> bytes:
 
 def padded(size: int) -> bytes:
     """A table of this size, most of whose lines are blank."""
-    table = csv(HEADER, ("2301", "Ani", "Solo"), separator="\t")
+    table = csv(HEADER, ("2301", "Ani", "Solo")).replace(b";", b"\t")
     lines = table + (b" " * 999 + b"\n") * (size // 1000)
     return lines[:size].ljust(size)
 

@@ -13,11 +13,11 @@ import pytest
 from faults.ledger import Ledger
 from harness import Service, free_port, visited
 from install.installed import do_what_staff_do
-from postgres import QUICK, Server, at_port, execute, start_as_server_user, until
+from postgres import QUICK, Server, at_port, start_as_server_user, until
 from processes import until as wait_for
 from sockets import CLOSE, get, post
 from store.postgres.proxy import Proxy
-from stores import BUDI, SITI, age_history, attempt, merge, migrate, opened, read_all
+from stores import BUDI, SITI, age_history, attempt, execute, merge, migrate, opened, read_all
 
 from mahasiswa.settings import PostgresURL
 from mahasiswa.store import Store

@@ -2,8 +2,8 @@
 
 import psycopg
 import pytest
-from postgres import Server, describe, execute
-from stores import SITI, items, migrate, read_all
+from postgres import Server, describe
+from stores import SITI, execute, items, migrate, read_all
 
 from mahasiswa.settings import PostgresURL
 from mahasiswa.store import Store

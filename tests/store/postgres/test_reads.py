@@ -6,7 +6,8 @@ import tracemalloc
 from collections.abc import Awaitable, Callable
 
 import pytest
-from postgres import Server, awaited_locks, execute, locked, until
+from postgres import Server, awaited_locks, locked, until
+from stores import execute
 
 from mahasiswa.store import Query, Store
 from mahasiswa.store.store_errors import TookTooLong, Uncertain

@@ -6,8 +6,8 @@ import threading
 import pytest
 from attack import at_once
 from harness import Service, StartError, visited
-from postgres import describe, execute, locked
-from stores import SITI, migrate
+from postgres import describe, locked
+from stores import SITI, execute, migrate
 
 from mahasiswa.settings import PostgresURL, parse_database_url
 from mahasiswa.store.engines import engine_of

@@ -5,8 +5,8 @@ import time
 
 import psycopg
 import pytest
-from postgres import Server, awaited_locks, execute, until
-from stores import SITI, merge, opened, read_all
+from postgres import Server, awaited_locks, until
+from stores import SITI, execute, merge, opened, read_all
 
 from mahasiswa.record import Mahasiswa, Write, digest
 from mahasiswa.settings import PostgresURL

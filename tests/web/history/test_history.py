@@ -5,10 +5,12 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
-from engines import run_elsewhere, service_on_each_engine  # noqa: F401 - fixtures
+from engines import service_on_each_engine  # noqa: F401 - fixtures
 from harness import Page, Service, Site, led_to, visited
-from spreadsheets import HEADER, Importer, Record, csv, numbered
+from spreadsheets import HEADER, Record, csv, numbered
+from stores import execute
 from web.form_answers import assert_page
+from web.importer import Importer
 
 HISTORY = "/mahasiswa/riwayat"
 SITI = ("2207", "Siti Aminah", "Sleman")
@@ -74,7 +76,7 @@ def test_the_history_shows_the_texts_before_and_after_newest_first(
     """Each change of any program has its texts before and after, side by side, and its moment in UTC."""
     site.add(*SITI)
     site.edit("2207", "Siti A.", "Sleman")
-    run_elsewhere(service.database, "UPDATE mahasiswa SET alamat = ''")
+    execute(service.database, "UPDATE mahasiswa SET alamat = ''")
     site.delete("2207")
     page = assert_page(site.get(HISTORY), site)
     assert changes(page)[:4] == [
@@ -95,7 +97,7 @@ def test_the_history_is_shown_in_pages_and_searched_like_the_list(
 ) -> None:
     """50 changes a page; a page past the end is the last one; a search goes along."""
     rows = ", ".join(map(str, numbered(60, nim="cari-{:02}")))
-    run_elsewhere(service.database, f"INSERT INTO mahasiswa VALUES {rows}")
+    execute(service.database, f"INSERT INTO mahasiswa VALUES {rows}")
     first = site.page(f"{HISTORY}?cari=cari-")
     assert nims(first) == [f"cari-{number:02}" for number in range(59, 9, -1)]
     assert "1–50 dari 60 perubahan" in first.html
@@ -129,7 +131,7 @@ def test_an_import_is_one_line_that_opens_page_by_page(site: Site) -> None:
 def test_the_history_is_filtered_by_kind_and_day(site: Site, service: Service) -> None:
     """A kind, a day of the time zone and a search are combined. Each page, and an undo, keeps them."""
     import_all(site, *ROWS[:60])
-    run_elsewhere(service.database, "DELETE FROM mahasiswa")
+    execute(service.database, "DELETE FROM mahasiswa")
     for jenis, verb in (("delete", "Dihapus"), ("import", "Diimpor")):
         page = site.page(f"{HISTORY}?jenis={jenis}&cari=nama+54")
         assert {*page.texts("tbody strong")} == {verb}

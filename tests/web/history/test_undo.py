@@ -2,12 +2,14 @@
 
 import httpx
 import pytest
-from engines import run_elsewhere, service_on_each_engine  # noqa: F401 - fixtures
+from engines import service_on_each_engine  # noqa: F401 - fixtures
 from harness import Form, Service, Site, led_to
-from spreadsheets import HEADER, Importer, csv, numbered
+from spreadsheets import HEADER, csv, numbered
+from stores import execute
 from visitor import page_of
 from web.form_answers import assert_error
 from web.history.test_history import HISTORY, line
+from web.importer import Importer
 
 from mahasiswa.record import Mahasiswa
 
@@ -126,7 +128,7 @@ def test_the_records_of_an_import_that_have_not_changed_since_are_taken_back(
     assert redo.submit == "Ulangi perubahan (57 data)"
     site.accepts(redo)
     assert len(site.records) == 60
-    run_elsewhere(service.database, "UPDATE mahasiswa SET nama = 'Lain'")
+    execute(service.database, "UPDATE mahasiswa SET nama = 'Lain'")
     assert_changed_again(site.submit(redo), site, HISTORY)
 
 

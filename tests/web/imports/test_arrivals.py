@@ -9,7 +9,8 @@ import pytest
 from harness import Service
 from processes import until
 from sockets import HOST, connected, post, upload
-from spreadsheets import HEADER, IMPORT, Importer, csv
+from spreadsheets import HEADER, csv
+from web.importer import IMPORT, Importer, refusal
 
 from mahasiswa import wording
 from mahasiswa.work import PREVIEW_FORM, UPLOAD
@@ -72,10 +73,10 @@ def test_a_child_that_takes_too_long_is_killed(tmp_path: Path) -> None:
 
 def test_an_upload_that_cannot_be_read_leads_back_to_its_form(importer: Importer) -> None:
     """A pasted text is shown again."""
-    assert importer.refused(importer.send()) == wording.NOTHING_CHOSEN["impor"]
-    assert importer.refused(importer.send(b"%PDF-1.7 ", "surat.pdf")) == wording.PDF
+    assert refusal(importer.send()) == wording.NOTHING_CHOSEN["impor"]
+    assert refusal(importer.send(b"%PDF-1.7 ", "surat.pdf")) == wording.PDF
     answer = importer.send(pasted="tanpa nomor\n" * 5)
-    assert importer.refused(answer) == wording.LINES_NOT_READ
+    assert refusal(answer) == wording.LINES_NOT_READ
     assert "tanpa nomor\n" * 5 in answer.text
 
 

@@ -9,32 +9,33 @@ from pathlib import Path
 import pytest
 from engines import empty_database
 from harness import Service, led_to
-from spreadsheets import (
-    HEADER,
-    IMPORT,
-    KEPT,
-    MIXED,
-    Database,
-    Importer,
-    Preview,
-    as_records,
-    by_openpyxl,
-    cells_of,
-    csv,
-    numbered,
-)
+from sheets.workbooks import by_openpyxl, cells_of
+from spreadsheets import HEADER, as_records, csv, numbered
+from stores import Database
+from web.importer import IMPORT, KEPT, Importer, Preview, refusal
 
 from mahasiswa import wording
 from mahasiswa.settings import parse_database_url
 from mahasiswa.sheets.stage import Stage, folder_of
 from mahasiswa.web.stage_page import COLUMNS_MAX, FIRST_LINES, PAGE_LINES
 
+# A file with an unchanged, a changed and a new record of KEPT, and two invalid rows.
+MIXED = csv(
+    HEADER,
+    *(KEPT[0], ("2302", "Budi S.", "Bantul"), ("2304", "Dewi", "Sleman")),
+    *(("", "Eko", "Solo"), ("2305", "", "S")),
+)
 STALE, CHANGED = (wording.PREVIEW_ALERTS[name] for name in ("stale", "changed"))
 
 
 def table(*rows: str, titles: str = "NIM|Nama|Alamat") -> bytes:
     """Return a CSV file. The cells of each row are separated by `|`."""
     return csv(*(row.split("|") for row in (titles, *rows)))
+
+
+def read_from(preview: Preview) -> str:
+    """Return the sentences about the sheets and the columns that were read."""
+    return " ".join(preview.texts("main .note")[0].split())
 
 
 def folder(service: Service) -> Path:
@@ -50,6 +51,7 @@ def test_a_preview_shows_what_an_import_would_write_and_writes_nothing(
     """It can be reloaded, and the page does not carry the file. New records can be saved without the changed ones."""
     other.fill(KEPT)
     preview = importer.upload(MIXED)
+    assert preview.headings[0] == "Pratinjau Impor"
     counts = {"Berubah": 1, "Baru": 1, "Tidak berubah": 1, "Perlu diperbaiki": 2}
     assert preview.counts == counts
     assert preview.lines("berubah")[0][:2] == ("3", "2302")
@@ -103,8 +105,8 @@ def test_typed_cells_are_kept_by_a_button_and_not_saved_by_the_same_press(
     assert ("3", "2304", "Budi", "Bantul 1") in preview.lines("baru")
     preview = importer.pressed(preview, "kembalikan:person")
     answer = importer.press(preview, "simpan", {"nama.0.4": " Citra "})
-    preview = importer.shown(answer, 409)
-    assert preview.status == wording.PREVIEW_ALERTS["checked"]
+    preview = importer.shown(answer)
+    assert preview.texts("[role=status]")[0].strip() == wording.PREVIEW_ALERTS["checked"]
     assert ("4", "2303", "Citra", "Klaten") in preview.lines("baru")
     assert importer.records == []
     importer.save(preview)
@@ -176,7 +178,7 @@ def test_columns_that_are_not_sure_must_be_chosen_first(importer: Importer) -> N
     none = importer.shown(importer.press(preview, "baca", {"kolom.0.2": ""}), 400)
     assert none.alert == wording.PREVIEW_ALERTS["columns"]
     again = importer.pressed(preview, "baca", {"kolom.0.0": ""})
-    assert "NIM dari kolom C, Nama dari kolom B, Alamat dari kolom D." in again.what_was_read
+    assert "NIM dari kolom C, Nama dari kolom B, Alamat dari kolom D." in read_from(again)
     importer.save(again)
     assert importer.records == as_records("2300018001|Budi|Solo", "2300018002|Dodo|Bantul")
 
@@ -186,7 +188,7 @@ def test_sure_columns_are_chosen_again_from_the_stored_cells(importer: Importer)
     rows = (("1", "7100", "Ani", "Budi", "Solo"), ("2", "", "Citra", "Dodo", "Solo"))
     file = by_openpyxl(("No", "NIM", "Nama", "Ayah", "Alamat"), *rows)
     preview = importer.upload(file, "a.xlsx")
-    assert preview.what_was_read == (
+    assert read_from(preview) == (
         "Berkas: a.xlsx, 2 baris. NIM dari kolom B, Nama dari kolom C, Alamat dari kolom E. Tidak dibaca: No, Ayah."
     )
     again = importer.pressed(preview, "baca", {"kolom.0.2": "", "kolom.0.3": "nama"})
@@ -197,19 +199,19 @@ def test_sure_columns_are_chosen_again_from_the_stored_cells(importer: Importer)
 def test_sheets_are_chosen_in_the_preview(importer: Importer) -> None:
     """Each line has the name of its sheet. After a choice without rows, another one is read."""
     file = by_openpyxl(
-        several={
+        sheets={
             "A": [HEADER, ("2301", "Ani", "Solo")],
             "B": [HEADER, ("2302", "Budi", "Solo")],
             "Rekap": [("Jumlah", "2")],
         }
     )
     preview = importer.upload(file, "a.xlsx")
-    assert "Lembar (sheet) yang dibaca: “A”, “B”." in preview.what_was_read
-    assert "Lembar yang tidak dibaca: “Rekap”." in preview.what_was_read
+    assert "Lembar (sheet) yang dibaca: “A”, “B”." in read_from(preview)
+    assert "Lembar yang tidak dibaca: “Rekap”." in read_from(preview)
     lines = [("A, 2", "2301", "Ani", "Solo"), ("B, 2", "2302", "Budi", "Solo")]
     assert preview.lines("baru") == lines
     none = importer.press(preview, "baca", {"lembar.0": "0", "lembar.1": "0"})
-    assert importer.refused(none) == wording.NO_ROWS
+    assert refusal(none) == wording.NO_ROWS
     assert importer.pressed(importer.open(preview.path), "baca", {"lembar.1": "1"}).counts
     preview = importer.open(preview.path)
     assert importer.pressed(preview, "baca", {"lembar.0": "0"}).lines("baru") == [
@@ -224,7 +226,7 @@ def test_a_button_of_an_older_page_does_nothing(importer: Importer, action: str)
     old = importer.upload(table("2301|Ani|Solo", "|Budi|Bantul", "|Citra|Solo"))
     new = importer.pressed(old, "lewati:0.3")
     answer = importer.press(old, action, {"nim.0.4": "2305"})
-    shown = importer.shown(answer, 409)
+    shown = importer.shown(answer)
     assert (shown.alert, shown.counts) == (STALE, new.counts)
     assert importer.open(old.path).fields == new.fields
     assert importer.records == []
@@ -237,10 +239,10 @@ def test_records_that_have_changed_since_are_shown_before_anything_is_saved(
     other.fill(KEPT)
     preview = importer.upload(MIXED)
     other.run("UPDATE mahasiswa SET nama = 'Budi T.' WHERE nim = '2302'")
-    answer = importer.shown(importer.press(preview, "perbarui"), 409)
+    answer = importer.shown(importer.press(preview, "perbarui"))
     assert answer.alert == CHANGED
     assert answer.texts(".compare del") == ["Budi T."]
-    assert importer.shown(importer.press(preview, "perbarui"), 409).alert == STALE
+    assert importer.shown(importer.press(preview, "perbarui")).alert == STALE
     assert importer.records[1] == ("2302", "Budi T.", "Bantul")
     importer.save(answer, "perbarui")
     assert importer.records[1] == ("2302", "Budi S.", "Bantul")
@@ -251,7 +253,7 @@ def test_a_second_click_leads_to_the_same_page_and_stores_nothing_twice(
 ) -> None:
     """So do the address of the preview, and the button of a page that Back shows. The stage keeps no text."""
     preview = importer.upload(table("2301|Rahasiawati|Solo"))
-    stage = folder(service) / preview.identifier
+    stage = folder(service) / preview.path.rpartition("/")[2]
     assert b"Rahasiawati" in stage.read_bytes()
     first = importer.press(preview, "simpan").headers["location"]
     assert re.fullmatch(r"/\?halaman=1&perubahan=\d+-\d+", first)
@@ -297,15 +299,21 @@ def test_a_preview_that_is_not_there_asks_for_the_file_again(
     (folder(service) / damaged).write_bytes(b"x" * 5000)
     with Stage.create(folder(service), "pilih", "", "::1") as stage:
         selection = stage.path.name
-    with Stage.find(folder(service), preview.identifier, "impor") as stage:
+    with Stage.find(folder(service), preview.path.rpartition("/")[2], "impor") as stage:
         stage.db.execute("UPDATE stage SET created = created - 7201")
-    for name in ("1" * 32, "..%2Fmahasiswa.db", selection, damaged, preview.identifier):
+    for name in (
+        "1" * 32,
+        "..%2Fmahasiswa.db",
+        selection,
+        damaged,
+        preview.path.rpartition("/")[2],
+    ):
         for answer in (
             importer.site.get(f"{IMPORT}/{name}"),
             importer.site.post(f"{IMPORT}/{name}", {"versi": "2", "aksi": "simpan"}),
             importer.site.get(f"{IMPORT}/sisa/{name}"),
         ):
-            assert importer.refused(answer, 404) == wording.PREVIEW_GONE
+            assert refusal(answer, 404) == wording.PREVIEW_GONE
     assert importer.records == []
 
 
@@ -343,7 +351,7 @@ def test_many_lines_with_a_problem_can_be_typed_on_one_page(importer: Importer) 
     assert len(typed) > PAGE_LINES
     answer = importer.press(page, "periksa", typed)
     assert led_to(answer) == place
-    assert importer.shown(answer).counts["Baru"] == PAGE_LINES
+    assert importer.open(place).counts["Baru"] == PAGE_LINES
     assert (
         importer.open(f"{place}00").fields.keys() == importer.open(place[:-1] + "0").fields.keys()
     )
@@ -353,7 +361,7 @@ def test_a_page_shows_no_more_columns_than_a_form_can_send(importer: Importer) -
     """The others stay as they are."""
     titles = (*HEADER, *map("Kolom {}".format, range(COLUMNS_MAX // 2)))
     rows = [titles, ("2301", "Ani", "Solo")]
-    file = by_openpyxl(several={"A": rows, "B": [titles, ("2302", "Budi", "Solo")]})
+    file = by_openpyxl(sheets={"A": rows, "B": [titles, ("2302", "Budi", "Solo")]})
     preview = importer.upload(file, "a.xlsx")
     assert len(preview.css("select")) == len(titles)
     assert importer.pressed(preview, "baca").counts == {"Baru": 2}

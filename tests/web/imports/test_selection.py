@@ -4,18 +4,10 @@ from urllib.parse import quote
 
 import pytest
 from harness import Site, led_to
-from spreadsheets import (
-    HEADER,
-    SELECT,
-    Database,
-    Importer,
-    Preview,
-    as_records,
-    by_openpyxl,
-    cells_of,
-    csv,
-    numbered,
-)
+from sheets.workbooks import by_openpyxl, cells_of, hide
+from spreadsheets import HEADER, as_records, csv, numbered
+from stores import Database
+from web.importer import SELECT, Importer, Preview, refusal
 
 from mahasiswa import wording
 from mahasiswa.sheets.read import UPLOAD_MAX_ROWS
@@ -91,7 +83,7 @@ def test_the_stored_nim_among_the_words_of_a_line_is_found(
 def test_another_name_and_a_hidden_row_are_doubts(people: Importer) -> None:
     """Such a row is neither removed nor downloaded until a person calls it right, or drops it."""
     rows = [HEADER[:2], ("001", " ANI."), ("002", "Citra"), ("003", "Citra"), ("20/4", "Eko")]
-    page = people.upload(by_openpyxl(*rows, hidden_rows=[4]))
+    page = people.upload(by_openpyxl(*rows, edit=hide(4)))
     assert found(page) == ["001"]
     assert page.values("#periksa .problem", "id") == ["other_nama", "hidden"]
     assert page.texts("#other_nama .reason")[0] == "Di daftar: Budi · Tertulis: Citra"
@@ -104,8 +96,8 @@ def test_a_typed_nim_is_looked_up_and_never_removed_by_the_same_press(people: Im
     """A blank input drops its line. A nearly equal NIM is named, and takes the place of the typed one."""
     page = people.paste("001\n999\n998\n2")
     assert page.texts("#near .bad") == ["NIM ini mirip dengan 002 (Budi) yang sudah ada."]
-    page = people.shown(people.press(page, "hapus", {"nim.0.2": "003", "nim.0.3": " "}), 409)
-    assert page.status.startswith("Perbaikan Anda sudah diperiksa.")
+    page = people.shown(people.press(page, "hapus", {"nim.0.2": "003", "nim.0.3": " "}))
+    assert page.texts("[role=status]")[0].strip().startswith("Perbaikan Anda sudah diperiksa.")
     assert (found(page), missing(page)) == (["001", "003"], ["baris 4: 2"])
     assert people.site.nims == NIMS
     assert found(people.pressed(page, "perbaiki:near")) == ["001", "003", "002"]
@@ -133,7 +125,7 @@ def test_a_selection_is_printed_and_downloaded_in_its_order(
     site = people.site
     nims = ["003", "", "001"]
     ticked = [("nim[]", quote(nim, safe="")) for nim in nims]
-    page = people.shown(site.post(f"{SELECT}/centang", ticked))
+    page = people.open(led_to(site.post(f"{SELECT}/centang", ticked)))
     text = site.get(page.target("Unduh CSV")).text
     names = ["Citra", "Kosong", "Ani Putri"]
     assert [row.split(";")[1] for row in text.splitlines()[1:]] == names
@@ -154,14 +146,14 @@ def test_ten_thousand_hits_of_a_search_are_removed_at_once(
     records = numbered(UPLOAD_MAX_ROWS, "Zainab", nim="9/{:05}/TK")
     other.fill([*LIST, *records])
     (form,) = [form for form in site.page("/?cari=zainab").forms if "hasil" in form.target]
-    page = people.shown(site.submit(form))
+    page = people.open(led_to(site.submit(form)))
     assert (len(found(page)), page.counts) == (FIRST_LINES, {"Ditemukan": UPLOAD_MAX_ROWS})
     assert len(found(people.open(page.target("Berikutnya")))) == PAGE_LINES
     led_to(people.press(page, "hapus"))
     assert site.nims == NIMS
 
     other.fill([*records, ("X", "Zainab", "Solo")])
-    assert "menemukan lebih dari 10.000" in people.refused(site.submit(form))
+    assert "menemukan lebih dari 10.000" in refusal(site.submit(form))
 
 
 def test_an_upload_without_nims_is_refused(people: Importer) -> None:
@@ -171,4 +163,4 @@ def test_an_upload_without_nims_is_refused(people: Importer) -> None:
         (people.send(csv(HEADER[:1]), "a.csv"), wording.NO_ROWS),
         (people.site.post(f"{SELECT}/centang"), wording.NO_ROWS_TICKED),
     ):
-        assert people.refused(answer) == reason
+        assert refusal(answer) == reason

@@ -4,8 +4,10 @@ import re
 
 from harness import Site
 from playwright.sync_api import expect
-from spreadsheets import KEPT, Database, numbered
+from spreadsheets import numbered
+from stores import Database
 from web.browser import PHONE, OpenWindow, Window
+from web.importer import KEPT
 from web.pages.every_page import press
 from web.pages.test_browser import follow
 

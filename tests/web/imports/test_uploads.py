@@ -12,8 +12,10 @@ import psutil  # type: ignore[import-untyped]
 import pytest
 from harness import Service
 from processes import children, is_running, until
+from sheets.workbooks import zip_bomb
 from sockets import statuses, upload
-from spreadsheets import HEADER, Importer, csv, zip_bomb
+from spreadsheets import HEADER, csv
+from web.importer import Importer
 
 from mahasiswa import wording
 from mahasiswa.sheets.read import FILE_MAX_BYTES, MEMORY_BYTES, PROCESSOR_SECONDS

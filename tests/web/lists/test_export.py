@@ -5,9 +5,13 @@ import re
 import pytest
 from harness import Page, Site
 from naughty import NAUGHTY
-from spreadsheets import HEADER, SHEET, Database, Importer, Record, cells_of
+from sheets.workbooks import cells_of
+from spreadsheets import HEADER, Record
+from stores import Database
+from web.importer import Importer
 
 XLSX, CSV = "/mahasiswa/ekspor.xlsx", "/mahasiswa/ekspor.csv"
+SHEET = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 
 AWKWARD: list[Record] = [
     ("000123", "=1+1", "@SUM(A1:A9)"),

@@ -4,7 +4,8 @@ from urllib.parse import urlencode
 
 import pytest
 from harness import Page, Site
-from spreadsheets import Database, Record, as_records
+from spreadsheets import Record, as_records
+from stores import Database
 
 PEOPLE = as_records("01/A|Émile Zola|Jl. 100% Baru", "02/b|andi|Blok C_4", "03/C|Budi|C:\\rumah", "04/d|ANDINI|gang *Mawar*", "05/e|Ærø Ñandú|Blok [A] no. 5?", "06/f|Łukasz ÉMILE|Jl. Anggrek")  # fmt: skip
 # A query, the number of its first row, and how many rows it shows.

@@ -9,10 +9,11 @@ from itertools import product
 from pathlib import Path
 
 import pytest
-from engines import ENGINES, empty_database, run_elsewhere
+from engines import ENGINES, empty_database
 from harness import Page, Service, Site, visited
 from processes import run
 from sockets import get
+from stores import execute
 
 from mahasiswa.web.list_cache import PAGE_MAX_RECORDS
 
@@ -50,12 +51,12 @@ def test_a_page_read_after_an_acknowledged_write_shows_it(shared: Service) -> No
     def write_elsewhere_and_read() -> None:
         with shared.site() as reader:
             for n in range(10):
-                run_elsewhere(
+                execute(
                     shared.database,
                     f"INSERT INTO mahasiswa VALUES ('lain-{n}', 'sebelum', 'Bogor')",
                 )
                 expect(reader, f"lain-{n}", "sebelum")
-                run_elsewhere(shared.database, f"DELETE FROM mahasiswa WHERE nim = 'lain-{n}'")
+                execute(shared.database, f"DELETE FROM mahasiswa WHERE nim = 'lain-{n}'")
                 expect(reader, f"lain-{n}", None)
 
     with ThreadPoolExecutor(4) as threads:
@@ -117,7 +118,7 @@ def test_a_list_too_long_for_the_cache_is_streamed(database: str) -> None:
     """Its page is complete, in order and without ETag, and the next one shows a later change."""
     count = PAGE_MAX_RECORDS + 1
     with visited(database) as site:
-        run_elsewhere(
+        execute(
             database,
             f"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {count})"
             " INSERT INTO mahasiswa SELECT substr(CAST(100000000 + i AS TEXT), 2), 'Nama ' || i, 'Alamat' FROM n",

@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 from processes import run
-from spreadsheets import Database
+from stores import Database
 from web.browser import OpenWindow, Window, each_look
 
 from mahasiswa import wording

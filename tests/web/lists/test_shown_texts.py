@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 
 import pytest
-from engines import run_elsewhere, service_on_each_engine  # noqa: F401 - a fixture
+from engines import service_on_each_engine  # noqa: F401 - a fixture
 from harness import Page, Service, Site, led_to
+from stores import execute
 from web.history.test_history import HISTORY
 
 from mahasiswa.record import SHOWN_MAX_CHARACTERS
@@ -24,8 +25,8 @@ def long_list(service: Service) -> Iterator[Site]:
     engine = "postgres" if str(service.database).startswith("postgres") else "sqlite"
     text = MADE[engine]
     rows = ", ".join(f"('{number:03}', {text}, 'Solo')" for number in range(ROWS))
-    run_elsewhere(service.database, f"INSERT INTO mahasiswa VALUES {rows}")
-    run_elsewhere(service.database, f"UPDATE mahasiswa SET alamat = '  ' || {text}")
+    execute(service.database, f"INSERT INTO mahasiswa VALUES {rows}")
+    execute(service.database, f"UPDATE mahasiswa SET alamat = '  ' || {text}")
     with service.site() as site:
         yield site
 

@@ -1,9 +1,10 @@
 """Pages over the whole list on both engines: one field, ticks, check, printout, and the removal of found records."""
 
 import pytest
-from engines import run_elsewhere, service_on_each_engine  # noqa: F401 - fixtures
+from engines import service_on_each_engine  # noqa: F401 - fixtures
 from harness import Service, Site, led_to
 from spreadsheets import as_records, numbered
+from stores import execute
 from web.lists.test_find import follow
 
 from mahasiswa.store.folding import SEARCHED_CHARACTERS
@@ -132,7 +133,7 @@ def test_stray_spaces_are_tidied_as_one_batch_that_can_be_taken_back(
     nims = numbered(TIDIED_MAX, nim=" {}")
     untidy = as_records("x | Ani  Sari\t|Jl.\u00a0Mawar\u200b 5", "z|Budi|Solo ")
     rows = ", ".join(map(str, [*nims, cut_at_space]))
-    run_elsewhere(service.database, f"INSERT INTO mahasiswa VALUES {rows}")
+    execute(service.database, f"INSERT INTO mahasiswa VALUES {rows}")
     for record in untidy:
         site.add(*record)
     form = site.page("/mahasiswa/periksa").form("Rapikan 1.000 data pertama")
@@ -143,4 +144,4 @@ def test_stray_spaces_are_tidied_as_one_batch_that_can_be_taken_back(
     assert "2 mahasiswa dirapikan" in site.list().html
     site.accepts(site.page("/mahasiswa/riwayat").form("Batalkan perapian (2 data)"))
     assert [*site.records][TIDIED_MAX:] == [untidy[0], cut_at_space, untidy[1]]
-    run_elsewhere(service.database, "DELETE FROM mahasiswa")
+    execute(service.database, "DELETE FROM mahasiswa")

@@ -5,7 +5,8 @@ import re
 import pytest
 from harness import Site
 from playwright.sync_api import expect
-from spreadsheets import Database, numbered
+from spreadsheets import numbered
+from stores import Database
 from web.browser import (
     LAPTOP,
     PHONE,

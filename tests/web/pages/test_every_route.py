@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 from engines import ENGINES, empty_database
 from harness import Form, Service, Site, led_to
-from spreadsheets import HEADER, Importer, by_openpyxl, csv, numbered
+from sheets.workbooks import by_openpyxl
+from spreadsheets import HEADER, csv, numbered
+from web.importer import Importer
 
 from mahasiswa.web.app import ROUTES
 
@@ -143,7 +145,7 @@ def test_every_get_is_answered(site: Site, target: str, text: str) -> None:
         target = target.replace("SELECTION", select_found(site))
     if "UPLOAD" in target:
         preview = Importer(site).upload(csv(HEADER, ("", "Eko", "Klaten")))
-        target = target.replace("UPLOAD", preview.identifier)
+        target = target.replace("UPLOAD", preview.path.rpartition("/")[2])
     got, head = site.get(target), site.send("HEAD", target)
     assert (got.status_code, head.status_code, head.content) == (200, 200, b"")
     assert text.encode() in got.content

@@ -5,7 +5,7 @@ import re
 import httpx
 import pytest
 from harness import Page, Site, led_to
-from spreadsheets import Database
+from stores import Database
 from visitor import page_of
 from web.browser import Window
 

@@ -5,7 +5,8 @@ from urllib.parse import quote
 import httpx
 import pytest
 from harness import Page, Site, led_to
-from spreadsheets import Database, numbered
+from spreadsheets import numbered
+from stores import Database
 from visitor import page_of
 
 PLACE = "?cari=siti&urut=nama&arah=turun&halaman=2&per=10"

@@ -7,8 +7,9 @@ import httpx
 import pytest
 from engines import service_on_each_engine  # noqa: F401 - fixtures
 from harness import Form, Page, Service, Site
-from spreadsheets import HEADER, Importer, csv
+from spreadsheets import HEADER, csv
 from web.history.test_history import HISTORY, MOMENT
+from web.importer import Importer
 
 from mahasiswa.record import Mahasiswa
 

@@ -12,12 +12,12 @@ import psutil  # type: ignore[import-untyped]
 import psycopg
 import pytest
 from attack import assert_says_nothing_was_saved, attacked
-from engines import empty_database, run_elsewhere
+from engines import empty_database
 from harness import Service
 from postgres import locked
 from processes import until
 from sockets import HOST, connected, get, post, statuses, upload
-from stores import Place
+from stores import Place, execute
 
 from mahasiswa.web.list_cache import VERSIONS_MAX
 from mahasiswa.work import FILE, LONG_PAGE
@@ -31,7 +31,7 @@ TABLE = b"NIM\tNama\tAlamat\n"
 
 def add(database: Place, count: int, records: str) -> None:
     """Let another program add records. They are selected from the table `n` with the numbers from 1 to `count` as `i`."""
-    run_elsewhere(database, f"{NUMBERS.format(count=count)} {records}")
+    execute(database, f"{NUMBERS.format(count=count)} {records}")
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_an_answer_that_a_fault_of_the_service_cuts_is_reset(tmp_path: Path) -> 
         with ExitStack() as stack:
             client = connected(service, stack, get("/"))
             assert client.recv(12) == b"HTTP/1.1 200"
-            run_elsewhere(tmp_path / "a.db", "ALTER TABLE mahasiswa RENAME TO elsewhere")
+            execute(tmp_path / "a.db", "ALTER TABLE mahasiswa RENAME TO elsewhere")
             with pytest.raises(ConnectionResetError):
                 list(iter(partial(client.recv, 1 << 20), b""))
         service.says("an answer could not be completed")

@@ -1,0 +1,18 @@
+"""Fixtures for tests of the pages: browser windows, an importer, and another program at the database of the service."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from harness import Service
+from stores import Database
+from web.browser import chromium, node_modules, open_window, window
+from web.importer import importer
+
+
+@pytest.fixture(scope="module")
+def other(service: Service) -> Iterator[Database]:
+    """Open the SQLite file of the service in another program."""
+    assert isinstance(service.database, Path)
+    with Database(service.database) as database:
+        yield database
