@@ -197,7 +197,7 @@ TESTS = {
     "store/sqlite/sqlite_reader": "store/test_sqlite_cost store/test_sqlite",
     "store/sqlite/sqlite_sql": "store/test_sqlite cli/test_cli_restore",
     "store/sqlite/store": "store/test_sqlite store/test_store",
-    "system/administrator": "store/test_oleh cli/test_cli",
+    "system/administrator": "store/test_history cli/test_cli",
     "system/interrupt": "cli/test_cli_interrupt",
     "system/child": "web/test_limits",
     "system/parent": "cli/test_processes",

@@ -134,7 +134,17 @@ UNUSABLE: dict[str, tuple[str, Callable[[Path], object], str]] = {
         "not an SQLite database",
     ),
     "damaged": ("a.db", lambda folder: overwrite(migrated(folder), 100), "is damaged"),
-    # tests/store/test_sqlite_schema.py has the tables of other programs.
+    "of a newer release": (
+        "a.db",
+        lambda folder: execute(migrated(folder), "PRAGMA user_version = 99"),
+        "a.db has schema version 99, and this release knows only up to 1: use a newer release",
+    ),
+    # An empty list in place of the lost one would hide the loss.
+    "without its table": (
+        "a.db",
+        lambda folder: execute(migrated(folder), "DROP TABLE mahasiswa"),
+        "a.db has schema version 1, but not the tables of it",
+    ),
     "another program's": (
         "a.db",
         lambda folder: execute(folder / "a.db", FOREIGN),
@@ -149,7 +159,7 @@ def test_a_database_that_cannot_be_used_is_refused_and_left_unchanged(
 ) -> None:
     """The service creates its file but no folder, so a mistyped path does not start an empty list."""
     prepare(tmp_path)
-    code = 2 if words in ("not an SQLite database", "is damaged", "mahasiswa import") else 1
+    code = 1 if "cannot be used" in words else 2
     assert_refused(tmp_path, [words, path[:3]], code=code, DATABASE_URL=f"sqlite:///{path}")
 
 

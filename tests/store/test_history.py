@@ -3,7 +3,7 @@
 import asyncio
 import re
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Awaitable, Iterator
 
 import psycopg
 import pytest
@@ -28,6 +28,7 @@ from mahasiswa.store.engines import engine_of
 from mahasiswa.store.history_items import (
     ENTRIES_MAX,
     NAMES_CHANGE,
+    OLEH,
     PURGE_ENTRIES,
     UNDO_ROWS_MAX,
     BatchKind,
@@ -64,6 +65,12 @@ async def changes(
     return [(item.before, item.after) for item in await items(store, batch)]
 
 
+async def by(name: str, write: Awaitable[object]) -> object:
+    """Make a change under a name, as a request does in its own task."""
+    OLEH.set(name)
+    return await write
+
+
 @pytest.fixture
 def named() -> Iterator[None]:
     """Make the changes of a test as those of a request whose answer names its change."""
@@ -74,16 +81,21 @@ def named() -> Iterator[None]:
 
 @pytest.mark.usefixtures("named")
 async def test_a_change_returns_the_key_of_its_own_item(store: Store, url: DatabaseURL) -> None:
-    """Each of several changes at once has its own key. A change that changes nothing has no key and no entry."""
+    """Each of several changes at once has its own key and person. A change that changes nothing has no key and no entry.
+
+    A change of another program has no name of a person.
+    """
     records = [Mahasiswa(f"b{number:02}", "Budi", "Solo") for number in range(40)]
-    writes = [store.add(*record) for record in [*records, records[0], Mahasiswa("..", "", "")]]
+    refused = records[0], Mahasiswa("..", "", "")
+    writes = [by(record.nim, store.add(*record)) for record in [*records, *refused]]
     keys = await asyncio.gather(*writes, return_exceptions=True)
     assert [isinstance(key, Refused) for key in keys[40:]] == [True, True]
-    added = {item.key: item.after for item in await items(store)}
-    assert [added[str(key)] for key in keys[:40]] == records
+    added = {item.key: (item.after, item.oleh) for item in await items(store)}
+    assert [added[str(key)] for key in keys[:40]] == [(record, record.nim) for record in records]
     await store.add(*SITI)
     execute(url, f"INSERT INTO mahasiswa VALUES {tuple(BUDI)}")
     before = await items(store)
+    assert before[0].oleh is None
     for unchanged in (
         store.update(*SITI),
         store.delete("x"),

@@ -24,29 +24,6 @@ CREATE TABLE mahasiswa (
     CONSTRAINT alamat_nul CHECK (instr(alamat, char(0)) = 0)
 ) STRICT, WITHOUT ROWID"""
 
-FOREIGN = ", but not the tables of it. Restore a back-up, or export its records as CSV with its own program, then run: sudo mahasiswa import FILE"
-VERSION_0 = f" has schema version 0{FOREIGN}"
-VERSION_1 = f" has schema version 1{FOREIGN}"
-
-# How another program makes the file, or changes that of the service, and the end of the line that refuses it.
-NEWER = " has schema version 99, and this release knows only up to 1: use a newer release"
-REFUSED = {
-    "our table and a column": (f"{TABLE}; ALTER TABLE mahasiswa ADD COLUMN kelas TEXT", VERSION_0),
-    "a view of nothing": ("CREATE VIEW mahasiswa AS SELECT * FROM nowhere", VERSION_0),
-    "a version of another": (
-        "CREATE TABLE mahasiswa (nim TEXT); PRAGMA user_version = 1",
-        VERSION_1,
-    ),
-    "a development version": (
-        "ALTER TABLE mahasiswa_history_state DROP COLUMN has_leapt",
-        VERSION_1,
-    ),
-    "another table": ("CREATE TABLE dosen (nip TEXT PRIMARY KEY)", VERSION_0),
-    "a newer release": ("PRAGMA user_version = 99", NEWER),
-    # An empty list in place of the lost one would hide the loss.
-    "a dropped table": ("DROP TABLE mahasiswa", VERSION_1),
-}
-
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
@@ -96,21 +73,3 @@ def test_two_services_that_start_at_once_create_the_tables_once(path: Path) -> N
             with service.site() as site:
                 site.stores(f"{number}", "Siti", "Solo")
                 assert site.list().nims == [f"{n}" for n in range(number + 1)]
-
-
-@pytest.mark.parametrize(("script", "said"), REFUSED.values(), ids=REFUSED)
-def test_a_file_that_is_not_of_this_release_is_refused(
-    path: Path, script: str, said: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """One line says how to go on, and no byte changes."""
-    monkeypatch.setenv("MAHASISWA_COMMAND", "sudo mahasiswa")
-    if "CREATE" not in script:
-        migrate(path)
-    execute(path, f"{script}; PRAGMA wal_checkpoint(TRUNCATE)")
-    before = path.read_bytes()
-    with pytest.raises(Unusable) as refused:
-        migrate(path)
-    assert str(refused.value).endswith(said)
-    assert "\n" not in str(refused.value)
-    assert path.read_bytes() == before
-    assert [file.name for file in path.parent.iterdir()] == ["mahasiswa.db"]

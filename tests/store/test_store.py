@@ -85,20 +85,6 @@ async def test_refused_additions_of_a_group_leave_their_neighbours(
     assert await read_all(store) == sorted([SITI, *kept])
 
 
-async def test_an_edit_is_refused_by_the_same_rules(store: Store) -> None:
-    """A missing text is none if no record has the nim. A nim with a NUL finds no record."""
-    await store.add(*SITI)
-    for nim in ("\0", "0001\0", "0001\x001", "\x000001", "unknown"):
-        assert await attempt(store.update(nim, None, "")) is None
-        assert await attempt(store.update(nim, "", "\0")) == ("alamat", "nul")
-        assert await attempt(store.delete(nim)) is None
-        assert await store.reader(RECORD).get(nim) is None
-    for (_, nama, alamat), outcome in REFUSED.items():
-        if outcome and outcome[0] != "nim":
-            assert await attempt(store.update(SITI.nim, nama, alamat)) == outcome
-    assert await read_all(store) == [SITI]
-
-
 BROKEN_RULES = [
     *("NULL, 'Siti', 'Solo'", "'1', NULL, 'Solo'", "'1', 'Siti', NULL", "'..', 'Siti', 'Solo'"),
     *(f"'{'9' * 256}', 'Siti', 'Solo'", "'0001', 'Siti', 'Solo'"),

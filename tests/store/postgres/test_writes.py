@@ -17,22 +17,27 @@ from mahasiswa.store.store_errors import Changed, Locked, Unavailable
 from mahasiswa.work import RECORD, STEP_TIMEOUT_SECONDS
 
 
-async def test_an_addition_waits_four_seconds_for_a_program_that_adds_the_same_nim(
+async def test_a_change_waits_four_seconds_for_another_program_and_delays_no_one(
     dsn: str, store: Store
 ) -> None:
-    """Then it is refused as locked, and nothing was done. Other additions are not kept waiting."""
+    """Then it is refused as locked, and nothing was done. Other additions, and pages of records, do not wait for it."""
+    await store.add(*SITI)
     with psycopg.connect(dsn) as other:
         other.execute("INSERT INTO mahasiswa VALUES ('1', 'Ina', 'Solo')")
         began = time.monotonic()
         waiting = asyncio.ensure_future(store.add("1", "Ani", "Solo"))
         await until(lambda: awaited_locks(dsn))
         await store.add("2", "Ani", "Solo")
+        other.execute("SELECT FROM mahasiswa WHERE nim = '0001' FOR UPDATE")
+        edits = [asyncio.ensure_future(store.update(SITI.nim, f"{n}", "Solo")) for n in range(20)]
+        assert await store.reader(RECORD).get("9") is None
         assert time.monotonic() - began < LOCK_TIMEOUT_SECONDS
         with pytest.raises(Locked):
             await waiting
         assert time.monotonic() - began < STEP_TIMEOUT_SECONDS
         other.rollback()
-    assert [record.nim for record in await read_all(store)] == ["2"]
+    await asyncio.gather(*edits, return_exceptions=True)
+    assert [record.nim for record in await read_all(store)] == [SITI.nim, "2"]
 
 
 async def test_of_two_who_write_the_same_records_one_is_told_that_they_changed(
@@ -141,18 +146,3 @@ async def test_every_write_waits_for_the_disks_whatever_the_role_says(
         "UPDATE",
     ]
     assert execute(url.address, "TABLE settings") == [(operation, used) for operation in operations]
-
-
-async def test_edits_that_wait_for_another_program_delay_no_read(dsn: str, store: Store) -> None:
-    """It has locked one record. The page of another record, and the health check, do not wait for the edits."""
-    await store.add(*SITI)
-    with psycopg.connect(dsn) as other:
-        other.execute("SELECT FROM mahasiswa FOR UPDATE")
-        edits = [
-            asyncio.ensure_future(store.update(SITI.nim, f"{number}", "Solo"))
-            for number in range(20)
-        ]
-        await until(lambda: awaited_locks(dsn))
-        async with asyncio.timeout(STEP_TIMEOUT_SECONDS / 2):
-            assert await store.reader(RECORD).get("9") is None
-    await asyncio.gather(*edits, return_exceptions=True)
