@@ -1,6 +1,5 @@
 """Litestream copies the database while the service runs. After the loss of the machine the copy has all acknowledged changes."""
 
-import itertools
 import shutil
 import signal
 import subprocess
@@ -13,7 +12,7 @@ from attack import additions, holds
 from harness import Service
 from operators import Operator
 from processes import Closing, run, until
-from stores import Database, execute
+from stores import execute
 
 CONFIGURATION = Path(__file__).parents[2] / "packaging" / "litestream.yml"
 PROGRAM = Path(sys.executable).with_name("litestream")
@@ -50,7 +49,7 @@ class Litestream(Closing):
         command = [str(PROGRAM), "replicate", "-config", str(self._configuration)]
         self._process = subprocess.Popen(command, stdout=self._log, stderr=self._log, umask=0o077)
 
-    def end(self, number: int = signal.SIGTERM) -> None:
+    def end(self, number: int) -> None:
         self._process.send_signal(number)
         self._process.wait(20)
 
@@ -77,20 +76,12 @@ def test_what_was_acknowledged_two_seconds_before_the_loss_of_the_machine_is_in_
         Litestream(database, copy) as litestream,
     ):
         with additions(service, 2) as (acknowledged, _):
-            time.sleep(WORK_SECONDS)
-            with Database(database) as other:
-                other.run("PRAGMA busy_timeout = 200")
-                for mode in ("PASSIVE", "FULL", "RESTART", "TRUNCATE") * 3:
-                    other.run(f"PRAGMA wal_checkpoint({mode})")
-            litestream.end()
-            time.sleep(WORK_SECONDS)
-            litestream.start()
+            for number in (signal.SIGTERM, signal.SIGKILL):
+                time.sleep(WORK_SECONDS)
+                litestream.end(number)
+                execute(database, "PRAGMA wal_checkpoint(TRUNCATE)")
+                litestream.start()
             service.restart()
-            time.sleep(WORK_SECONDS)
-            litestream.end(signal.SIGKILL)
-            with Database(database) as other:
-                other.run("PRAGMA wal_checkpoint(TRUNCATE)")
-            litestream.start()
             time.sleep(2 * WORK_SECONDS)
             lost = time.time()
             litestream.end(signal.SIGKILL)
@@ -110,6 +101,9 @@ def test_what_was_acknowledged_two_seconds_before_the_loss_of_the_machine_is_in_
     with Service(database) as service, Litestream(database, copy) as litestream:
         with service.site() as site:
             site.stores("sesudah", "Siti", "Solo")
-        expected = {*stored, "sesudah"}
-        names = map("{}.db".format, itertools.count())
-        until(lambda: holds(litestream.restore(tmp_path / next(names))).keys() == expected, 20)
+
+        def copied() -> bool:
+            newest = litestream.restore(tmp_path / f"{time.monotonic_ns()}.db")
+            return holds(newest).keys() == {*stored, "sesudah"}
+
+        until(copied, 20)
