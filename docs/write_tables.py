@@ -64,7 +64,7 @@ LIMITS = [
     ("path of an address", "{PATH_MAX_BYTES}", "414"),
     (
         "query of an address, without a malformed escape",
-        "{QUERY_MAX_BYTES}, {QUERY_MAX_PARAMETERS} parameters",
+        "{QUERY_MAX_BYTES}",
         "400",
     ),
     ("head of a request; its address", "{INPUT_MAX_BYTES} without separators, {HEAD_MAX_HEADERS} headers; {INPUT_MAX_BYTES}", "431; 414"),

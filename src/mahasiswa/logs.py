@@ -3,14 +3,16 @@
 import logging
 import os
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, tzinfo
 from logging.handlers import QueueHandler, QueueListener
-from queue import Queue
+from queue import Empty, Queue
 
 STANDARD_ERROR = 2
 QUEUE_MAX_LINES = 1000  # maximum lines that wait for the reader of standard error
+TOGETHER_SECONDS = 0.01  # time in which lines gather
 END_SECONDS = 0.5  # maximum time to write the waiting lines when the process ends
 
 
@@ -19,6 +21,17 @@ def write_error(text: str) -> None:
     if sys.stderr:  # otherwise the descriptor may be that of another file
         with suppress(OSError):
             os.write(STANDARD_ERROR, f"{text}\n".encode(errors="backslashreplace"))
+
+
+class Listener(QueueListener):
+    """Takes lines together, because it costs much to wake this thread for each line of a busy service."""
+
+    def dequeue(self, block: bool) -> logging.LogRecord:  # noqa: FBT001 - the library's
+        try:
+            return super().dequeue(block=False)
+        except Empty:
+            time.sleep(TOGETHER_SECONDS)
+            return super().dequeue(block)
 
 
 class LineHandler(logging.Handler):
@@ -40,6 +53,8 @@ lines = LineHandler()
 def configure_logging(level: str, timezone: tzinfo) -> None:
     """Log to standard error. `level` is one of LOG_LEVEL's values."""
     lines.timezone = timezone
+    # What no line shows, and each line would look up.
+    logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
     logging.basicConfig(level=logging.WARNING, format="%(message)s", handlers=[lines], force=True)
     logging.getLogger("mahasiswa").setLevel(level.upper())
     # uvicorn reports a request that was cut off at shutdown as an error. The middleware logs all other errors.
@@ -52,7 +67,7 @@ def configure_logging(level: str, timezone: tzinfo) -> None:
 def log_thread() -> Iterator[None]:
     """Let a thread write the lines of the block, so that nothing else waits for the reader of standard error."""
     queue: Queue[logging.LogRecord] = Queue(QUEUE_MAX_LINES)
-    QueueListener(queue, lines).start()
+    Listener(queue, lines).start()
     logging.getLogger().handlers = [QueueHandler(queue)]
     logging.raiseExceptions = False  # drops a line for which the queue has no room
     try:

@@ -3,9 +3,9 @@
 import base64
 import hashlib
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from string import ascii_lowercase, ascii_uppercase, digits
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple, TypeVar, get_args
 
 Field = Literal["nim", "nama", "alamat"]
 FIELDS: Sequence[Field] = get_args(Field)
@@ -36,6 +36,8 @@ class Write(NamedTuple):
 # A row of an import: its number in the file, then nim, nama and alamat. None keeps the text that is stored. It is a plain
 # tuple, because an import makes a million of them.
 Incoming = tuple[int, str, str | None, str | None]
+
+R = TypeVar("R", bound=Sequence[str])
 
 
 def digest(record: Mahasiswa) -> str:
@@ -85,6 +87,20 @@ ODD_SPACES = (
     "\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
 )
 """A line break, a tab or another kind of space of Unicode, except U+0020."""
+
+
+def groups(records: Iterable[R], max_characters: int) -> Iterator[list[R]]:
+    """The records in groups. Only its last record can make a group longer than that."""
+    group: list[R] = []
+    length = 0
+    for record in records:
+        group.append(record)
+        length += sum(map(len, record))
+        if length >= max_characters:
+            yield group
+            group = []
+            length = 0
+    yield group
 
 
 def tidy(text: str) -> str:

@@ -5,14 +5,16 @@ SQLite file wait for its one writer. The table of kinds is the only place with t
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager, suppress
-from itertools import groupby
 from typing import Any, NamedTuple, TypeVar, cast
 
 # Maximum time of one database step of a web request, including its time in the queue.
 STEP_TIMEOUT_SECONDS = 5.0
+# Time between two attempts to stop work. SQLite forgets an interrupt that comes before the query
+# has begun, and an export may not be connected yet.
+STOP_SECONDS = 0.05
 
 PAGE_MAX_BYTES = 16 * 1024 * 1024  # of a page, before it is compressed
 
@@ -24,19 +26,6 @@ def slices(items: S, length: int) -> Iterator[S]:
     """The items in parts of this length; the last one may be shorter."""
     for at in range(0, len(items), length):
         yield cast("S", items[at : at + length])
-
-
-def groups(items: Iterable[T], size_of: Callable[[T], int], max_size: int) -> Iterator[list[T]]:
-    """The items in groups. Only its first item can make a group larger than `max_size`."""
-    total = 0
-
-    def number(item: T) -> int:
-        nonlocal total
-        total += size_of(item)
-        return total // max_size
-
-    for _, group in groupby(items, number):
-        yield list(group)
 
 
 class Kind(NamedTuple):
@@ -84,20 +73,15 @@ class Busy(Exception):
 
 
 class Threads(ThreadPoolExecutor):
-    """Threads that start when work needs them. If one cannot start, `submit` raises Busy, and the work is not done later."""
+    """Threads that start when work needs them. If one cannot start, `submit` raises Busy.
+
+    A thread that runs may still do that work. It is a read, or a step with a stage that checks its version.
+    """
 
     def submit(self, function: Callable[..., T], /, *arguments: Any, **named: Any) -> Future[T]:  # noqa: ANN401 - of any function
-        is_refused = False
-
-        def work() -> T:
-            if is_refused:
-                raise Busy
-            return function(*arguments, **named)
-
         try:
-            return super().submit(work)
+            return super().submit(function, *arguments, **named)
         except RuntimeError as error:
-            is_refused = True  # the executor has queued the work before it started the thread
             raise Busy(str(error)) from error
 
 
@@ -150,9 +134,7 @@ class Slots:
 async def ended(
     running: asyncio.Future[T],
     stop: Callable[[], object],
-    *,
     timeout_seconds: float | None = None,
-    interval_seconds: float | None = None,
 ) -> T:
     """Wait for work in a thread, and return its result.
 
@@ -164,7 +146,7 @@ async def ended(
         while not running.done():
             stop()
             with suppress(asyncio.CancelledError):  # the caller may be cancelled more than once
-                await asyncio.wait([running], timeout=interval_seconds)
+                await asyncio.wait([running], timeout=STOP_SECONDS)
         running.exception()  # asyncio logs an exception that is never retrieved
     try:
         return running.result()

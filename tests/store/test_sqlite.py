@@ -194,8 +194,8 @@ async def test_a_worker_purges_without_other_changes_and_goes_on_after_a_failure
     age_history(listed, 31)
     execute(listed, "ALTER TABLE mahasiswa_history_state RENAME TO aside")
     async with opened(listed) as store, asyncio.timeout(10):
-        purging = asyncio.create_task(worker.repeat(store.purge, 0.05, "not removed"))
-        await until(lambda: "not removed: " in caplog.text)
+        purging = asyncio.create_task(worker.repeat(store.purge, 0.05))
+        await until(lambda: "hourly work failed: " in caplog.text)
         execute(listed, "ALTER TABLE aside RENAME TO mahasiswa_history_state")
         await until(lambda: execute(listed, "SELECT count(*) FROM mahasiswa_history") == [(0,)])
         purging.cancel()

@@ -40,7 +40,7 @@ from mahasiswa.web.forms import (
     PREVIEW_MAX_FIELDS,
 )
 from mahasiswa.web.list_query import MAX_ROWS_PER_PAGE, PRINTED_MAX_ROWS, SEARCH_MAX_CHARACTERS
-from mahasiswa.web.request_guard import QUERY_MAX_BYTES, QUERY_MAX_PARAMETERS
+from mahasiswa.web.request_guard import QUERY_MAX_BYTES
 from mahasiswa.web.uploads import FILE_MAX_BYTES, PASTED_MAX_BYTES
 from mahasiswa.work import slices
 
@@ -107,7 +107,6 @@ REQUESTS: Mapping[str, Limit] = {
     "PREVIEW_MAX_FIELDS": Limit(PREVIEW_MAX_FIELDS, lambda n: form(b"&".join([b"nim[]=1"] * n), "/mahasiswa/pilih/centang"), 302, 400),
     "PATH_MAX_BYTES": Limit(PATH_MAX_BYTES, lambda n: get("/".ljust(n, "a")), 404, 414),
     "QUERY_MAX_BYTES": Limit(QUERY_MAX_BYTES, lambda n: get("/?" + "a" * n), 200, 400),
-    "QUERY_MAX_PARAMETERS": Limit(QUERY_MAX_PARAMETERS, lambda n: get("/?a" + "&a" * (n - 1)), 200, 400),
     "HEAD_MAX_HEADERS": Limit(HEAD_MAX_HEADERS, lambda n: GET + b"X: a\r\n" * (n - 2) + b"\r\n", 200, 431),
     "INPUT_MAX_BYTES": Limit(INPUT_MAX_BYTES, lambda n: GET + b"X: " + b"a" * (n - len(b"/mahasiswa/add" b"Host" b"localhost" b"Connection" b"close" b"X")) + b"\r\n\r\n", 200, 431),
     "CONTENT_TYPE_MAX_BYTES": Limit(CONTENT_TYPE_MAX_BYTES, with_content_type, 302, 400),

@@ -1,7 +1,6 @@
 """The service as uvicorn runs it: one process, or with WORKERS above 1 several that uvicorn starts and replaces."""
 
 import asyncio
-import ctypes
 import faulthandler
 import gc
 import logging
@@ -19,7 +18,6 @@ from importlib import metadata
 from threading import Timer
 
 import uvicorn
-from starlette.concurrency import run_in_threadpool
 from starlette.routing import Router
 from starlette.types import Receive, Scope, Send
 from uvicorn.supervisors import Multiprocess
@@ -29,8 +27,8 @@ from mahasiswa.server.http_protocol import HttpProtocol
 from mahasiswa.server.listener import IN_VAIN, CannotStart, bind, listening
 from mahasiswa.settings import Settings, SQLiteURL
 from mahasiswa.sheets.stage import folder_of, remove_ended
+from mahasiswa.store import Store
 from mahasiswa.store.engines import engine_of
-from mahasiswa.store.history_items import PURGE_SECONDS
 from mahasiswa.store.store_errors import NeedsRepair, StoreError
 from mahasiswa.system.parent import end_with
 from mahasiswa.web.app import create_app
@@ -49,7 +47,6 @@ MAX_CONNECTIONS = 16_384
 # clock that is set back must not delay a call.
 BEAT_MIN_SECONDS = -(10**9)
 START_SECONDS = 15  # a process that has not begun by then is replaced; uvicorn's 5 are too few on a slow machine
-SWEEP_SECONDS = 600.0  # time between two looks for uploads that have ended
 # Maximum time for which a computing thread keeps the GIL. The event loop waits for the GIL at each
 # read.
 SWITCH_SECONDS = 0.0005
@@ -61,15 +58,10 @@ GARBAGE_ROUNDS = 5
 # Number of those before a collection of all objects. Requests leave no garbage, so it finds little,
 # but it looks at each form that waits for its last byte, and stops the event loop meanwhile.
 GARBAGE_ROUNDS_OF_ALL = 100
-# Parameters of mallopt(3).
-M_TRIM_THRESHOLD = -1
-M_MMAP_THRESHOLD = -3
-M_ARENA_MAX = -8
 
-BACKUP_CHECK_SECONDS = 3600.0
+HOUR_SECONDS = 3600.0
 BACK_UP = (sys.executable, "-P", "-m", "mahasiswa", "backup", "--due")
 
-NOTIFY_SOCKET = "NOTIFY_SOCKET"  # systemd's variable with the socket of Type=notify
 STANDARD_OUTPUT = 1
 
 # Errors whose traceback tells the operator nothing.
@@ -80,8 +72,6 @@ log = logging.getLogger(__name__)
 
 def serve(settings: Settings) -> None:
     """Answer requests until SIGTERM or Ctrl-C; raise CannotStart or StoreError."""
-    # If the starter has ignored it, the kernel would not tell that a child has ended.
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     configure_logging(settings.log_level, settings.timezone)
     with listening(settings):
         listener = bind(settings)
@@ -93,13 +83,12 @@ def serve(settings: Settings) -> None:
     # Each connection is an open file.
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    if settings.workers == 1:
-        signal.signal(signal.SIGTERM, lambda *_: sys.exit())  # uvicorn raises it again at its end
-        uvicorn.Server(_config(settings)).run([listener])
+    if settings.workers > 1:
+        Processes(settings, listener).run()
         return
-    processes = Processes(settings, listener)
-    _end_at_hangup()
-    processes.run()
+    for number in (signal.SIGINT, signal.SIGTERM):  # uvicorn raises it again at its end
+        signal.signal(number, lambda *_: sys.exit())
+    uvicorn.Server(_config(settings)).run([listener])
 
 
 def _config(settings: Settings) -> uvicorn.Config:
@@ -109,7 +98,6 @@ def _config(settings: Settings) -> uvicorn.Config:
         workers=settings.workers,
         http=HttpProtocol,
         ws="none",
-        interface="asgi3",
         lifespan="on",
         log_config=None,
         access_log=False,
@@ -133,7 +121,10 @@ class Processes(Multiprocess):
     """Starts and replaces the processes, and says that the service is ready when all of them accept requests."""
 
     def __init__(self, settings: Settings, listener: socket.socket) -> None:
+        hangup = signal.getsignal(signal.SIGHUP)
         super().__init__(_config(settings), [listener])
+        # uvicorn would start all processes anew when the terminal is closed.
+        signal.signal(signal.SIGHUP, hangup)
         self._settings: Settings | None = settings  # None when it was said
 
     def keep_subprocess_alive(self) -> None:
@@ -167,25 +158,18 @@ class Application:
         if parent := multiprocessing.parent_process():
             end_with(parent.pid or 0)
             configure_logging(self._settings.log_level, self._settings.timezone)
-        _end_at_hangup()
         asyncio.get_running_loop().set_default_executor(Threads())
         with log_thread():
             slots = Slots()
             store = await engine_of(self._settings.database_url).open_store(slots)
             self.middleware = create_app(self._settings, store, slots)
-            await _tune()
-            folder = folder_of(self._settings.database_url)
-            sweep = partial(asyncio.to_thread, remove_ended, folder)
-            tasks = [
-                # Expired entries go also if no record is changed.
-                repeat(
-                    store.purge, PURGE_SECONDS, "expired entries of the history were not removed"
-                ),
-                repeat(sweep, SWEEP_SECONDS, "uploads that have ended were not removed"),
+            _tune()
+            works: list[Callable[[], Awaitable[object]]] = [
+                partial(_remove_ended, self._settings, store)
             ]
             if isinstance(self._settings.database_url, SQLiteURL) and self._settings.backup_dir:
-                tasks.append(repeat(_back_up, BACKUP_CHECK_SECONDS, "no back-up was made"))
-            running = list(map(asyncio.create_task, tasks))
+                works.append(_back_up)
+            tasks = [asyncio.create_task(repeat(work, HOUR_SECONDS)) for work in works]
             if not parent:
                 _say_ready(self._settings)
             try:
@@ -196,44 +180,34 @@ class Application:
                 timer = Timer(CLOSING_SECONDS, os._exit, [0])
                 timer.daemon = True
                 timer.start()
-                for task in running:
+                for task in tasks:
                     task.cancel()
                 await store.close()
 
 
-async def _tune() -> None:
-    """Set up the interpreter and glibc for a process that lives long."""
+def _tune() -> None:
+    """Set up the interpreter for a process that lives long."""
     sys.setswitchinterval(SWITCH_SECONDS)
-    # By itself glibc kept 480 MB of free memory after hostile imports.
-    if mallopt := getattr(ctypes.CDLL(None), "mallopt", None):  # absent without glibc
-        mallopt(M_ARENA_MAX, 2)
-        # With the usual 128 KB for both, a long list takes longer.
-        mallopt(M_MMAP_THRESHOLD, 4 << 20)
-        mallopt(M_TRIM_THRESHOLD, 8 << 20)
-    # Exclude from garbage collection everything that lives until exit. Starlette's threads import
-    # 20 modules when they are first used. Without this use the first upload would stop the event loop.
-    await run_in_threadpool(gc.collect)
+    # Exclude from garbage collection everything that lives until exit.
+    gc.collect()
     gc.freeze()
     gc.set_threshold(GARBAGE_OBJECTS, GARBAGE_ROUNDS, GARBAGE_ROUNDS_OF_ALL)
 
 
-def _end_at_hangup() -> None:
-    """Let a closed terminal and Ctrl-C end the process as SIGTERM does, also if they come twice."""
-    if os.environ.get(NOTIFY_SOCKET):  # systemd sends SIGHUP when it rotates logs
-        signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    for number in (signal.SIGINT, signal.SIGHUP):
-        if signal.getsignal(number) != signal.SIG_IGN:  # as by nohup
-            signal.signal(number, lambda *_: signal.raise_signal(signal.SIGTERM))
-
-
-async def repeat(work: Callable[[], Awaitable[object]], seconds: float, failed: str) -> None:
+async def repeat(work: Callable[[], Awaitable[object]], seconds: float) -> None:
     """Do work at once, and again in intervals. If it fails, log why."""
     while True:
         try:
             await work()
         except EXPECTED as error:
-            log.warning("%s: %s", failed, error)
+            log.warning("hourly work failed: %s", error)
         await asyncio.sleep(seconds)
+
+
+async def _remove_ended(settings: Settings, store: Store) -> None:
+    """Remove the uploads that have ended and the expired entries of the history, also if no record is changed."""
+    await asyncio.to_thread(remove_ended, folder_of(settings.database_url))
+    await store.purge()
 
 
 async def _back_up() -> None:
@@ -272,7 +246,7 @@ def _make_ready(settings: Settings) -> None:
 
 def _say_ready(settings: Settings) -> None:
     """Tell systemd (Type=notify), and the operator in at most four lines. An output that is closed or full stops nothing."""
-    if address := os.environ.get(NOTIFY_SOCKET):
+    if address := os.environ.get("NOTIFY_SOCKET"):
         with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notifier:
             notifier.settimeout(0)
             notifier.sendto(b"READY=1", address)

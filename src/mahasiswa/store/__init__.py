@@ -1,10 +1,10 @@
 """The class Store: the changes of records, which each engine makes in transactions of its own. An Engine opens a Store."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TypeVar
 
-from mahasiswa.record import Mahasiswa, Write, combine, digest
+from mahasiswa.record import Mahasiswa, Write, combine, digest, groups
 from mahasiswa.store.history_items import NAMES_CHANGE, PURGE_ENTRIES, UNDO_ROWS_MAX, BatchKind
 from mahasiswa.store.queries import Query, Suspicion
 from mahasiswa.store.reader import (
@@ -29,7 +29,7 @@ from mahasiswa.store.store_errors import (
     NotInHistory,
     Refused,
 )
-from mahasiswa.work import EDIT, IMPORT, RECORD, Kind, groups, slices
+from mahasiswa.work import EDIT, IMPORT, RECORD, Kind, slices
 
 __all__ = ["Hits", "Query", "Reader", "Snapshot", "Store", "Suspicion", "Version"]
 
@@ -156,7 +156,7 @@ class Store(Database):
                 yield "delete", named(nims)
             # Ordered, so that two transactions which lock the same records cannot deadlock.
             for part in slices(sorted(expected), PART_RECORDS):
-                for records in groups(part, characters, PART_CHARACTERS):
+                for records in groups(part, PART_CHARACTERS):
                     yield from _written(records, expected)
             yield "end_batch", {}
 
@@ -246,11 +246,6 @@ def _restore(item: int, kind: str) -> Steps[None]:
     for statement in ("delete_added", "restore_changed", "restore_deleted"):
         yield statement, {"item": item}
     yield "end_batch", {}
-
-
-def characters(texts: Iterable[str | None]) -> int:
-    """The length of the texts of a record."""
-    return sum(map(len, filter(None, texts)))
 
 
 def refuse_nul(*texts: str | None) -> None:

@@ -111,7 +111,8 @@ def create_app(settings: Settings, store: Store, slots: Slots) -> Middleware:
     tempfile.gettempdir()
     pages = Pages(settings)
     cache = ListCache(store, pages, slots)
-    router = Router(route for route in ROUTES if settings.metrics or route.path != METRICS_PATH)
+    routes = [route for route in ROUTES if settings.metrics or route.path != METRICS_PATH]
+    router = Router(routes, settings.prefix)
     guard = RequestGuard(settings)
     uploads = folder_of(settings.database_url)
     service = Service(settings, store, uploads, cache, pages, slots, Counter(), router)

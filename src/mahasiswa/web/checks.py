@@ -5,13 +5,13 @@ from typing import get_args
 
 from starlette.responses import Response
 
-from mahasiswa.record import Write, digest, tidy
-from mahasiswa.store import Query, Store, Suspicion, characters
+from mahasiswa.record import Write, digest, groups, tidy
+from mahasiswa.store import Query, Store, Suspicion
 from mahasiswa.store.store_errors import Changed
 from mahasiswa.web.list_query import ListQuery
 from mahasiswa.web.pages import Pages
 from mahasiswa.web.request import Request
-from mahasiswa.work import SEARCH, groups
+from mahasiswa.work import SEARCH
 
 SUSPECTS_MAX = 50  # records that a check shows for each suspicion
 TIDIED_MAX = 1000  # records that are tidied at once
@@ -41,7 +41,7 @@ async def tidy_all(request: Request, store: Store, pages: Pages) -> Response:
     reader = store.reader(SEARCH)
     spaced = await request.while_connected(reader.suspects("spaces", TIDIED_MAX))
     untidy = await reader.find([record.nim for record in spaced.records])
-    found = next(groups(untidy.values(), characters, TIDIED_MAX_CHARACTERS), [])
+    found = next(groups(untidy.values(), TIDIED_MAX_CHARACTERS))
     writes = [
         Write(old._replace(nama=tidy(old.nama), alamat=tidy(old.alamat)), digest(old))
         for old in found

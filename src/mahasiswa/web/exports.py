@@ -11,17 +11,17 @@ from typing import Any, BinaryIO
 from starlette.responses import Response, StreamingResponse
 
 from mahasiswa import wording
-from mahasiswa.record import Mahasiswa
+from mahasiswa.record import Mahasiswa, groups
 from mahasiswa.sheets import export as workbook
 from mahasiswa.sheets.export import EXPORTS
-from mahasiswa.store import Query, characters
+from mahasiswa.store import Query
 from mahasiswa.web.list_html import BODY_ROWS, RowFormat, format_bodies, packed, printed_row, shown
 from mahasiswa.web.list_query import PRINTED_MAX_ROWS, Printout
 from mahasiswa.web.pages import Pages
 from mahasiswa.web.request import Request
 from mahasiswa.web.responses import ProblemPage, chunks_of
 from mahasiswa.web.uploads import run_child
-from mahasiswa.work import EXPORT, groups
+from mahasiswa.work import EXPORT
 
 WORKBOOK_TIMEOUT_SECONDS = 300.0
 PIECE_CHARACTERS = 16 * 1024  # a line with several records ends after so many characters
@@ -86,7 +86,7 @@ def _write_rows(file: BinaryIO, row: RowFormat, records: Iterator[Mahasiswa]) ->
 
 def _write_lines(file: BinaryIO, records: Iterator[Sequence[str]]) -> None:
     """Write the records as lines, each a JSON array of some of them."""
-    pieces = groups(records, characters, PIECE_CHARACTERS)
+    pieces = groups(records, PIECE_CHARACTERS)
     file.writelines(json.dumps(piece, ensure_ascii=False).encode() + b"\n" for piece in pieces)
     file.seek(0)
 

@@ -81,9 +81,9 @@ class Request(StarletteRequest):
         self.service = service
         self.slots = service.slots
         self.sent: dict[bytes, bytes] = dict(scope["headers"])
-        prefix = service.settings.prefix.encode()
-        self.path = scope["raw_path"].removeprefix(prefix).decode("latin-1") or "/"
-        self.methods = service.router.methods(self.path)
+        raw_path = scope["raw_path"].decode("latin-1")
+        self.path = raw_path.removeprefix(service.settings.prefix) or "/"
+        self.methods = service.router.methods(raw_path)
         self.route = self.methods.get("GET" if self.method == "HEAD" else self.method)
         self.address: str  # of the client
         self.is_long = False

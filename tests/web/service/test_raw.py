@@ -65,7 +65,6 @@ BAD = {
     "the header abc": "GET / HTTP/1.1|HOST|abc|CLOSE||",
     "the line CONNECT localhost:443 HTTP/1.1": "CONNECT localhost:443 HTTP/1.1|HOST|CLOSE||",
     "the line GET / HTTP/1.2": "GET / HTTP/1.2|HOST|CLOSE||",
-    "the line GET / HTTP/2.0": "GET / HTTP/2.0|HOST|CLOSE||",
     "an empty Host": "GET / HTTP/1.1|Host:|CLOSE||",
     "two Hosts in HTTP/1.0": "GET / HTTP/1.0|HOST|HOST||",
     "chunks and a length": "POST /mahasiswa/add HTTP/1.1|HOST|FORM|CHUNKS|Content-Length: 3|CLOSE||5|nim=r|0||",

@@ -35,9 +35,6 @@ from mahasiswa.store.reader import (
 from mahasiswa.system import interrupt
 from mahasiswa.work import DATABASE_KINDS, EDIT, EXPORT, LIST, Kind, Slots, ended
 
-# Time between two attempts to end an export whose caller is cancelled. It may not be connected yet.
-BREAK_INTERVAL_SECONDS = 0.1
-
 
 class PostgresStore(Store):
     """The Store on a database that `migrate` has made ready. Nothing depends on a session, so a pooler may be used."""
@@ -84,7 +81,6 @@ class PostgresStore(Store):
             return await ended(
                 self._slots.in_thread(read),
                 lambda: list(map(break_connection, opened)),
-                interval_seconds=BREAK_INTERVAL_SECONDS,
             )
 
     async def run(self, steps: Begin[T], kind: Kind = EDIT) -> T:

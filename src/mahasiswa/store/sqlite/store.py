@@ -30,8 +30,6 @@ from mahasiswa.work import EDIT, EXPORT, IMPORT, LIST, STEP_TIMEOUT_SECONDS, Kin
 # Maximum pages of a file whose list is read on the event loop, 1 MB: about 4,000 records with their history, or 30,000 of
 # the shortest records.
 SHORT_LIST_PAGES = 256
-INTERRUPT_INTERVAL_SECONDS = 0.05
-"""Time between two interrupts of a query. SQLite forgets an interrupt that comes before the query has begun."""
 
 log = logging.getLogger(__name__)
 
@@ -98,8 +96,7 @@ class SQLiteStore(Store):
             return await ended(
                 self._slots.in_thread(partial(query, db)),
                 db.interrupt,
-                timeout_seconds=deadline - time.monotonic(),
-                interval_seconds=INTERRUPT_INTERVAL_SECONDS,
+                deadline - time.monotonic(),
             )
 
     async def export(self, query: Query, work: Callable[[Iterator[Mahasiswa]], T]) -> T:
@@ -110,7 +107,7 @@ class SQLiteStore(Store):
                     return work(found)
 
             reading = self._slots.in_thread(read)
-            return await ended(reading, db.interrupt, interval_seconds=INTERRUPT_INTERVAL_SECONDS)
+            return await ended(reading, db.interrupt)
 
     @asynccontextmanager
     async def _connection(self, kind: Kind) -> AsyncIterator[apsw.Connection]:
