@@ -78,9 +78,9 @@ class Threads(ThreadPoolExecutor):
     A thread that runs may still do that work. It is a read, or a step with a stage that checks its version.
     """
 
-    def submit(self, function: Callable[..., T], /, *arguments: Any, **named: Any) -> Future[T]:  # noqa: ANN401 - of any function
+    def submit(self, /, *work: Any, **named: Any) -> Future[Any]:  # noqa: ANN401 - of any function
         try:
-            return super().submit(function, *arguments, **named)
+            return super().submit(*work, **named)
         except RuntimeError as error:
             raise Busy(str(error)) from error
 
