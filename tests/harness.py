@@ -1,12 +1,10 @@
 """Runs the service as a real process for a test: `Service`. The classes that read its pages are in visitor.py."""
 
 import os
-import re
 import signal
 import socket
 import subprocess
 import tempfile
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -35,7 +33,6 @@ SETTINGS = tuple(variable for variable, _ in Settings.declared())
 START_SECONDS = 30.0
 STOP_SECONDS = 10.0
 SHOWN_CHARACTERS = 5_000  # of the log of a service
-PROBE_SECONDS = 1.0  # in which another test, which looks for a free port, ends to try this one
 WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:])
 # Each run has its own start.
 PORTS = iter(range(10_000 + (37 * os.getppid() + 3000 * WORKER) % 20_000, 32_000))
@@ -70,22 +67,18 @@ class Service(Closing):
     ) -> None:
         self.database = database
         url = f"sqlite:///{database.absolute()}" if isinstance(database, Path) else database
-        chosen: dict[str, str | None] = {
-            "HOST": "127.0.0.1",
-            "PORT": str(free_port()),
-            "DATABASE_URL": url,
+        usual = {"HOST": "127.0.0.1", "PORT": str(free_port()), "DATABASE_URL": url}
+        chosen = {
+            name: value
+            for name, value in {**usual, **(environment or {})}.items()
+            if value is not None
         }
-        chosen |= environment or {}
-        port = chosen["PORT"] or "3000"
-        # A test of a wrong value passes a PORT that is no port number.
-        self.port = int(port) if re.fullmatch("[0-9]{1,5}", port) and int(port) < 65536 else 0
-        prefix = urlsplit(chosen.get("BASE_URL") or "").path.rstrip("/")
-        self.url = f"http://127.0.0.1:{self.port}{prefix}"
-        self.socket = (chosen["HOST"] or "").partition("unix:")[2]
-        set_variables = {name: value for name, value in chosen.items() if value is not None}
-        self.environment = without_settings() | set_variables
-        self._cwd = cwd
-        self._command = command
+        self.port = int(chosen.get("PORT", "3000"))
+        self._prefix = urlsplit(chosen.get("BASE_URL", "")).path.rstrip("/")
+        self.url = f"http://127.0.0.1:{self.port}{self._prefix}"
+        self.socket = chosen.get("HOST", "").partition("unix:")[2]
+        self.environment = without_settings() | chosen
+        self._cwd, self._command = cwd or Path.cwd(), command
         # Files, because a pipe that is not read fills up and blocks the process that writes to it.
         self._stdout = tempfile.NamedTemporaryFile()  # noqa: SIM115 - until `close`
         self._stderr = tempfile.NamedTemporaryFile()  # noqa: SIM115 - until `close`
@@ -103,19 +96,15 @@ class Service(Closing):
     def raw(self, data: bytes, seconds: float = 15.0) -> bytes:
         """Send bytes unchanged; return everything received. Raise TimeoutError unless the service closes the connection."""
         received = []
-        with self._connection(seconds) as connection, suppress(ConnectionError):
-            with suppress(ConnectionError):
-                connection.sendall(data)
-            while part := connection.recv(65536):
-                received.append(part)
-        return b"".join(received)
-
-    @contextmanager
-    def _connection(self, seconds: float) -> Iterator[socket.socket]:
         with socket.socket(socket.AF_UNIX if self.socket else socket.AF_INET) as connection:
             connection.settimeout(seconds)
             connection.connect(self.socket or ("127.0.0.1", self.port))
-            yield connection
+            with suppress(ConnectionError):
+                connection.sendall(data)
+            with suppress(ConnectionError):
+                while part := connection.recv(65536):
+                    received.append(part)
+        return b"".join(received)
 
     def stdout(self) -> str:
         return _written(self._stdout)
@@ -140,13 +129,12 @@ class Service(Closing):
         with suppress(ProcessLookupError):
             os.killpg(self.pid, signal.SIGKILL)
         self.process.wait()
-        self._wait_for_the_port(STOP_SECONDS)
+        # Workers may end after the main process.
+        until(lambda: is_free(self.port), STOP_SECONDS)
 
     def restart(self) -> None:
         """Start the service again on the same port and database. Stop it first if it still runs."""
-        if self.process.poll() is None:
-            self.stop()
-        self._wait_for_the_port(STOP_SECONDS)
+        self.stop()
         self._start()
 
     def close(self) -> None:
@@ -158,23 +146,21 @@ class Service(Closing):
         self._stderr.close()
 
     def _start(self) -> None:
-        taken = not self._wait_for_the_port(PROBE_SECONDS)
-        self.process: Forked | subprocess.Popen[bytes] = (
-            self._run() if self._command else self._forked()
-        )
+        is_taken = not is_free(self.port)
+        self.process: Forked | subprocess.Popen[bytes] = self._run()
         try:
-            # If another program has the port, its answer would look like ours. Then wait for our process to end.
-            self._wait_for_an_answer(START_SECONDS if taken else 0.02)
+            # If another program has the port, its answer would look like ours.
+            if is_taken:
+                self.process.wait(START_SECONDS)
+            until(self._answers, START_SECONDS)
         except BaseException:
             self.close()
             raise
 
-    def _forked(self) -> Forked:
-        output, errors = self._stdout.name, self._stderr.name
-        folder = self._cwd or Path.cwd()
-        return Forked(cwd=folder, env=self.environment, output=output, errors=errors)
-
-    def _run(self) -> subprocess.Popen[bytes]:
+    def _run(self) -> Forked | subprocess.Popen[bytes]:
+        if not self._command:
+            output, errors = self._stdout.name, self._stderr.name
+            return Forked(cwd=self._cwd, env=self.environment, output=output, errors=errors)
         return subprocess.Popen(
             self._command,
             cwd=self._cwd,
@@ -185,25 +171,14 @@ class Service(Closing):
             start_new_session=True,
         )
 
-    def _wait_for_an_answer(self, pause: float) -> None:
-        request = f"GET {urlsplit(self.url).path}/ HTTP/1.0\r\nHost: 127.0.0.1:{self.port}\r\n\r\n".encode()
-        deadline = time.monotonic() + START_SECONDS
-        while time.monotonic() < deadline:
-            with suppress(subprocess.TimeoutExpired):
-                raise StartError(self.process.wait(pause), self.stderr())
-            with suppress(OSError):
-                if time.monotonic() < deadline and self.raw(request).startswith(b"HTTP/"):
-                    return
-        raise TimeoutError(
-            f"the service at {self.url} neither answered nor ended; standard error:\n{self.stderr()}"
-        )
-
-    def _wait_for_the_port(self, seconds: float) -> bool:
-        """Wait for the workers, which may end after the main process; return whether the port is free."""
-        deadline = time.monotonic() + seconds
-        while not (free := is_free(self.port)) and time.monotonic() < deadline:
-            time.sleep(0.01)
-        return free
+    def _answers(self) -> bool:
+        code = self.process.poll()
+        if code is not None:
+            raise StartError(code, self.stderr())
+        request = f"GET {self._prefix}/ HTTP/1.0\r\nHost: 127.0.0.1:{self.port}\r\n\r\n"
+        with suppress(OSError):
+            return self.raw(request.encode()).startswith(b"HTTP/")
+        return False
 
 
 @contextmanager
@@ -221,8 +196,7 @@ def run_to_the_end(
     environment: Mapping[str, str], folder: Path, before: Sequence[str] = ()
 ) -> subprocess.CompletedProcess[str]:
     """Run a service that must refuse to start, in `folder`, by a command `before` it; return its output."""
-    environment = {**without_settings(), "PYTHONUTF8": "1", **environment}
-    return forked(cwd=folder, env=environment, before=before)
+    return forked(cwd=folder, env={**without_settings(), **environment}, before=before)
 
 
 def without_settings() -> dict[str, str]:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from threading import Event, Timer
+from threading import Event
 from typing import Any, NoReturn, Self, TypeVar
 
 import psutil  # type: ignore[import-untyped]
@@ -188,25 +188,15 @@ def forked(
 
 @contextmanager
 def started(*command: str | Path, **options: Any) -> Iterator[subprocess.Popen[Any]]:  # noqa: ANN401 - of subprocess
-    """Start a program in a process group, which is killed at the end of the block, or after two minutes."""
-    options = {
-        "stdin": subprocess.DEVNULL,
-        "stdout": subprocess.PIPE,
-        "stderr": subprocess.PIPE,
-        **options,
-    }
+    """Start a program in a process group, which is killed at the end of the block."""
+    pipe = subprocess.PIPE
+    options = {"stdin": subprocess.DEVNULL, "stdout": pipe, "stderr": pipe, **options}
     with subprocess.Popen(command, start_new_session=True, **options) as process:
-
-        def kill() -> None:
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-
-        (timer := Timer(120, kill)).start()
         try:
             yield process
         finally:
-            timer.cancel()
-            kill()
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
 
 
 @contextmanager
