@@ -211,7 +211,7 @@ def forget(nim: str) -> None:
     """Remove a person's record and all of its history, also from the free space of the database's files.
 
     It cannot be undone. If the NIM was changed, the texts under the person's other NIMs remain, and the command names
-    these NIMs. It lists the back-ups, which may hold the texts.
+    these NIMs. Back-ups may still hold the texts.
 
     \b
     mahasiswa forget 20/456839/TK/50663
@@ -229,11 +229,10 @@ def forget(nim: str) -> None:
     with suppress(FileNotFoundError):
         stage.remove(stage.folder_of(settings.database_url))
     engine.rewrite()
-    for backup in engine.holders(settings.backup_dir):
-        click.echo(f"{backup} may hold the texts.")
     click.echo(
-        "The service removes each back-up within 12 months. "
-        "Dumps, exports, replicas and logs keep what they have: remove it from them yourself."
+        "Back-ups may hold the texts. The service removes those in BACKUP_DIR within 12 months. "
+        "Files .before-… beside the database, dumps, exports, replicas and logs keep what they have: "
+        "remove it from them yourself."
     )
 
 

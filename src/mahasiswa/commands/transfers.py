@@ -165,10 +165,7 @@ def copy_records(source: DatabaseURL, target: DatabaseURL, backups: Path | None)
 
 def _with_records(url: DatabaseURL, work: Callable[[Iterator[Mahasiswa]], T]) -> T:
     """Call `work` with all records of an existing database; return its result."""
-    engine = engine_of(url)
-    engine.count()  # fails if there is no list
-    engine.migrate()
-    with closing(engine.records()) as records:
+    with closing(engine_of(url).records()) as records:
         return work(records)
 
 

@@ -18,7 +18,6 @@ from mahasiswa.store.reader import (
     Version,
     by_nim,
     item_with,
-    one,
     step,
 )
 from mahasiswa.store.shared_sql import SIGNING_KEY, as_json, named
@@ -85,10 +84,10 @@ class Store(Database):
     async def close(self) -> None:
         """Wait for running work, then close every connection."""
 
-    async def signing_key(self) -> bytes:
-        """The key of 32 random bytes that every worker and instance of this database has; raise Unavailable, Busy."""
+    async def signing_key(self) -> str:
+        """The random key that every worker and instance of this database has; raise Unavailable, Busy."""
         ((key,),) = await self.reader(RECORD).rows(SIGNING_KEY, {})
-        return bytes.fromhex(key)
+        return str(key)
 
     async def add(self, nim: str | None, nama: str | None, alamat: str | None) -> str | None:
         """Insert a record without changing its texts (specification 4.4.1)."""
@@ -196,7 +195,7 @@ def _with_item(steps: Steps[object]) -> Steps[str | None]:
 
 def _merged(edited: Mahasiswa, expected: str) -> Steps[Mahasiswa]:
     """The edited record, combined with the stored one; raise EditConflict. See Store.update."""
-    current = yield from one("find_locked", edited.nim)
+    current = (yield from by_nim("find_locked", [edited.nim])).get(edited.nim)
     edited, is_conflict = combine(current, edited, expected) if current else (edited, True)
     if is_conflict:
         recent = yield "recent_before", named([edited.nim])

@@ -56,9 +56,9 @@ def expired(newest_first: Sequence[Path]) -> Sequence[Path]:
     days = {moment_of(file)[:8]: file for file in oldest_first}
     months = {moment_of(file)[:6]: file for file in oldest_first}
     kept = {*[*days.values()][-DAILY_KEPT_DAYS:], *[*months.values()][-KEPT_MONTHS:]}
-    newest_days = [*days][-ALL_KEPT_DAYS:]
-    kept.update(file for file in newest_first if moment_of(file)[:8] in newest_days)
-    return [file for file in newest_first if file not in kept]
+    whole_days = [*days][-ALL_KEPT_DAYS:]
+    others = [file for file in newest_first if file not in kept]
+    return [file for file in others if moment_of(file)[:8] not in whole_days]
 
 
 def lack_of_room(folder: Path, database_bytes: int) -> str:

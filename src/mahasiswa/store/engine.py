@@ -48,11 +48,6 @@ class Engine(ABC):
     def rewrite(self) -> None:
         """Write the tables anew, so that their files hold no removed text; raise Unusable."""
 
-    def holders(self, folder: Path | None) -> Iterable[Path]:
-        """The back-ups in this folder, and copies beside the database; raise OSError. They may hold forgotten texts."""
-        del folder
-        return ()
-
     @abstractmethod
     def backup(
         self, folder: Path | None, file: Path | None = None, due_hours: int = 0

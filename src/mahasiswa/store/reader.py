@@ -199,7 +199,7 @@ class Reader(NamedTuple):
 
         def steps() -> Steps[Mahasiswa | None]:
             rows = yield "new_nim", named([nim])
-            return (yield from one("find", rows[0][0])) if rows else None
+            return (yield from by_nim("find", rows[0])).get(rows[0][0]) if rows else None
 
         return await self.run(steps)
 
@@ -288,12 +288,6 @@ def shown(rows: Rows, characters: int = SHOWN_MAX_CHARACTERS) -> Steps[Sequence[
     nims = [row[-1] for row in rows if row[-1] is not None]
     records = yield from by_nim("find", nims, characters)
     return [records[nim] for nim in nims]
-
-
-def one(statement: str, nim: str) -> Steps[Mahasiswa | None]:
-    """The stored record with this nim. `statement` is the name of the SELECT, whose parameter is nims."""
-    records = yield from by_nim(statement, [nim])
-    return records.get(nim)
 
 
 def by_nim(

@@ -12,9 +12,6 @@ MIN_SIMILARITY = 0.7
 # Maximum words of the list, the most frequent ones, because difflib compares each of them.
 VOCABULARY_MAX_WORDS = 3000
 MAX_WORD_CHARACTERS = 32  # maximum length of a word that is compared, because difflib is quadratic
-MAX_CORRECTED_WORDS = (
-    3  # maximum words of a search that are compared; a search with more is left as it is
-)
 
 
 def corrections(cari: str, texts: Iterable[str]) -> Sequence[str]:
@@ -29,16 +26,11 @@ def corrections(cari: str, texts: Iterable[str]) -> Sequence[str]:
         word = fold(spelling)
         if 1 < len(word) <= MAX_WORD_CHARACTERS:
             vocabulary.setdefault(word, spelling.strip(".,;"))
-    typed = words(cari)
-    unknown = [word for word in typed if not any(word in other for other in vocabulary)]
-    if not 0 < len(unknown) <= MAX_CORRECTED_WORDS:
-        return []
-
     choices = []
-    for word in typed:
+    for word in words(cari):
         similar = [word] * SEARCHES_OFFERED
-        if word in unknown:
+        if not any(word in other for other in vocabulary):
             compared = word[: 2 * MAX_WORD_CHARACTERS]
             similar = get_close_matches(compared, vocabulary, SEARCHES_OFFERED, MIN_SIMILARITY)
         choices.append([vocabulary.get(other, other) for other in similar])
-    return list(map(" ".join, zip(*choices, strict=False)))
+    return list(dict.fromkeys(map(" ".join, zip(*choices, strict=False))))

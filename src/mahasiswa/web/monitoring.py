@@ -38,7 +38,7 @@ async def metrics(request: Request, store: Store, pages: Pages) -> Response:
     """GET /metrics. Each worker counts for itself, so its process id is a label."""
     list_id = ""
     with suppress(StoreError, Busy):
-        list_id = id_of_list((await store.signing_key()).hex())
+        list_id = id_of_list(await store.signing_key())
 
     state = await asyncio.to_thread(_state_of_files, request.service.settings, list_id)
     state |= {"database_up": bool(list_id), "errors_total": 0}

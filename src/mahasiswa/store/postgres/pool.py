@@ -3,15 +3,15 @@
 import asyncio
 import socket
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext, suppress
 from random import random
 from typing import Any, TypeVar
 
 import psycopg
 from psycopg import errors
 from psycopg.conninfo import conninfo_to_dict
-from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout, TooManyRequests
+from psycopg_pool import AsyncConnectionPool, TooManyRequests
 
 from mahasiswa.store.postgres import postgres_sql as sql
 from mahasiswa.store.reader import Rows, Steps, bounded, done
@@ -79,10 +79,7 @@ def first_line(error: psycopg.Error) -> str:
 
 
 class Pool:
-    """The connections of the service for one kind of work, with a deadline for each transaction.
-
-    Both methods raise Busy and Unavailable.
-    """
+    """The connections of the service for one kind of work, with a deadline for each transaction."""
 
     def __init__(self, conninfo: str, kind: Kind) -> None:
         self.connections = AsyncConnectionPool(
@@ -97,21 +94,22 @@ class Pool:
         )
 
     async def run(self, work: Work[T], *, commits: bool = False) -> T:
-        """Call `work`, which begins a transaction, and end it. Try again if nothing was done; raise TookTooLong.
+        """Call `work`, which begins a transaction, and end it. Try again if nothing was done.
 
-        With `commits`, also raise Uncertain, and Refused if a constraint refuses a record.
+        Raise Busy, Unavailable and TookTooLong. With `commits`, also Uncertain, and Refused if a constraint refuses a
+        record.
         """
         deadline = time.monotonic() + sql.REQUEST_TIMEOUT_SECONDS
         attempts = 0
         while True:
             attempts += 1
             try:
-                async with self.connection(deadline - time.monotonic()) as db:
-                    with time_limit(db, deadline - time.monotonic()):
-                        result = await work(db)
-                        with commit_checked(db) if commits else nullcontext():
-                            await db.commit()
-                    return result
+                # A late statement may still be quick.
+                left = max(deadline - time.monotonic(), 0.2)
+                async with self.connections.connection(left) as db:
+                    return await self._transact(db, work, deadline, commits=commits)
+            except TooManyRequests as error:
+                raise Busy(str(error)) from error
             except psycopg.Error as error:
                 may_repeat = is_lost(error) or (
                     isinstance(error, COLLISIONS) and attempts < MAX_ATTEMPTS
@@ -121,22 +119,23 @@ class Pool:
             # A random pause, so that two transactions do not collide again.
             await asyncio.sleep(random() * 0.1)  # noqa: S311
 
-    @asynccontextmanager
-    async def connection(self, timeout_seconds: float) -> AsyncIterator[AsyncConnection]:
-        """Give a connection, which may have broken since its last use. After an error its transaction is rolled back."""
+    async def _transact(
+        self, db: AsyncConnection, work: Work[T], deadline: float, *, commits: bool
+    ) -> T:
+        # Break the connection soon after the deadline, as with a dead server.
+        late = max(deadline - time.monotonic(), 0) + SERVER_DELAY_SECONDS
+        timer = asyncio.get_running_loop().call_later(late, break_connection, db)
         try:
-            # A late statement may still be quick.
-            async with self.connections.connection(max(timeout_seconds, 0.2)) as db:
-                try:
-                    yield db
-                except psycopg.Error as error:
-                    if is_lost(error):
-                        await db.close()  # the next attempt connects anew
-                    raise
-        except TooManyRequests as error:
-            raise Busy(str(error)) from error
-        except (PoolTimeout, PoolClosed) as error:
-            raise Unavailable(f"no connection for {self.connections.name}: {error}") from error
+            result = await work(db)
+            with commit_checked(db) if commits else nullcontext():
+                await db.commit()
+        except psycopg.Error as error:
+            if is_lost(error):
+                await db.close()  # the next attempt connects anew
+            raise
+        finally:
+            timer.cancel()
+        return result
 
 
 async def execute(
@@ -213,18 +212,6 @@ def translate(error: psycopg.Error) -> StoreError:
     if reason in REASONS:
         return Refused(field, reason)
     return Unavailable(first_line(error))
-
-
-@contextmanager
-def time_limit(db: AsyncConnection, seconds: float) -> Iterator[None]:
-    """Break the connection if the block still runs soon after its time, as with a dead server."""
-    timer = asyncio.get_running_loop().call_later(
-        max(seconds, 0) + SERVER_DELAY_SECONDS, break_connection, db
-    )
-    try:
-        yield
-    finally:
-        timer.cancel()
 
 
 def break_connection(db: AsyncConnection | SyncConnection) -> None:

@@ -5,7 +5,6 @@ import shlex
 from collections.abc import Iterator
 from contextlib import closing, suppress
 from datetime import timedelta
-from glob import escape
 from pathlib import Path
 
 import apsw
@@ -133,11 +132,3 @@ def refuse_if_lost(path: Path, folder: Path | None) -> None:
                 f"{path} holds no list, but it has back-ups. To have its records back: {back}. "
                 f"To begin an empty list, move its back-ups away from {folder}"
             )
-
-
-def holders(path: Path, folder: Path | None) -> Iterator[Path]:
-    """See Engine."""
-    if folder:
-        with opened(path) as db:
-            yield from find_backups(folder, list_id_of(db))
-    yield from sorted(path.parent.glob(f"{escape(path.name)}.before-*Z"))

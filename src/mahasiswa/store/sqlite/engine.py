@@ -61,9 +61,6 @@ class SQLiteEngine(Engine):
             db.set_busy_timeout(CHECKPOINT_TIMEOUT_MILLISECONDS)
             db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
 
-    def holders(self, folder: Path | None) -> Iterator[Path]:
-        return backup.holders(self._path, folder)
-
     def backup(
         self, folder: Path | None, file: Path | None = None, due_hours: int = 0
     ) -> Iterator[str]:
