@@ -173,7 +173,6 @@ TESTS = {
     "store/": "store/test_store store/test_one_field",
     "store/backup_folder": "cli/test_backups",
     "store/commands": "cli/test_cli_transfers cli/test_forget",
-    "store/engine": "store/test_store cli/test_cli_restore",
     "store/engines": "store/test_store",
     "store/folding": "store/test_search",
     "store/sqlite/writer": "store/test_store store/test_sqlite",

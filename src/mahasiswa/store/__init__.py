@@ -1,4 +1,4 @@
-"""The class Store: the changes of records, which each engine makes in transactions of its own. An Engine opens a Store."""
+"""The class Store: the changes of records, which each engine makes in transactions of its own. An engine opens a Store."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -75,7 +75,7 @@ class Store(Database):
 
     @abstractmethod
     async def run(self, steps: Begin[T], kind: Kind = EDIT) -> T:
-        """Do all of these steps or none, in one transaction; return their result. A cancelled caller does not stop them.
+        """Do all of these steps or none, in one transaction; return their result.
 
         After a failure that may pass, the steps are done again from their beginning.
         """

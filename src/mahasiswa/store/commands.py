@@ -26,7 +26,7 @@ WHERE NOT EXISTS (SELECT 1 FROM mahasiswa AS m WHERE m.nim = i.nim) ORDER BY nim
 
 
 def merge(*, update: bool, dry_run: bool) -> Steps[Merged]:
-    """Merge the rows of the table `incoming` into the records. See `Engine.merge`."""
+    """Merge the rows of the table `incoming` into the records. See SQLiteEngine."""
     ((total, existing, differing),) = yield COMPARE, {}
     changed = differing if update else 0
     incomplete = [number for (number,) in (yield INCOMPLETE, {})]
@@ -38,7 +38,7 @@ def merge(*, update: bool, dry_run: bool) -> Steps[Merged]:
 
 
 def forget(nim: str) -> Steps[tuple[bool, Sequence[str]]]:
-    """Remove the record with that nim and its history. See `Engine.forget`.
+    """Remove the record with that nim and its history. See SQLiteEngine.
 
     A silent batch in the history notes who has removed it, without its texts.
     """

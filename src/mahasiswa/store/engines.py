@@ -1,13 +1,17 @@
-"""Chooses the Engine by the address of a database."""
+"""Chooses the engine by the address of a database. Both engines have the methods of SQLiteEngine."""
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mahasiswa.settings import DatabaseURL, SQLiteURL
-from mahasiswa.store.engine import Engine
+
+if TYPE_CHECKING:
+    from mahasiswa.store.postgres.engine import PostgresEngine
+    from mahasiswa.store.sqlite.engine import SQLiteEngine
 
 
-def engine_of(url: DatabaseURL) -> Engine:
+def engine_of(url: DatabaseURL) -> "SQLiteEngine | PostgresEngine":
     """The engine of an address. It is imported only if it is chosen: SQLite alone needs no psycopg."""
     if isinstance(url, SQLiteURL):
         from mahasiswa.store.sqlite.engine import SQLiteEngine  # noqa: PLC0415 - see above

@@ -1,4 +1,4 @@
-"""The Engine for PostgreSQL. Each command has connections of its own."""
+"""The engine for PostgreSQL. Each command has connections of its own."""
 
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -9,7 +9,6 @@ import psycopg
 
 from mahasiswa.record import Incoming, Mahasiswa
 from mahasiswa.store import Query, commands, refuse_nul
-from mahasiswa.store.engine import Engine
 from mahasiswa.store.postgres import postgres_schema
 from mahasiswa.store.postgres import postgres_sql as sql
 from mahasiswa.store.postgres.pool import (
@@ -28,21 +27,23 @@ from mahasiswa.work import Slots
 
 
 @dataclass
-class PostgresEngine(Engine):
+class PostgresEngine:
+    """See SQLiteEngine."""
+
     _conninfo: str
 
     def migrate(self, history_days: int | None = None, backups: Path | None = None) -> None:
         postgres_schema.migrate(self._conninfo, history_days)
 
     async def open_store(self, slots: Slots) -> PostgresStore:
-        """See Engine. The database need not be reachable. The pools have the limits of `slots`."""
+        """See SQLiteEngine. The database need not be reachable. The pools have the limits of `slots`."""
         store = PostgresStore(self._conninfo, slots)
         for pool in store.pools.values():
             await pool.connections.open()
         return store
 
     def examine(self, folder: Path | None, backup_hours: int) -> Iterator[Finding]:
-        """See Engine. Back-ups and disks are PostgreSQL's own."""
+        """See SQLiteEngine. Back-ups and disks are PostgreSQL's own."""
         try:
             with connected(self._conninfo) as db:
                 if postgres_schema.find_table(db).is_standby:
@@ -54,7 +55,7 @@ class PostgresEngine(Engine):
             yield wrong(f"{error}. Check DATABASE_URL and the server.")
 
     def merge(self, rows: Iterable[Incoming], *, update: bool, dry_run: bool) -> Merged:
-        """See Engine. A dry run refuses a text with NUL too, because it cannot be copied to the server."""
+        """See SQLiteEngine. A dry run refuses a text with NUL too, because it cannot be copied to the server."""
         with _transaction(self._conninfo) as db:
             db.execute(sql.CREATE_INCOMING)
             with db.cursor().copy(sql.COPY_INCOMING) as copy:

@@ -50,7 +50,7 @@ class StoredTable(NamedTuple):
 
 
 def migrate(conninfo: str, history_days: int | None = None) -> None:
-    """See `Engine.migrate`. A standby stays as it is."""
+    """See `SQLiteEngine.migrate`. A standby stays as it is."""
     with connected(conninfo) as db:
         table = find_table(db)
         if table.is_standby and table.version == len(UPGRADES):

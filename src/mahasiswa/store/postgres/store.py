@@ -1,6 +1,5 @@
 """The store on PostgreSQL. Any number of processes on any number of hosts may use one database."""
 
-import asyncio
 from collections.abc import Awaitable, Callable, Generator, Iterator
 from contextlib import closing
 from typing import Any, cast
@@ -9,7 +8,7 @@ import psycopg
 from psycopg import errors
 
 from mahasiswa.record import Mahasiswa
-from mahasiswa.shared_task import SharedTask, retrieve_exception
+from mahasiswa.shared_task import SharedTask
 from mahasiswa.store import Store, T
 from mahasiswa.store.history_items import OLEH
 from mahasiswa.store.postgres import postgres_sql as sql
@@ -44,7 +43,6 @@ class PostgresStore(Store):
         self._slots = slots
         self.pools = {kind: Pool(conninfo, kind) for kind in DATABASE_KINDS}
         self._versions = SharedTask(lambda: self.pools[LIST].run(_version))
-        self._running: set[asyncio.Task[Any]] = set()
 
     async def version(self) -> str | None:
         return await self._versions.result()
@@ -87,18 +85,9 @@ class PostgresStore(Store):
         def work(db: AsyncConnection) -> Awaitable[T]:
             return _do_steps(db, sql.BEGIN_CHANGE, steps())
 
-        task = asyncio.create_task(self.pools[kind].run(work, commits=True))
-        self._running.add(task)
-        task.add_done_callback(self._running.discard)
-        task.add_done_callback(retrieve_exception)
-        try:
-            return await asyncio.shield(task)
-        finally:
-            del task  # for the same reason as in work.ended
+        return await self.pools[kind].run(work, commits=True)
 
     async def close(self) -> None:
-        while self._running:
-            await asyncio.wait(self._running)
         await self._versions.close()
         for pool in self.pools.values():
             await pool.connections.close()

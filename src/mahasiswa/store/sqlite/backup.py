@@ -31,7 +31,7 @@ DUE_TOLERANCE = timedelta(minutes=30)
 
 
 def back_up(path: Path, folder: Path | None, file: Path | None, due_hours: int) -> Iterator[str]:
-    """See Engine."""
+    """See SQLiteEngine."""
     if not (file or folder):
         raise Unusable("name a file for the back-up, or set BACKUP_DIR to a folder")
     place = file.absolute().parent if file else folder

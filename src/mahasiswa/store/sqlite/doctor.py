@@ -20,7 +20,7 @@ BACKUP_DELAY_HOURS = 2
 
 
 def examine(path: Path, folder: Path | None, backup_hours: int) -> Iterator[Finding]:
-    """See Engine."""
+    """See SQLiteEngine."""
     list_id = ANY_LIST
     nim = ""
     try:

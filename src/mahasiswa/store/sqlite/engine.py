@@ -1,4 +1,4 @@
-"""The Engine for an SQLite file. Each command has connections of its own."""
+"""The engine for an SQLite file. Each command has connections of its own."""
 
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing
@@ -9,7 +9,6 @@ import apsw
 
 from mahasiswa.record import Incoming, Mahasiswa
 from mahasiswa.store import Query, commands, shared_sql
-from mahasiswa.store.engine import Engine
 from mahasiswa.store.results import Finding, Merged, Restored
 from mahasiswa.store.sqlite import backup, doctor, sqlite_schema
 from mahasiswa.store.sqlite import sqlite_sql as sql
@@ -25,18 +24,34 @@ CHECKPOINT_TIMEOUT_MILLISECONDS = 2000
 
 
 @dataclass
-class SQLiteEngine(Engine):
+class SQLiteEngine:
+    """One database. Each method makes connections of its own and closes them, except those of the store."""
+
     _path: Path
 
     def migrate(self, history_days: int | None = None, backups: Path | None = None) -> None:
+        """Create the tables, or upgrade those of an earlier version of this program; raise Unusable.
+
+        `history_days` is the setting HISTORY_DAYS, which is written into the database. None, as for a
+        command, keeps the value of the database; a new database gets DEFAULT_HISTORY_DAYS. A file
+        that does not exist is created, unless the folder `backups` has back-ups of it. Then NeedsRepair
+        names the remedies.
+
+        All handles are closed when it returns.
+        """
         sqlite_schema.migrate(self._path, history_days, backups)
 
     async def open_store(self, slots: Slots) -> SQLiteStore:
+        """Open a database that `migrate` has made ready; raise Unusable."""
         with usable(self._path):
             return SQLiteStore(self._path, slots)
 
     def merge(self, rows: Iterable[Incoming], *, update: bool, dry_run: bool) -> Merged:
-        """See Engine. The file is locked only after all rows were read."""
+        """Import any number of rows, each nim at most once, all or none. With `update`, existing records may change.
+
+        The history has them as one batch of kind "import". More than ENTRIES_MAX rows make a silent batch. The file is
+        locked only after all rows were read. Raise Unavailable, Unusable, Refused or Uncertain.
+        """
         with opened(self._path) as db:
             with savepoint(db):
                 db.execute(sql.CREATE_INCOMING)
@@ -46,11 +61,15 @@ class SQLiteEngine(Engine):
                 return (take if dry_run else take_named)(db, steps)
 
     def forget(self, nim: str) -> tuple[bool, Sequence[str]]:
+        """Remove a record and its history; return whether there was one of them, and the other nims that it has had.
+
+        These are the nims immediately before and after this one. Raise Unavailable or Unusable.
+        """
         with opened(self._path) as db, transaction(db):
             return take_named(db, commands.forget(nim))
 
     def rewrite(self) -> None:
-        """See Engine. The free space of the file and its log may hold removed texts."""
+        """Write the tables anew, so that the file and its log hold no removed text; raise Unusable."""
         remedy = (
             "Stop every program that reads it, make room for twice its size, and run this again"
         )
@@ -64,18 +83,32 @@ class SQLiteEngine(Engine):
     def backup(
         self, folder: Path | None, file: Path | None = None, due_hours: int = 0
     ) -> Iterator[str]:
+        """Write a verified copy of the whole database, and yield the lines about it; raise Unusable.
+
+        It gets the name of `file`, which must not exist yet, or in the folder a name with the moment. Then old back-ups
+        of the folder are removed (`backup_folder.expired`). With `due_hours`, there is no line and no copy if the newest
+        one is younger, or if another program makes one now.
+        """
         return backup.back_up(self._path, folder, file, due_hours)
 
     def restore(self, file: Path) -> Restored:
+        """Replace every record by those of a back-up file, in one transaction; raise Unusable.
+
+        The history stays, and the restore is one silent batch in it. The present records are written to a back-up file
+        first. A file that is missing, damaged or of a newer release is replaced by the back-up as a whole.
+        """
         return restore(self._path, file)
 
     def examine(self, folder: Path | None, backup_hours: int) -> Iterator[Finding]:
+        """Check the database, its disk and its newest back-up in this folder."""
         return doctor.examine(self._path, folder, backup_hours)
 
     def records(self) -> Generator[Mahasiswa]:
+        """All records at one moment, ordered by nim; raise Unavailable or Unusable."""
         with opened(self._path) as db:
             yield from records(db, Query())
 
     def count(self) -> int:
+        """The number of records; raise Unusable."""
         with opened(self._path) as db:
             return int(db.execute(shared_sql.COUNT).get)

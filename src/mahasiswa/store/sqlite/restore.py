@@ -29,7 +29,7 @@ from mahasiswa.system.unfinished import unfinished
 
 
 def restore(path: Path, file: Path) -> Restored:
-    """See `Engine.restore`. Nothing is changed if it raises, and the tables of other programs stay.
+    """See SQLiteEngine. Nothing is changed if it raises, and the tables of other programs stay.
 
     An empty database also gets the history of the back-up. The back-up itself is only read: a copy of it is verified and
     upgraded beside the database.

@@ -31,7 +31,7 @@ class Newer(NeedsRepair):
 
 
 def migrate(path: Path, history_days: int | None = None, backups: Path | None = None) -> None:
-    """See Engine. An older file is copied before it is upgraded."""
+    """See SQLiteEngine. An older file is copied before it is upgraded."""
     # Switching to a write-ahead log needs the file alone, and SQLite's busy timeout does not cover it. A restore and the
     # service lock the folder too.
     with usable(path), folder_lock(path.parent):
