@@ -17,7 +17,7 @@ pytest.register_assert_rewrite(
 from engines import ENGINES, empty, empty_database
 from harness import Service, Site
 from hypothesis import HealthCheck, settings
-from operators import filled, long_list, no_low_ports, operator, unprivileged
+from operators import filled, long_list, operator, unprivileged
 from postgres import QUICK, Server, own_schema
 from processes import CANNOT, cannot, run
 

@@ -3,22 +3,19 @@
 import os
 import re
 import shutil
-import signal
-import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from harness import Service, without_settings
-from processes import cannot, children, forked, run, started, until
+from harness import without_settings
+from processes import cannot, forked, run
 from spreadsheets import HEADER, Record, csv
 from stores import execute, merge, migrate
 
 COMMAND = [sys.executable, "-m", "mahasiswa"]
-COMMAND_SECONDS = 60.0
 SAID_DATABASE = re.compile("^database: (.*)\n", re.MULTILINE)
 TWO: list[Record] = [("0001", "Ani", "Solo"), ("0002", "Budi", "Bantul")]
 
@@ -56,11 +53,6 @@ class Operator:
         """Return the back-ups in BACKUP_DIR, in order of their names. A name holds the time in UTC."""
         return sorted(self.backups.glob("*.db"))
 
-    def serving(self, command: Sequence[str] = (), **settings: str) -> Service:
-        """Start the service with the database and BACKUP_DIR."""
-        folder = self.environment["BACKUP_DIR"]
-        return Service(self.database, {"BACKUP_DIR": folder, **settings}, command=command)
-
     def run(
         self, *arguments: str, before: Sequence[str] = (), **environment: str
     ) -> subprocess.CompletedProcess[str]:
@@ -77,18 +69,6 @@ class Operator:
         assert (answer.returncode, answer.stderr) == (0, "")
         return answer.stdout
 
-    def doctor(self, *arguments: str, **environment: str) -> str:
-        """Run `mahasiswa doctor`; return its lines."""
-        return self.run("doctor", *arguments, **environment).stdout
-
-    def imported(self, *arguments: str) -> str:
-        """Run `mahasiswa import`, which must succeed; return its line."""
-        return self.done("import", *arguments)
-
-    def imported_rows(self, *rows: Record, options: Sequence[str] = ()) -> str:
-        """Import these rows from a.csv; return the line."""
-        return self.imported(self.write_rows(*rows), *options)
-
     def write_rows(self, *rows: Record) -> str:
         """Write these rows to a.csv; return its name."""
         return self.write("a.csv", csv(HEADER, *rows))
@@ -101,27 +81,6 @@ class Operator:
         assert (answer.returncode, answer.stdout) == (code, ""), answer.stderr
         assert "Traceback" not in answer.stderr
         return answer.stderr.splitlines()
-
-    def interrupted(self, *arguments: str, at: Callable[[], bool]) -> tuple[int, str, str]:
-        """Run a command and press Ctrl-C when `at` says so; return its exit code, its output and its last error."""
-        with started(
-            *COMMAND, *arguments, cwd=self.folder, env=self.environment, encoding="utf-8"
-        ) as process:
-            until(lambda: process.poll() is not None or at(), COMMAND_SECONDS)
-            os.killpg(process.pid, signal.SIGINT)  # a terminal signals each process of the command
-            output, errors = process.communicate(timeout=COMMAND_SECONDS)
-        return process.returncode, output, errors.splitlines()[-1]
-
-    def type_remedy(self, line: str) -> None:
-        """Run the command at the end of a line of `doctor` in a shell. It must succeed."""
-        path = f"{Path(sys.executable).parent}:{self.environment['PATH']}"
-        run(
-            "sh",
-            "-c",
-            line.rpartition(": ")[2],
-            cwd=self.folder,
-            env=self.environment | {"PATH": path},
-        )
 
     def write(self, name: str, data: bytes) -> str:
         (self.folder / name).write_bytes(data)
@@ -179,21 +138,6 @@ def unprivileged() -> list[str]:
     return command
 
 
-@pytest.fixture
-def no_low_ports() -> list[str]:
-    """Return the start of a command that may not listen on a port below 1024."""
-    if int(Path("/proc/sys/net/ipv4/ip_unprivileged_port_start").read_text()) <= 80:
-        cannot(
-            "forbid a port below 1024", OSError("net.ipv4.ip_unprivileged_port_start permits it")
-        )
-    return ["setpriv", "--bounding-set=-net_bind_service", "--"] if os.geteuid() == 0 else []
-
-
-def until_idle(service: Service) -> None:
-    """Wait until a service has no child process, because its back-up has ended."""
-    until(lambda: not children(service.pid))
-
-
 def overwrite(path: Path, begin: int = 0, end: int | None = None) -> None:
     with path.open("r+b") as file:
         file.seek(begin)
@@ -201,12 +145,7 @@ def overwrite(path: Path, begin: int = 0, end: int | None = None) -> None:
 
 
 def records_of(path: Path) -> list[Record]:
-    """Return the records of a database that this process has not opened otherwise."""
-    db = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
-    try:
-        return db.execute("SELECT nim, nama, alamat FROM mahasiswa ORDER BY nim").fetchall()
-    finally:
-        db.close()
+    return execute(path, "SELECT nim, nama, alamat FROM mahasiswa ORDER BY nim")
 
 
 def use_up(folder: Path) -> Path:

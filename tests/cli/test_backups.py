@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from harness import free_port, run_to_the_end
-from operators import COMMAND, TWO, Operator, records_of, until_idle
-from processes import started, until
+from harness import Service, free_port, run_to_the_end
+from operators import COMMAND, TWO, Operator, records_of
+from processes import children, started, until
 from stores import execute
 
 from mahasiswa.system.unfinished import unfinished
@@ -109,7 +109,7 @@ def test_each_of_two_lists_in_one_folder_has_its_own_backups(kept: Operator) -> 
     file = renamed(backed_up(kept), 5)
     old = copied(file, 1, "20200101", "20200102") | copied(file, 2, "20200101")
     other.keep_backups(kept.backups)
-    assert f"{kept.backups} holds no back-up" in other.doctor()
+    assert f"{kept.backups} holds no back-up" in other.run("doctor").stdout
     assert len(other.done("backup").splitlines()) == 1
     assert all(path.exists() for path in old)
     assert len(kept.done("backup").splitlines()) == 2
@@ -149,13 +149,13 @@ def test_the_next_backup_replaces_the_unfinished_file_of_a_killed_one(filled: Op
 
 def test_the_service_makes_a_backup_at_its_start_if_it_is_due(kept: Operator) -> None:
     """The log names the new back-up, and each old one that it removes. A younger one is left alone."""
-    with kept.serving() as service:
+    with Service(kept.database, {"BACKUP_DIR": str(kept.backups)}) as service:
         (file,) = until(kept.backup_files)
         service.says(f"INFO {file}: {file.stat().st_size} bytes, verified")
-        until_idle(service)
+        until(lambda: not children(service.pid))
         assert records_of(file) == TWO
         service.restart()
-        until_idle(service)
+        until(lambda: not children(service.pid))
         assert kept.backup_files() == [file]
         file = renamed(file, 24)
         for hour in (1, 2):
@@ -169,7 +169,10 @@ def test_a_backup_that_fails_is_one_error_of_the_service(kept: Operator) -> None
     """The line has the reason. The service goes on."""
     kept.backups.touch()
     said = f"no backup was written to the folder {kept.backups}: File exists"
-    with kept.serving() as service, service.site() as site:
+    with (
+        Service(kept.database, {"BACKUP_DIR": str(kept.backups)}) as service,
+        service.site() as site,
+    ):
         service.says(f" ERROR the back-up failed (1): mahasiswa: {said}\n")
         assert site.get("/sehat").status_code == 200
         assert service.stderr().count("ERROR") == 1
@@ -208,4 +211,4 @@ def test_a_lost_database_is_not_begun_anew_beside_its_backups(kept: Operator, lo
     assert kept.sql(KEY) == execute(file, KEY)
     lose()
     file.rename(kept.folder / "simpanan")
-    assert kept.imported_rows(CITRA).startswith("written: 1")
+    assert kept.done("import", kept.write_rows(CITRA)).startswith("written: 1")

@@ -1,6 +1,7 @@
 """Ctrl-C while a command runs: one line, exit code 130, and nothing was changed."""
 
 import fcntl
+import os
 import signal
 import subprocess
 import sys
@@ -40,7 +41,17 @@ COMMANDS: dict[str, Callable[[Path], bool]] = {
 }
 
 
-INTERRUPTED = (130, "", "mahasiswa: interrupted; nothing was changed")
+INTERRUPTED = b"mahasiswa: interrupted; nothing was changed\n"
+
+
+def interrupt(operator: Operator, command: str, at: Callable[[], bool]) -> None:
+    """Run a command and press Ctrl-C when `at` says so."""
+    arguments = (*COMMAND, *command.split())
+    with started(*arguments, cwd=operator.folder, env=operator.environment) as process:
+        until(lambda: process.poll() is not None or at(), 60)
+        os.killpg(process.pid, signal.SIGINT)  # a terminal signals each process of the command
+        output, errors = process.communicate(timeout=60)
+    assert (process.returncode, output, errors.endswith(INTERRUPTED)) == (130, b"", True)
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -53,8 +64,7 @@ def test_an_interrupted_command_changes_nothing(filled: Operator, command: str) 
         filled.sql("UPDATE mahasiswa SET nama = 'Ani'")
     filled.write("keluar.csv", b"yang lama")
     names, records = filled.names(), filled.records()
-    ended = filled.interrupted(*command.split(), at=lambda: COMMANDS[command](filled.folder))
-    assert ended == INTERRUPTED
+    interrupt(filled, command, lambda: COMMANDS[command](filled.folder))
     assert filled.records() == records
     assert (filled.folder / "keluar.csv").read_bytes() == b"yang lama"
     if "copy" in command:
@@ -76,7 +86,7 @@ def test_the_first_ctrl_c_ends_an_import_that_waits_for_its_input(operator: Oper
         until(lambda: has_read_all(process.stdin))
         process.send_signal(signal.SIGINT)
         assert process.wait(30) == 130
-        assert process.stderr.read() == b"mahasiswa: interrupted; nothing was changed\n"
+        assert process.stderr.read() == INTERRUPTED
     assert operator.records() == TWO
 
 
@@ -96,6 +106,5 @@ def test_an_import_into_postgresql_that_is_interrupted_while_it_merges_changes_n
     with own_schema(postgres) as url:
         operator.use(url)
         operator.write("a.csv", long_file(50_000))
-        ended = operator.interrupted("import", "a.csv", at=lambda: bool(execute(url, locked)))
-        assert ended == INTERRUPTED
+        interrupt(operator, "import a.csv", lambda: bool(execute(url, locked)))
         assert execute(url, "SELECT count(*) FROM mahasiswa") == [(0,)]

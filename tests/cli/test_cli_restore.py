@@ -140,7 +140,7 @@ def test_a_restore_that_lacks_room_names_the_disk_of_the_list(
     operator.fill([(nim, nama, "Bantul") for nim, nama, _ in rows])
     operator.done("backup", "cadangan.db")
     operator.use(small_disk / "a.db")
-    operator.imported_rows(*rows)
+    operator.done("import", operator.write_rows(*rows))
     filler = use_up(small_disk)
     steps = 0
     while (answer := operator.run("restore", "cadangan.db")).returncode:

@@ -23,10 +23,10 @@ def test_records_are_imported_and_exported_on_either_engine(
         ("001", "Siti Nur'aini, S.Kom.", "Jl. A, no. 1"),
         ("20/456839/TK/50663", "Émile 😀", "a\\b%s"),
     ]
-    said = operator.imported(operator.write("a.csv", csv(*rows)))
+    said = operator.done("import", operator.write("a.csv", csv(*rows)))
     assert said == "written: 2 new, 0 changed; left as they are: 0\n"
     changed = [*rows[:2], (rows[2][0], "Emil", rows[2][2]), ("3", "Ina", "Solo")]
-    said = operator.imported("--existing", "update", operator.write("b.csv", csv(*changed)))
+    said = operator.done("import", "--existing", "update", operator.write("b.csv", csv(*changed)))
     assert said == "written: 1 new, 1 changed; left as they are: 1\n"
     operator.done("export", "c.csv")
     quoted = ("001", '"Siti Nur\'aini, S.Kom."', '"Jl. A, no. 1"')
@@ -53,7 +53,9 @@ def test_import_skips_existing_records_unless_told_to_update(
     before = operator.database.read_bytes()
     rows = [("0001", "Ani", "Solo"), ("0002", "", "Sleman"), CITRA, ("", "", "")]
     assert (
-        operator.imported(operator.write("a", csv(HEADER, *rows).replace(b";", b"\t")), *options)
+        operator.done(
+            "import", operator.write("a", csv(HEADER, *rows).replace(b";", b"\t")), *options
+        )
         == said
     )
     assert operator.records() == records
@@ -218,7 +220,7 @@ def test_copy_copies_all_records_to_the_other_engine_and_back(
 def test_copy_takes_the_other_address_from_the_environment(operator: Operator) -> None:
     """Or from a file, so no other user reads it. The target's history begins with one import."""
     operator.fill(TWO)
-    operator.imported_rows(("0001", "Ina", "Solo"), options=["--existing", "update"])
+    operator.done("import", operator.write_rows(("0001", "Ina", "Solo")), "--existing", "update")
     operator.write("alamat.url", b"sqlite:///kedua.db\r\n")
     operator.done("copy", "--to", "@alamat.url")
     kept = execute(

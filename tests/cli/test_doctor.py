@@ -3,6 +3,7 @@
 import re
 import shutil
 import socket
+import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -13,6 +14,7 @@ import pytest
 from harness import Service, StartError, free_port
 from operators import TWO, Operator, overwrite, use_up
 from postgres import own_schema
+from processes import run
 from stores import execute, migrate
 
 
@@ -75,7 +77,7 @@ def test_a_service_that_takes_forms_of_other_sites_is_found(kept: Operator) -> N
     for reached in ({"HOST": "0.0.0.0"}, {"BASE_URL": "https://kampus.example"}):
         (line,) = problems(kept, **reached)
         assert line.startswith(found)
-        assert found not in kept.doctor(**reached, SAME_ORIGIN_ONLY="1")
+        assert found not in kept.run("doctor", **reached, SAME_ORIGIN_ONLY="1").stdout
         with Service(kept.database, reached) as service:
             service.says(" WARNING Forms of other sites are accepted. To refuse")
 
@@ -143,6 +145,13 @@ def test_a_file_that_cannot_be_used_is_found(kept: Operator, fault: str) -> None
     assert sorted(kept.folder.iterdir()) == names
 
 
+def type_remedy(kept: Operator, line: str) -> None:
+    """Run the command at the end of a line of `doctor` in a shell."""
+    path = f"{Path(sys.executable).parent}:{kept.environment['PATH']}"
+    environment = kept.environment | {"PATH": path}
+    run("sh", "-c", line.rpartition(": ")[2], cwd=kept.folder, env=environment)
+
+
 def test_a_remedy_can_be_pasted(kept: Operator) -> None:
     """A damaged list is restored, with which the service did not start. The next back-up is made."""
     ((page,),) = kept.sql("SELECT rootpage FROM sqlite_schema WHERE name = 'mahasiswa'")
@@ -150,11 +159,11 @@ def test_a_remedy_can_be_pasted(kept: Operator) -> None:
     with pytest.raises(StartError, match=r"is damaged or .*restore a back-up"):
         Service(kept.database)
     (line,) = problems(kept)
-    kept.type_remedy(line.replace("FILE", str(backup_of(kept))))
+    type_remedy(kept, line.replace("FILE", str(backup_of(kept))))
     assert kept.records() == TWO
     backup_of(kept).unlink()
     (line,) = problems(kept)
-    kept.type_remedy(line)
+    type_remedy(kept, line)
     kept.done("doctor")
 
 

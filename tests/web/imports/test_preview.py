@@ -3,12 +3,12 @@
 import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from engines import empty_database
 from harness import Service, led_to
+from operators import use_up
 from sheets.workbooks import by_openpyxl, cells_of
 from spreadsheets import HEADER, as_records, csv, numbered
 from stores import Database
@@ -417,10 +417,7 @@ def test_a_full_disk_is_a_page_and_the_preview_stays_as_it_was(small_disk: Path)
     with Service(small_disk / "mahasiswa.db") as service, service.site() as site:
         importer = Importer(site)
         preview = importer.upload(csv(HEADER, ("2301", "Ani", "Solo"), ("", "Budi", "Solo")))
-        filler = small_disk / "filler"
-        with suppress(OSError), filler.open("wb", 0) as file:
-            while file.write(b"x" * 4096):
-                pass
+        filler = use_up(small_disk)
         long = "Budi " * 10_000
         for answer in (
             importer.press(preview, "periksa", {"nama.0.3": long}),
