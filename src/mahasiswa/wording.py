@@ -125,7 +125,7 @@ TICK_ALL = "Pilih semua baris di halaman ini"
 
 # ---- pages that report a problem
 ProblemName = Literal[
-    "bad request", "other site", "no record", "no page", "not in history", "changed", "deleted", "renamed", "nothing to undo", "undo refused", "method", "too slow", "too large",
+    "bad request", "other site", "no record", "no page", "not in history", "changed", "deleted", "renamed", "nothing to undo", "method", "too slow", "too large",
     "file too large", "not carried", "not a form", "failed", "not saved", "uncertain", "not read",
     "locked", "busy", "busy write", "search too long", "page too long", "disk full",
 ]  # fmt: skip
@@ -149,7 +149,6 @@ PROBLEMS: dict[ProblemName, Problem] = {
     "deleted": Problem(409, "", "Data ini sudah dihapus orang lain, jadi perubahan Anda belum disimpan."),
     "renamed": Problem(409, "", "NIM data ini sudah diganti menjadi {nim}, jadi perubahan Anda belum disimpan."),
     "nothing to undo": Problem(409, "Tidak dapat dikembalikan", "Data ini sudah berubah lagi sejak perubahan itu, jadi tidak ada yang dibatalkan."),
-    "undo refused": Problem(409, "Tidak dapat dikembalikan", "Data itu melanggar aturan daftar, jadi tidak ada yang dikembalikan. Hubungi pengelola."),
     "method": Problem(405, "Cara akses tidak didukung", "Halaman ini tidak dapat dibuka dengan cara tersebut."),
     "too slow": Problem(408, "Waktu pengiriman habis", "Data tidak diterima lengkap pada waktunya, jadi belum disimpan. Periksa koneksi internet, lalu kirim lagi."),
     "too large": Problem(413, "Kiriman terlalu besar", "Data yang dikirim terlalu besar (maksimal {limit})."),

@@ -12,7 +12,7 @@ from starlette.responses import Response
 from mahasiswa import wording
 from mahasiswa.store import Store
 from mahasiswa.store.history_items import UNDO_ROWS_MAX, ItemKind, item_key
-from mahasiswa.store.store_errors import NothingToUndo, NotInHistory, Refused
+from mahasiswa.store.store_errors import NothingToUndo, NotInHistory
 from mahasiswa.web.list_query import ListQuery, changed
 from mahasiswa.web.pages import Pages
 from mahasiswa.web.request import Request
@@ -73,8 +73,6 @@ async def undo(request: Request, store: Store, pages: Pages) -> Response:
         change, left = await store.undo(item_key(request.parameter))
     except NotInHistory:
         return pages.error("not in history")
-    except Refused:  # another program had stored the old record in spite of the rules of the table
-        return pages.error("undo refused")
     except NothingToUndo as error:
         search = "" if error.nim is None else f"?cari={quote(error.nim, safe='')}"
         return pages.error("nothing to undo", history=pages.path(HISTORY_PATH) + search)

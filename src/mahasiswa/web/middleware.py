@@ -26,7 +26,6 @@ from mahasiswa.web.request import Request, Service
 from mahasiswa.web.request_guard import RequestGuard
 from mahasiswa.web.responses import ProblemPage, compressed, send_response
 from mahasiswa.web.uploads import UploadRefused
-from mahasiswa.work import Busy
 
 # In the log, as nginx writes it: the client was gone, or cut off, before its answer ended.
 CLIENT_DISCONNECTED = 499
@@ -67,9 +66,6 @@ class Middleware:
                 await (request.while_connected(sending) if is_stream else sending)
         except ClientDisconnect:
             status = CLIENT_DISCONNECTED
-        except Busy as reason:  # in the middle of a response; uvicorn closes the connection
-            status = CLIENT_DISCONNECTED
-            log.warning("an answer was cut off: %s", reason)
         except Exception:  # in the middle of a response, which is cut off
             status = 500
             log.exception("an answer could not be completed")
