@@ -47,7 +47,7 @@ LIST = Kind("the list page", 1, 1000)
 PAGE = Kind("pages of the list", 1, 100)
 SEARCH = Kind("searches", 2, 32)
 EXPORT = Kind("exports", 2, 8)
-IMPORT = Kind("reads of previews, and batches", 2, 8)
+IMPORT = Kind("reads of previews", 2, 8)
 CHANGE = Kind("changes", 1, 1000)
 
 DATABASE_KINDS = (RECORD, EDIT, LIST, PAGE, SEARCH, EXPORT, IMPORT, CHANGE)

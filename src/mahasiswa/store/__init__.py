@@ -28,7 +28,7 @@ from mahasiswa.store.store_errors import (
     NotInHistory,
     Refused,
 )
-from mahasiswa.work import EDIT, IMPORT, RECORD, Kind, slices
+from mahasiswa.work import RECORD, Kind, slices
 
 __all__ = ["Hits", "Query", "Reader", "Snapshot", "Store", "Suspicion", "Version"]
 
@@ -74,7 +74,7 @@ class Store(Database):
         """Every record, if there are at most `at_most`, read as work of the kind LIST."""
 
     @abstractmethod
-    async def run(self, steps: Begin[T], kind: Kind = EDIT) -> T:
+    async def run(self, steps: Begin[T]) -> T:
         """Do all of these steps or none, in one transaction; return their result.
 
         After a failure that may pass, the steps are done again from their beginning.
@@ -159,7 +159,7 @@ class Store(Database):
                     yield from _written(records, expected)
             yield "end_batch", {}
 
-        return await self._make(steps, IMPORT)
+        return await self._make(steps)
 
     async def undo(self, key: str) -> tuple[str | None, int]:
         """Restore the records of an item that still are as the change left them, as one batch.
@@ -169,7 +169,7 @@ class Store(Database):
         double click, there is no key. Raise NothingToUndo if no record is as it was before the change,
         NotInHistory, or Refused if a record breaks a rule of the table.
         """
-        return await self.run(lambda: _undo(key), IMPORT)
+        return await self.run(lambda: _undo(key))
 
     async def purge(self) -> None:
         """Remove the expired entries, PURGE_ENTRIES in each transaction. Without any, the version does not change."""
@@ -177,11 +177,11 @@ class Store(Database):
         while len(await self.run(lambda: step("purge", entries))) == PURGE_ENTRIES:
             pass
 
-    async def _make(self, steps: Begin[object], kind: Kind = EDIT) -> str | None:
+    async def _make(self, steps: Begin[object]) -> str | None:
         """Run the steps of a change. Without NAMES_CHANGE the result is None, so a plain addition costs nothing more."""
         if NAMES_CHANGE.get():
-            return await self.run(lambda: _with_item(steps()), kind)
-        await self.run(steps, kind)
+            return await self.run(lambda: _with_item(steps()))
+        await self.run(steps)
         return None
 
 

@@ -81,11 +81,11 @@ class PostgresStore(Store):
                 lambda: list(map(break_connection, opened)),
             )
 
-    async def run(self, steps: Begin[T], kind: Kind = EDIT) -> T:
+    async def run(self, steps: Begin[T]) -> T:
         def work(db: AsyncConnection) -> Awaitable[T]:
             return _do_steps(db, sql.BEGIN_CHANGE, steps())
 
-        return await self.pools[kind].run(work, commits=True)
+        return await self.pools[EDIT].run(work, commits=True)
 
     async def close(self) -> None:
         await self._versions.close()

@@ -20,8 +20,7 @@ from mahasiswa.store.backup_folder import (
     moment_now,
 )
 from mahasiswa.store.sqlite import sqlite_sql as sql
-from mahasiswa.store.sqlite.connection import connect, opened
-from mahasiswa.store.sqlite.sqlite_errors import explained
+from mahasiswa.store.sqlite.connection import connect
 from mahasiswa.store.store_errors import NeedsRepair, Unusable
 from mahasiswa.system.administrator import typed
 from mahasiswa.system.unfinished import unfinished
@@ -30,20 +29,7 @@ from mahasiswa.system.unfinished import unfinished
 DUE_TOLERANCE = timedelta(minutes=30)
 
 
-def back_up(path: Path, folder: Path | None, file: Path | None, due_hours: int) -> Iterator[str]:
-    """See SQLiteEngine."""
-    if not (file or folder):
-        raise Unusable("name a file for the back-up, or set BACKUP_DIR to a folder")
-    place = file.absolute().parent if file else folder
-    with opened(path) as db, explained(f"no backup was written to the folder {place}"):
-        if file:
-            with unfinished(file) as copy:
-                yield _complete(db, copy, file)
-        elif folder:
-            yield from _back_up_in_folder(db, path, folder, due_hours)
-
-
-def _back_up_in_folder(
+def back_up_in_folder(
     db: apsw.Connection, path: Path, folder: Path, due_hours: int
 ) -> Iterator[str]:
     list_id = list_id_of(db)
@@ -58,7 +44,7 @@ def _back_up_in_folder(
             if problem := lack_of_room(folder, path.stat().st_size):
                 raise Unusable(f"no back-up was made: {problem}")
             target = folder / f"{name}-{moment_now()}.db"
-            yield _complete(db, copy, target, may_replace=True)
+            yield complete(db, copy, target, may_replace=True)
     except BlockingIOError:  # by another worker, or by a command
         if not due_hours:
             raise
@@ -86,7 +72,7 @@ def copy_before(path: Path) -> Path:
     """Copy a database to a file beside it, before it is replaced or upgraded; raise apsw.Error, OSError, Unusable."""
     kept = name_before(path)
     with closing(connect(path)) as db, unfinished(path.with_name(f"{path.name}.before")) as copy:
-        _complete(db, copy, kept)
+        complete(db, copy, kept)
     return kept
 
 
@@ -95,7 +81,7 @@ def name_before(path: Path) -> Path:
     return path.with_name(f"{path.name}.before-{moment_now()}")
 
 
-def _complete(db: apsw.Connection, copy: Path, target: Path, *, may_replace: bool = False) -> str:
+def complete(db: apsw.Connection, copy: Path, target: Path, *, may_replace: bool = False) -> str:
     """Write an open database to an unfinished file, and give it its name, on the disk too, when it is verified.
 
     Return the line about it. Raise apsw.Error, OSError, or Unusable if a file has that name.

@@ -3,24 +3,32 @@
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 
 import apsw
 
 from mahasiswa.record import Incoming, Mahasiswa
 from mahasiswa.store import Query, commands, shared_sql
-from mahasiswa.store.results import Finding, Merged, Restored
-from mahasiswa.store.sqlite import backup, doctor, sqlite_schema
+from mahasiswa.store.backup_folder import ANY_LIST, age, find_backups, lack_of_room
+from mahasiswa.store.results import Finding, Merged, Restored, good, wrong
+from mahasiswa.store.sqlite import sqlite_schema
 from mahasiswa.store.sqlite import sqlite_sql as sql
+from mahasiswa.store.sqlite.backup import back_up_in_folder, check_integrity, complete, list_id_of
 from mahasiswa.store.sqlite.connection import connect, opened, savepoint, transaction
-from mahasiswa.store.sqlite.restore import restore
+from mahasiswa.store.sqlite.restore import copy_upgraded, is_lost, replace_file, replace_records
 from mahasiswa.store.sqlite.sqlite_errors import explained, usable
 from mahasiswa.store.sqlite.sqlite_reader import records, take, take_named
 from mahasiswa.store.sqlite.store import SQLiteStore
+from mahasiswa.store.store_errors import Unusable
+from mahasiswa.system.administrator import typed
+from mahasiswa.system.unfinished import unfinished
 from mahasiswa.work import Slots
 
 # Maximum wait for the readers of the write-ahead log after a record was forgotten.
 CHECKPOINT_TIMEOUT_MILLISECONDS = 2000
+# Maximum time for a back-up, in hours, after the newest one has the age of BACKUP_HOURS.
+BACKUP_DELAY_HOURS = 2
 
 
 @dataclass
@@ -89,19 +97,76 @@ class SQLiteEngine:
         of the folder are removed (`backup_folder.expired`). With `due_hours`, there is no line and no copy if the newest
         one is younger, or if another program makes one now.
         """
-        return backup.back_up(self._path, folder, file, due_hours)
+        if not (file or folder):
+            raise Unusable("name a file for the back-up, or set BACKUP_DIR to a folder")
+        place = file.absolute().parent if file else folder
+        with (
+            opened(self._path) as db,
+            explained(f"no backup was written to the folder {place}"),
+        ):
+            if file:
+                with unfinished(file) as copy:
+                    yield complete(db, copy, file)
+            elif folder:
+                yield from back_up_in_folder(db, self._path, folder, due_hours)
 
     def restore(self, file: Path) -> Restored:
         """Replace every record by those of a back-up file, in one transaction; raise Unusable.
 
         The history stays, and the restore is one silent batch in it. The present records are written to a back-up file
         first. A file that is missing, damaged or of a newer release is replaced by the back-up as a whole.
+        An empty database also gets the history of the back-up. The tables of other programs stay. The back-up itself is
+        only read: a copy of it is verified and upgraded beside the database.
         """
-        return restore(self._path, file)
+        path = self._path
+        # The folder for temporary files may be small, and may be on another disk, so do not use it.
+        with explained(f"nothing was restored to {path}"), unfinished(path) as copy:
+            with explained(f"{file} cannot be restored in {path.parent}"):
+                records = copy_upgraded(file, copy)
+            if is_lost(path):
+                return Restored(records, records, 0, 0, replace_file(path, copy), must_start=True)
+            sqlite_schema.migrate(path)
+            return replace_records(path, copy)
 
     def examine(self, folder: Path | None, backup_hours: int) -> Iterator[Finding]:
         """Check the database, its disk and its newest back-up in this folder."""
-        return doctor.examine(self._path, folder, backup_hours)
+        path = self._path
+        list_id = ANY_LIST
+        nim = ""
+        try:
+            with opened(path) as db:
+                check_integrity(db)
+                sqlite_schema.known_version(db, path)
+                list_id = list_id_of(db)
+                for nim, *_ in db.execute(sql.STATEMENTS["whole"]):  # noqa: B007 - the last one is named
+                    pass
+                records = db.execute(shared_sql.COUNT).get
+                yield good(f"{path} is whole and holds {records} records.")
+        except UnicodeDecodeError:
+            yield wrong(
+                f"A text of the record after {nim!r} is not UTF-8. Correct it with sqlite3."
+            )
+        except Unusable as error:
+            yield wrong(str(error))
+
+        if path.exists():
+            lack = lack_of_room(path.parent, path.stat().st_size)
+            room = f"The disk of {path.parent} has three times the size of the list."
+            remedy = f"A back-up or a restore may fail: {lack}. Make room on that disk."
+            yield wrong(remedy) if lack else good(room)
+
+        again = f"Make one now: {typed('backup')}"
+        if not folder:
+            yield wrong("No back-ups are made. Set BACKUP_DIR to a folder.")
+            return
+        with explained(f"the back-ups in {folder} cannot be read"):
+            backups = find_backups(folder, list_id)
+        if not backups:
+            yield wrong(f"{folder} holds no back-up. {again}")
+            return
+        hours = age(backups[0]) / timedelta(hours=1)
+        text = f"The newest back-up, {backups[0]}, is {hours:.1f} hours old."
+        yield wrong(f"{text} {again}") if hours > backup_hours + BACKUP_DELAY_HOURS else good(text)
 
     def records(self) -> Generator[Mahasiswa]:
         """All records at one moment, ordered by nim; raise Unavailable or Unusable."""

@@ -18,33 +18,15 @@ from mahasiswa.store.sqlite.connection import (
     opened,
     transaction,
 )
-from mahasiswa.store.sqlite.sqlite_errors import explained
 from mahasiswa.store.sqlite.sqlite_reader import take_named
-from mahasiswa.store.sqlite.sqlite_schema import Newer, known_version, migrate, upgrade
+from mahasiswa.store.sqlite.sqlite_schema import Newer, known_version, upgrade
 from mahasiswa.store.store_errors import Unusable
 from mahasiswa.system import interrupt
 from mahasiswa.system.administrator import typed
 from mahasiswa.system.folder_lock import folder_lock
-from mahasiswa.system.unfinished import unfinished
 
 
-def restore(path: Path, file: Path) -> Restored:
-    """See SQLiteEngine. Nothing is changed if it raises, and the tables of other programs stay.
-
-    An empty database also gets the history of the back-up. The back-up itself is only read: a copy of it is verified and
-    upgraded beside the database.
-    """
-    # The folder for temporary files may be small, and may be on another disk, so do not use it.
-    with explained(f"nothing was restored to {path}"), unfinished(path) as copy:
-        with explained(f"{file} cannot be restored in {path.parent}"):
-            records = _copy_upgraded(file, copy)
-        if _is_lost(path):
-            return Restored(records, records, 0, 0, _replace_file(path, copy), must_start=True)
-        migrate(path)
-        return _replace_records(path, copy)
-
-
-def _copy_upgraded(file: Path, copy: Path) -> int:
+def copy_upgraded(file: Path, copy: Path) -> int:
     """Copy a back-up, verify it and upgrade it; return the number of its records."""
     if Path(f"{file}-wal").exists():
         remedy = f"Copy it first: DATABASE_URL=sqlite:///{file} {typed('backup FILE')}"
@@ -60,7 +42,7 @@ def _copy_upgraded(file: Path, copy: Path) -> int:
         return int(db.execute(shared_sql.COUNT).get)
 
 
-def _is_lost(path: Path) -> bool:
+def is_lost(path: Path) -> bool:
     """Whether a file is missing, empty, damaged or of a newer release, so that SQL cannot put the records into it."""
     if not path.exists():
         return True
@@ -72,7 +54,7 @@ def _is_lost(path: Path) -> bool:
         return True
 
 
-def _replace_file(path: Path, copy: Path) -> Path | None:
+def replace_file(path: Path, copy: Path) -> Path | None:
     """Give the files of the database other names, then let the copy take its place. A running service notices it.
 
     Return the new name of the database, or None if there was none.
@@ -86,7 +68,7 @@ def _replace_file(path: Path, copy: Path) -> Path | None:
     return kept if kept.exists() else None
 
 
-def _replace_records(path: Path, copy: Path) -> Restored:
+def replace_records(path: Path, copy: Path) -> Restored:
     before: Path | None = None
     with opened(path) as db:
         db.execute(sql.ATTACH_BACKUP, (str(copy),))

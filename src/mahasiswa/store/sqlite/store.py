@@ -4,7 +4,7 @@ import asyncio
 import logging
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, closing, nullcontext, suppress
+from contextlib import asynccontextmanager, closing, suppress
 from functools import partial
 from pathlib import Path
 from typing import cast
@@ -25,7 +25,7 @@ from mahasiswa.store.sqlite.sqlite_reader import connect_to_read, read_snapshot,
 from mahasiswa.store.sqlite.writer import Writer
 from mahasiswa.store.store_errors import Unavailable
 from mahasiswa.system.administrator import typed
-from mahasiswa.work import EDIT, EXPORT, IMPORT, LIST, STEP_TIMEOUT_SECONDS, Kind, Slots, ended
+from mahasiswa.work import EXPORT, LIST, STEP_TIMEOUT_SECONDS, Kind, Slots, ended
 
 # Maximum pages of a file whose list is read on the event loop, 1 MB: about 4,000 records with their history, or 30,000 of
 # the shortest records.
@@ -56,7 +56,9 @@ class SQLiteStore(Store):
         self._fault = ""  # the reason why the file is used no more
 
     async def version(self) -> Version | None:
-        return self._checked()
+        if (version := self.version_now()) is None:
+            self._check_file()
+        return version
 
     def version_now(self) -> Version | None:
         if self._fault or has_moved(self._watch):
@@ -66,15 +68,9 @@ class SQLiteStore(Store):
             return cast("int", self._pragmas.execute("PRAGMA data_version").get)
         return None
 
-    def _checked(self) -> Version | None:
-        """The version. Raise Unavailable if the file cannot be used."""
-        if (version := self.version_now()) is None:
-            self._check_file()
-        return version
-
     async def snapshot(self, at_most: int) -> Snapshot:
         # Read the version before the records: then the records are of that version or of a later one.
-        version = self._checked()
+        version = await self.version()
         # After an error here, the read is repeated in a thread. It waits for a lock, and reports
         # any other fault.
         with suppress(apsw.Error, Unavailable):
@@ -112,7 +108,7 @@ class SQLiteStore(Store):
     @asynccontextmanager
     async def _connection(self, kind: Kind) -> AsyncIterator[apsw.Connection]:
         """A connection for a read. Raise Unavailable for a bad file, and for each error of SQLite."""
-        self._checked()
+        self._check_file()
         async with self._slots.slot(kind):
             try:
                 if self._idle:
@@ -128,9 +124,8 @@ class SQLiteStore(Store):
                     self._report_damage(error)
                 raise translate(error) from error
 
-    async def run(self, steps: Begin[T], kind: Kind = EDIT) -> T:
-        async with self._slots.slot(kind) if kind is IMPORT else nullcontext():
-            return await self._writer.write(steps)
+    async def run(self, steps: Begin[T]) -> T:
+        return await self._writer.write(steps)
 
     async def close(self) -> None:
         for db in self._idle:
@@ -138,7 +133,7 @@ class SQLiteStore(Store):
         if self._giving_up:
             await self._giving_up
         else:
-            await self._writer.close(checkpoint=False)
+            await self._writer.close()
         self._watch.close()
 
     def _check_file(self) -> None:
@@ -166,4 +161,4 @@ class SQLiteStore(Store):
             await asyncio.to_thread(remove_wal, self._path, self._log_inodes)
         except (OSError, Unavailable) as error:
             log.error("%s-wal was not removed: %s; remove it before the start", self._path, error)  # noqa: TRY400
-        await self._writer.close(checkpoint=True)
+        await self._writer.close()

@@ -14,7 +14,7 @@ from mahasiswa.store import PART_RECORDS, T
 from mahasiswa.store.history_items import OLEH
 from mahasiswa.store.reader import Begin
 from mahasiswa.store.sqlite import sqlite_sql as sql
-from mahasiswa.store.sqlite.connection import connect, has_moved, savepoint, transaction
+from mahasiswa.store.sqlite.connection import connect, savepoint, transaction
 from mahasiswa.store.sqlite.sqlite_errors import translate
 from mahasiswa.store.sqlite.sqlite_reader import take
 from mahasiswa.store.store_errors import Locked, StoreError
@@ -65,17 +65,16 @@ class Writer:
         finally:
             del answer  # for the same reason as in work.ended
 
-    async def close(self, *, checkpoint: bool) -> None:
+    async def close(self) -> None:
         """Make all changes that wait, and close the connection."""
         if self._running:
             await self._running
         await asyncio.to_thread(self._thread.shutdown)
         # SQLite makes a checkpoint at the last close, but not if the file was moved. A kill would
         # lose a log that was removed.
-        if checkpoint or has_moved(self._db):
-            with suppress(apsw.Error):
-                self._db.set_busy_timeout(int(FINAL_CHECKPOINT_TIMEOUT_SECONDS * 1000))
-                self._db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_FULL)
+        with suppress(apsw.Error):
+            self._db.set_busy_timeout(int(FINAL_CHECKPOINT_TIMEOUT_SECONDS * 1000))
+            self._db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_FULL)
         self._db.close()
 
     async def _run(self) -> None:
