@@ -10,14 +10,11 @@ from pathlib import Path
 import pytest
 
 # A failed assertion in one of these modules shows its values, as in a test.
-pytest.register_assert_rewrite(
-    "web.form_answers", "harness", "operators", "spreadsheets", "visitor"
-)
+pytest.register_assert_rewrite("web.form_answers", "cli.operators", "harness", "visitor")
 
 from engines import ENGINES, empty, empty_database
 from harness import Service, Site
 from hypothesis import HealthCheck, settings
-from operators import filled, long_list, operator, unprivileged
 from postgres import QUICK, Server, own_schema
 from processes import CANNOT, cannot, run
 

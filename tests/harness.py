@@ -1,6 +1,7 @@
 """Runs the service as a real process for a test: `Service`. The classes that read its pages are in visitor.py."""
 
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -36,6 +37,18 @@ SHOWN_CHARACTERS = 5_000  # of the log of a service
 WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:])
 # Each run has its own start.
 PORTS = iter(range(10_000 + (37 * os.getppid() + 3000 * WORKER) % 20_000, 32_000))
+
+
+# The only lines that the service may write to standard error: one for each change and each refused request, and warnings.
+LOG_LINE = re.compile(
+    r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}[+-]\d\d:\d\d "
+    r"(?:(?P<level>INFO|WARNING|ERROR) (?P<method>[!#$%&'*+.^_`|~0-9A-Za-z-]+) (?P<path>[!-~]*)"
+    r'(?: (?P<nim>"[ -~]*"))? (?P<status>\d{3}) (?P<took>\d+\.\d) ms (?P<address>[0-9a-f:.]+|-) (?P<number>\d{8})'
+    r"|(?:WARNING|ERROR) (?P<other>[ -~]+))"
+)
+
+CONTROL = re.compile("[\0-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029]")
+"""Characters that start a new line or control a terminal, except the line feed that ends a line of the log."""
 
 
 class StartError(Exception):
@@ -179,6 +192,19 @@ class Service(Closing):
         with suppress(OSError):
             return self.raw(request.encode()).startswith(b"HTTP/")
         return False
+
+
+def assert_log_is_sound(text: str, allowed: Sequence[str] = ()) -> None:
+    """Check each line: the service writes such lines, or it is about malformed HTTP, or it has an `allowed` word."""
+    assert not CONTROL.search(text)
+    assert not text or text.endswith("\n")
+    known = ("not valid HTTP", "not read: ", "not saved: ", "stop the service", *allowed)
+    for line in text.splitlines():
+        found = LOG_LINE.fullmatch(line)
+        assert found, line[:300]
+        assert len(line) < 4500, len(line)
+        assert not found["other"] or any(word in line for word in known), line[:300]
+        assert found["status"] not in ("500", "501", "502"), line[:300]
 
 
 @contextmanager

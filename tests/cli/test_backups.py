@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from cli.operators import COMMAND, TWO, Operator, records_of
 from harness import Service, free_port, run_to_the_end
-from operators import COMMAND, TWO, Operator, records_of
 from processes import children, started, until
 from stores import execute
 

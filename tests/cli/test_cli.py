@@ -5,14 +5,13 @@ import threading
 from pathlib import Path
 
 import pytest
-from attack import holds
+from cli.operators import COMMAND, TWO, Operator
 from click.testing import CliRunner
 from harness import Service, Site
-from operators import COMMAND, TWO, Operator
 from processes import started, working
 from sheets.workbooks import by_openpyxl
 from spreadsheets import HEADER, csv, numbered
-from stores import Database, migrate
+from stores import Database, holds, migrate
 
 from mahasiswa.commands.cli import main
 

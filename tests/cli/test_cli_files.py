@@ -4,8 +4,8 @@ import stat
 from pathlib import Path
 
 import pytest
+from cli.operators import COMMAND, TWO, Operator, records_of
 from harness import visited
-from operators import COMMAND, TWO, Operator, records_of
 from processes import until
 
 # The first makes a file readable by its owner only if the program asks for it.

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO
 
 import pytest
-from operators import COMMAND, MANY, TWO, Operator
+from cli.operators import COMMAND, MANY, TWO, Operator
 from postgres import own_schema
 from processes import started, until
 from spreadsheets import HEADER, csv, numbered

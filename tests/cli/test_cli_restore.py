@@ -9,8 +9,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from cli.operators import TWO, Operator, overwrite, records_of, use_up
 from harness import Service, visited
-from operators import TWO, Operator, overwrite, records_of, use_up
 from processes import until
 from spreadsheets import HEADER, Record, csv, numbered
 from stores import execute

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from operators import TWO, Operator, records_of
+from cli.operators import TWO, Operator, records_of
 from sheets.workbooks import by_openpyxl, cells_of
 from spreadsheets import HEADER, Record, csv, numbered
 from stores import execute

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import cast
 
 import pytest
+from cli.operators import TWO, Operator, overwrite, use_up
 from harness import Service, StartError, free_port
-from operators import TWO, Operator, overwrite, use_up
 from postgres import own_schema
 from processes import run
 from stores import execute, migrate

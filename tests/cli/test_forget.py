@@ -1,6 +1,6 @@
 """`mahasiswa forget` removes the person from the uploads too. tests/store/test_history.py looks at the list."""
 
-from operators import TWO, Operator
+from cli.operators import TWO, Operator
 
 from mahasiswa.sheets.stage import Stage
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
+from cli.operators import overwrite
 from harness import START_SECONDS, Service, StartError, free_port, is_free, run_to_the_end
-from operators import overwrite
 from processes import cannot
 from stores import execute, migrate
 

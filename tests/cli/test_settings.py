@@ -10,8 +10,8 @@ from importlib.metadata import version
 from pathlib import Path
 
 import pytest
+from cli.operators import COMMAND
 from harness import Service, free_port, is_free, without_settings
-from operators import COMMAND
 from processes import cannot, run, started
 
 from mahasiswa.settings import SettingError, Settings, SQLiteURL

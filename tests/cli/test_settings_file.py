@@ -3,8 +3,8 @@
 import os
 
 import pytest
+from cli.operators import COMMAND, TWO, Operator
 from harness import visited
-from operators import COMMAND, TWO, Operator
 from processes import cannot
 
 from mahasiswa.system.administrator import process_user

@@ -10,8 +10,8 @@ from contextlib import AbstractContextManager, closing
 from pathlib import Path
 
 import pytest
+from cli.operators import COMMAND
 from harness import START_SECONDS, URL_ENCODED, Service, free_port, is_free
-from operators import COMMAND
 from processes import started, until
 
 END_SECONDS = 5.0

@@ -1,8 +1,8 @@
 """Everything is read and written in UTF-8, whatever the locale of the machine is."""
 
 import pytest
+from cli.operators import COMMAND, Operator
 from harness import Service
-from operators import COMMAND, Operator
 from spreadsheets import HEADER, csv
 
 ASCII = {"LC_ALL": "POSIX", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}

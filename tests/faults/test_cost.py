@@ -9,12 +9,13 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
-from attack import assert_log_is_sound, at_once, attacked, fill
-from harness import Service
+from faults.attack import at_once, attacked
+from harness import Service, assert_log_is_sound
 from processes import allow_files, cannot, until
 from sheets.workbooks import text_row, with_rows, zip_bomb
 from sockets import CLOSE, connected, get, post, upload
-from stores import execute
+from spreadsheets import numbered
+from stores import Database, execute, fill
 
 from mahasiswa.work import EXPORT, SEARCH, Kind
 
@@ -89,7 +90,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     """Start a service with 3,000 records; it must be the same process in the end, with a sound log."""
     path = tmp_path_factory.mktemp("cost") / "a.db"
     with Service(path) as service:
-        fill(path, 3000)
+        fill(path, numbered(3000, "Nama {}", "Alamat", nim="{:08}"))
         yield service
         assert service.process.poll() is None
         # On a busy machine a child may be late.
@@ -189,7 +190,8 @@ def test_all_loads_at_once_fit_into_the_memory_of_the_unit(
         numbers = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 600)"
         insert = "INSERT INTO mahasiswa SELECT i, hex(zeroblob(5000)), hex(zeroblob(5000)) FROM n"
         execute(tmp_path / "a.db", f"{numbers} {insert}")
-        fill(tmp_path / "a.db", 40_000)
+        with Database(tmp_path / "a.db") as other:
+            other.fill(numbered(40_000, "Nama {}", "Alamat", nim="{:08}"))
         with attacked(service, "/?halaman=1"), ExitStack() as stack:
             for target in (
                 "/",

@@ -6,7 +6,7 @@ from itertools import product
 from pathlib import Path
 
 import pytest
-from attack import at_once, attacked
+from faults.attack import at_once, attacked
 from harness import Service
 from sockets import CLOSE, get, post
 from spreadsheets import numbered

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import apsw
 import pytest
-from attack import assert_log_is_sound, assert_says_nothing_was_saved, holds
-from harness import Service
-from operators import use_up
-from stores import migrate, opened
+from cli.operators import use_up
+from faults.attack import assert_says_nothing_was_saved
+from harness import Service, assert_log_is_sound
+from stores import holds, migrate, opened
 
 from mahasiswa.store.store_errors import Unavailable
 

@@ -5,11 +5,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from attack import additions, assert_log_is_sound, assert_says_nothing_was_saved, holds
-from harness import Service
-from operators import Operator
+from cli.operators import Operator
+from faults.attack import additions, assert_says_nothing_was_saved
+from harness import Service, assert_log_is_sound
 from processes import until
-from stores import Database
+from stores import Database, holds
 
 from mahasiswa.store.sqlite.connection import WAL_MAX_BYTES
 

@@ -6,9 +6,9 @@ import signal
 from pathlib import Path
 
 import pytest
-from attack import holds
 from faults.ledger import Ledger
 from harness import Service
+from stores import holds
 
 KILLS = 20
 

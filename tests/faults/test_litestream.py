@@ -8,11 +8,11 @@ import time
 from pathlib import Path
 
 import pytest
-from attack import additions, holds
+from cli.operators import Operator
+from faults.attack import additions
 from harness import Service
-from operators import Operator
 from processes import Closing, run, until
-from stores import execute
+from stores import execute, holds
 
 CONFIGURATION = Path(__file__).parents[2] / "packaging" / "litestream.yml"
 PROGRAM = Path(sys.executable).with_name("litestream")

@@ -12,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from cli.operators import records_of
 from harness import Site, is_free
 from install.installed import (
     GIT,
@@ -23,7 +24,6 @@ from install.installed import (
     make_debian,
     records,
 )
-from operators import records_of
 from processes import cannot, children, run, until
 
 PORTS = (80, 443, 3000)

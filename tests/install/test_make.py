@@ -6,6 +6,7 @@ from pathlib import Path
 from signal import SIGKILL
 
 import pytest
+from cli.operators import unprivileged  # noqa: F401 - a fixture
 from install.installed import ROOT
 from processes import finished, run
 
@@ -69,7 +70,8 @@ def test_an_environment_of_another_python_is_made_again(folder: Path) -> None:
 
 
 def test_make_says_in_one_line_that_a_user_lacks_the_rights(
-    folder: Path, unprivileged: list[str]
+    folder: Path,
+    unprivileged: list[str],  # noqa: F811 - the fixture
 ) -> None:
     """Nothing is made."""
     folder.chmod(0o555)

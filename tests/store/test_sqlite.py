@@ -8,8 +8,8 @@ from concurrent.futures import TimeoutError as FutureTimeoutError
 from pathlib import Path
 
 import pytest
+from cli.operators import records_of
 from harness import Service, visited
-from operators import records_of
 from postgres import until
 from processes import finished
 from sockets import CLOSE, post, statuses

@@ -10,11 +10,11 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from attack import additions, assert_log_is_sound, holds
-from harness import Service
-from operators import COMMAND, Operator, records_of
+from cli.operators import COMMAND, Operator, records_of
+from faults.attack import additions
+from harness import Service, assert_log_is_sound
 from processes import started, working
-from stores import execute
+from stores import execute, holds
 
 # Each list has records that the other one lacks, and some nims with other texts.
 LISTS = {

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from cli.operators import Operator, records_of
 from engines import ENGINES
-from operators import Operator, records_of
 from postgres import own_schema, programs
 from processes import run
 from stores import SITI, attempt, execute, items, migrate, opened, read_all
@@ -155,9 +155,9 @@ def test_an_upgrade_without_room_for_the_copy_changes_nothing(
     assert execute(database, "PRAGMA user_version") == [(2,)]
 
 
-def test_a_backup_of_version_1_is_restored(operator: Operator) -> None:
+def test_a_backup_of_version_1_is_restored(tmp_path: Path) -> None:
     """Into a list that does not exist, and into one with a record."""
-    file = str(VERSION_1 / "mahasiswa.db")
+    operator, file = Operator(tmp_path), str(VERSION_1 / "mahasiswa.db")
     assert "3 records restored" in operator.done("restore", file)
     operator.fill([SITI])
     assert "3 added, 0 changed, 1 removed" in operator.done("restore", file)

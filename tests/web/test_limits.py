@@ -16,14 +16,13 @@ from typing import NamedTuple
 import httpx
 import psutil  # type: ignore[import-untyped]
 import pytest
-from attack import fill
 from engines import empty_database
 from harness import Service, Site
 from postgres import locked
 from processes import children, until
 from sockets import CLOSE, HOST, get, post, statuses, upload
 from spreadsheets import HEADER, csv, numbered
-from stores import Database, merge, migrate
+from stores import Database, fill, merge, migrate
 
 from mahasiswa.record import NIM_MAX_CHARACTERS
 from mahasiswa.server.http_protocol import HEAD_MAX_HEADERS, INPUT_MAX_BYTES, PATH_MAX_BYTES
@@ -201,7 +200,7 @@ def test_a_child_that_packs_a_workbook_has_limits(tmp_path: Path) -> None:
     """Of memory, of the processor, and of its time in all."""
     constant = "mahasiswa.web.exports.WORKBOOK_TIMEOUT_SECONDS"
     with service_with(tmp_path, constant, 5.0) as service, ThreadPoolExecutor(1) as thread:
-        fill(tmp_path / "a.db", 3_000, "Alamat " * 120)
+        fill(tmp_path / "a.db", numbered(3_000, "Nama {}", "Alamat " * 120, nim="{:08}"))
         answer = thread.submit(service.raw, get("/mahasiswa/ekspor.xlsx"), 60)
         (child,) = until(lambda: children(service.pid))
         limit_of = psutil.Process(child).rlimit

@@ -4,7 +4,7 @@ import re
 import threading
 
 import pytest
-from attack import at_once
+from faults.attack import at_once
 from harness import Service, StartError, visited
 from postgres import describe, locked
 from stores import SITI, execute, migrate

@@ -6,8 +6,7 @@ from urllib.parse import quote
 
 import httpx
 import pytest
-from attack import CONTROL, assert_log_is_sound
-from harness import Page, Service, Site
+from harness import CONTROL, Page, Service, Site, assert_log_is_sound
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from naughty import NAUGHTY

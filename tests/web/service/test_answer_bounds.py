@@ -11,8 +11,8 @@ import httpx
 import psutil  # type: ignore[import-untyped]
 import psycopg
 import pytest
-from attack import assert_says_nothing_was_saved, attacked
 from engines import empty_database
+from faults.attack import assert_says_nothing_was_saved, attacked
 from harness import Service
 from postgres import locked
 from processes import until

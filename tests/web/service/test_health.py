@@ -6,8 +6,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 import pytest
-from attack import LOG_LINE, assert_log_is_sound
-from harness import Service, visited
+from harness import LOG_LINE, Service, assert_log_is_sound, visited
 from processes import until
 from selectolax.lexbor import LexborHTMLParser
 from sockets import FORM, HOST

@@ -11,10 +11,10 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from attack import assert_log_is_sound, holds
-from harness import URL_ENCODED, Service
+from harness import URL_ENCODED, Service, assert_log_is_sound
 from processes import until
 from sockets import CLOSE, get, post, statuses, upload
+from stores import holds
 
 from mahasiswa.server.http_protocol import PIPELINE_MAX_REQUESTS
 from mahasiswa.web.forms import FORM_MAX_BYTES

@@ -5,8 +5,7 @@ from itertools import product
 from pathlib import Path
 
 import pytest
-from attack import assert_log_is_sound
-from harness import Service
+from harness import Service, assert_log_is_sound
 
 REFUSED = "Permintaan dari situs lain"
 NAME = "kampus.example:8443"

@@ -1,32 +1,17 @@
 """Helpers of the tests that attack the service: another user meanwhile, the memory, the records, and a check of its log."""
 
 import os
-import re
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from functools import partial
-from pathlib import Path
 
 import httpx
 import psutil  # type: ignore[import-untyped]
 from harness import Service
 from processes import client_files, until, working
-from spreadsheets import numbered
-from stores import Database
-
-# The only lines that the service may write to standard error: one for each change and each refused request, and warnings.
-LOG_LINE = re.compile(
-    r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}[+-]\d\d:\d\d "
-    r"(?:(?P<level>INFO|WARNING|ERROR) (?P<method>[!#$%&'*+.^_`|~0-9A-Za-z-]+) (?P<path>[!-~]*)"
-    r'(?: (?P<nim>"[ -~]*"))? (?P<status>\d{3}) (?P<took>\d+\.\d) ms (?P<address>[0-9a-f:.]+|-) (?P<number>\d{8})'
-    r"|(?:WARNING|ERROR) (?P<other>[ -~]+))"
-)
-
-CONTROL = re.compile("[\0-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029]")
-"""Characters that start a new line or control a terminal, except the line feed that ends a line of the log."""
 
 BYSTANDER_SECONDS, FACTOR = 1.0, 10
 """Maximum time of an answer to somebody else during an attack; on a busy machine FACTOR times the slowest of ten visits
@@ -120,36 +105,9 @@ def additions(service: Service, clients: int = 4) -> Iterator[tuple[dict[str, fl
         yield acknowledged, sent
 
 
-def holds(database: Path) -> dict[str, tuple[str, str]]:
-    """Return every record of a database as another program reads it. Fail if its integrity check does."""
-    with Database(database) as other:
-        assert other.run("PRAGMA integrity_check") == [("ok",)]
-        return {nim: (nama, alamat) for nim, nama, alamat in other.run("SELECT * FROM mahasiswa")}
-
-
-def fill(database: Path, count: int, alamat: str = "Alamat") -> None:
-    """Replace all records by `count` others. Each takes about 300 bytes of the list page."""
-    with Database(database) as other:
-        other.fill(numbered(count, "Nama {}", alamat, nim="{:08}"))
-
-
 def at_once(count: int, work: Callable[[], object]) -> None:
     with ThreadPoolExecutor(count) as threads:
-        for job in [threads.submit(work) for _ in range(count)]:
-            job.result()
-
-
-def assert_log_is_sound(text: str, allowed: Sequence[str] = ()) -> None:
-    """Check each line: the service writes such lines, or it is about malformed HTTP, or it has an `allowed` word."""
-    assert not CONTROL.search(text)
-    assert not text or text.endswith("\n")
-    known = ("not valid HTTP", "not read: ", "not saved: ", "stop the service", *allowed)
-    for line in text.splitlines():
-        found = LOG_LINE.fullmatch(line)
-        assert found, line[:300]
-        assert len(line) < 4500, len(line)
-        assert not found["other"] or any(word in line for word in known), line[:300]
-        assert found["status"] not in ("500", "501", "502"), line[:300]
+        list(threads.map(lambda _: work(), range(count)))
 
 
 def assert_says_nothing_was_saved(answer: httpx.Response) -> None:
