@@ -197,7 +197,6 @@ TESTS = {
     "store/sqlite/sqlite_sql": "store/test_sqlite cli/test_cli_restore",
     "store/sqlite/store": "store/test_sqlite store/test_store",
     "system/administrator": "store/test_history cli/test_cli",
-    "system/interrupt": "cli/test_cli_interrupt",
     "system/child": "web/test_limits",
     "system/parent": "cli/test_processes",
     "system/folder_lock": "cli/test_cli_restore web/imports/test_stage",

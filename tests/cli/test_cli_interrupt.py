@@ -1,4 +1,4 @@
-"""Ctrl-C while a command runs: one line, exit code 130, and nothing was changed."""
+"""Ctrl-C while a command runs: one line, exit code 130, and nothing was changed unless it was committed."""
 
 import fcntl
 import os
@@ -41,7 +41,7 @@ COMMANDS: dict[str, Callable[[Path], bool]] = {
 }
 
 
-INTERRUPTED = b"mahasiswa: interrupted; nothing was changed\n"
+INTERRUPTED = b"mahasiswa: interrupted\n"
 
 
 def interrupt(operator: Operator, command: str, at: Callable[[], bool]) -> None:
@@ -70,7 +70,8 @@ def test_an_interrupted_command_changes_nothing(filled: Operator, command: str) 
     if "copy" in command:
         assert filled.done(*command.split()) == f"{MANY} records copied\n"
     else:
-        assert filled.names() == names
+        # The copy of the list from before a restore may stay.
+        assert {name for name in filled.names() if ".before-" not in name} == names
 
 
 def test_the_first_ctrl_c_ends_an_import_that_waits_for_its_input(operator: Operator) -> None:

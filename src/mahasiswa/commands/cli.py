@@ -19,7 +19,6 @@ from mahasiswa.sheets.cells import Refused, TooHeavy
 from mahasiswa.sheets.export import EXPORTS
 from mahasiswa.store.engines import engine_of
 from mahasiswa.store.store_errors import StoreError, Uncertain
-from mahasiswa.system import interrupt
 from mahasiswa.system.administrator import typed
 from mahasiswa.wording import TOO_HEAVY
 
@@ -32,8 +31,8 @@ class Commands(click.Group):
     def invoke(self, context: click.Context) -> None:
         try:
             super().invoke(context)
-        except interrupt.Interrupted:
-            _fail("interrupted; nothing was changed", INTERRUPTED)
+        except KeyboardInterrupt:
+            _fail("interrupted", INTERRUPTED)
         except (SettingError, CannotStart) as error:
             _fail(error, error.exit_code)
         except Uncertain as error:
@@ -259,7 +258,6 @@ def _begin(address: str | None = None) -> Settings:
 
     It is said which database is used, because a shell may have read its settings differently from the service.
     """
-    interrupt.listen()
     # A million rows make no cycles. Searching them for cycles would take a tenth of the time of an import.
     gc.disable()
     environment = dict(os.environ)

@@ -27,7 +27,6 @@ from mahasiswa.sheets.rules import (
 from mahasiswa.store.engines import engine_of
 from mahasiswa.store.results import Merged
 from mahasiswa.store.store_errors import Unusable
-from mahasiswa.system import interrupt
 from mahasiswa.system.unfinished import unfinished
 
 T = TypeVar("T")
@@ -45,7 +44,7 @@ def import_file(
 ) -> tuple[Merged, str]:
     """Import a spreadsheet, all rows or none; return the counts and lines of remarks.
 
-    Raise Refused, TooHeavy, StoreError, OSError or Interrupted.
+    Raise Refused, TooHeavy, StoreError or OSError.
     """
     remarks: list[str] = []
     lacking: dict[int, str] = {}
@@ -103,7 +102,6 @@ def _incoming(
     seen: dict[int, int] = {}  # the hash of the texts of each NIM
     problems: list[str] = []
     for number, (place, line) in enumerate(_judged(source, remarks)):
-        interrupt.check()
         skipped, code = line.skipped, line.own.partition(" ")[0]
         if line.nim and not skipped:
             nim, texts = hash(line.nim), hash(line[1:4])
@@ -125,7 +123,7 @@ def _incoming(
 
 
 def export_file(url: DatabaseURL, file: Path) -> int:
-    """Write every record to a file; return their number. Raise Refused, StoreError, OSError or Interrupted."""
+    """Write every record to a file; return their number. Raise Refused, StoreError or OSError."""
     if file == STANDARD_STREAM:
         # If the reader of a pipe ends, this process ends without a line, as other programs do.
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
@@ -149,7 +147,7 @@ def _write_file(records: Iterator[Mahasiswa], file: Path) -> int:
 
 
 def copy_records(source: DatabaseURL, target: DatabaseURL, backups: Path | None) -> int:
-    """Copy all records to another, empty database, or none; return their number. Raise StoreError or Interrupted."""
+    """Copy all records to another, empty database, or none; return their number. Raise StoreError."""
 
     def merge(records: Iterator[Mahasiswa]) -> int:
         engine = engine_of(target)
@@ -174,6 +172,5 @@ def _source(file: BinaryIO) -> BinaryIO:
     if file is not sys.stdin.buffer:
         return file
     source = tempfile.TemporaryFile()  # noqa: SIM115 - the caller closes it
-    with interrupt.at_once():  # a person may have to type the end of the input
-        shutil.copyfileobj(file, source)
+    shutil.copyfileobj(file, source)
     return source

@@ -21,7 +21,6 @@ from mahasiswa.store.postgres.store import PostgresStore, records
 from mahasiswa.store.results import Finding, Merged, Restored, good, wrong
 from mahasiswa.store.shared_sql import COUNT
 from mahasiswa.store.store_errors import StoreError, Unavailable, Unusable
-from mahasiswa.system import interrupt
 from mahasiswa.system.administrator import command_name, typed
 from mahasiswa.work import Slots
 
@@ -109,11 +108,10 @@ def _count(db: SyncConnection) -> int:
 
 @contextmanager
 def _transaction(conninfo: str) -> Iterator[SyncConnection]:
-    """Commit the changes of the block, or none; raise Refused, Unavailable, Uncertain or Interrupted."""
+    """Commit the changes of the block, or none; raise Refused, Unavailable or Uncertain."""
     with connected(conninfo) as db:
         cursor = psycopg.ClientCursor(db)
         cursor.execute(sql.BEGIN_CHANGE, {**sql.COMMAND, "oleh": command_name()})
         yield db
-        interrupt.check()
         with commit_checked(db):
             db.commit()

@@ -25,7 +25,6 @@ from mahasiswa.store.store_errors import (
     Unavailable,
     Uncertain,
 )
-from mahasiswa.system import interrupt
 from mahasiswa.work import Busy, Kind
 
 # Time after a deadline for the server to report that it has interrupted the statement.
@@ -58,18 +57,11 @@ def connection_parameters(conninfo: str) -> Mapping[str, Any]:
 
 @contextmanager
 def connected(conninfo: str) -> Iterator[SyncConnection]:
-    """Open a connection for a command; raise Refused, Unavailable or Interrupted.
-
-    Ctrl-C cancels the statement that runs. A commit can also wait for a standby that does not answer.
-    """
+    """Open a connection for a command; raise Refused or Unavailable."""
     try:
-        with (
-            psycopg.connect(**connection_parameters(conninfo)) as db,
-            interrupt.at_once(db.cancel),
-        ):
+        with psycopg.connect(**connection_parameters(conninfo)) as db:
             yield db
     except psycopg.Error as error:
-        interrupt.check()  # the error may only say that the statement was cancelled
         raise translate(error) from error
 
 
@@ -159,7 +151,6 @@ def do_steps(db: SyncConnection, steps: Steps[T]) -> T:
     """Do the steps on the connection of a command."""
 
     def do(name: str, parameters: Parameters) -> Rows:
-        interrupt.check()
         cursor = psycopg.ClientCursor(db)
         cursor.execute(sql.STATEMENTS.get(name, name), parameters)
         return cursor.fetchall() if cursor.description else []

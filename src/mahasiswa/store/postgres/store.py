@@ -31,7 +31,6 @@ from mahasiswa.store.reader import (
     exported,
     shown_item,
 )
-from mahasiswa.system import interrupt
 from mahasiswa.work import DATABASE_KINDS, EDIT, EXPORT, LIST, Kind, Slots, ended
 
 
@@ -109,7 +108,6 @@ def records(db: SyncConnection, query: Query) -> Generator[Mahasiswa]:
     # Its caller may wait for a slow disk between the chunks.
     psycopg.ClientCursor(db).execute(declare, {**sql.REQUEST, **parameters, "idle_timeout": "0"})
     while rows := db.execute(sql.FETCH_CHUNK).fetchall():
-        interrupt.check()
         yield from do_steps(db, exported(rows))
 
 

@@ -103,7 +103,7 @@ def complete(db: apsw.Connection, copy: Path, target: Path, *, may_replace: bool
 
 
 def check_integrity(db: apsw.Connection) -> None:
-    """Read the whole file; raise apsw.CorruptError, apsw.NotADBError, or Interrupted."""
+    """Read the whole file; raise apsw.CorruptError or apsw.NotADBError."""
     result = db.execute("PRAGMA integrity_check(1)").get
     if result != "ok":
         raise apsw.CorruptError(f"the file is damaged: {' '.join(result.split())}")

@@ -10,7 +10,6 @@ import apsw
 
 from mahasiswa.store.sqlite.sqlite_errors import usable
 from mahasiswa.store.store_errors import Unavailable
-from mahasiswa.system import interrupt
 from mahasiswa.system.folder_lock import folder_lock
 
 LOCK_TIMEOUT_SECONDS = 10.0
@@ -19,7 +18,7 @@ LOCK_TIMEOUT_SECONDS = 10.0
 WAL_MAX_BYTES = 64 * 1024 * 1024
 """Maximum size of the write-ahead log after a checkpoint. A long read by another program lets it grow."""
 
-CHECK_STEPS = 100_000  # steps of SQLite between two checks for Ctrl-C: about a millisecond
+CTRL_C_STEPS = 100_000  # steps of SQLite between two looks for Ctrl-C: about a millisecond
 
 LOG_SUFFIXES = ("-wal", "-shm")  # of the write-ahead log, and of its index
 
@@ -45,10 +44,15 @@ def connect(path: Path) -> apsw.Connection:
 
 @contextmanager
 def opened(path: Path) -> Iterator[apsw.Connection]:
-    """Open the file for a command; raise Refused, Unusable, or Interrupted after Ctrl-C."""
+    """Open the file for a command; raise Refused or Unusable."""
     with usable(path), closing(connect(path)) as db:
-        db.set_progress_handler(interrupt.check, CHECK_STEPS)
+        obey_ctrl_c(db)
         yield db
+
+
+def obey_ctrl_c(db: apsw.Connection) -> None:
+    """Let Ctrl-C raise KeyboardInterrupt also while a long statement runs, because Python runs this function meanwhile."""
+    db.set_progress_handler(lambda: False, CTRL_C_STEPS)
 
 
 @contextmanager
@@ -69,14 +73,12 @@ def savepoint(db: apsw.Connection) -> Iterator[None]:
 
 @contextmanager
 def transaction(db: apsw.Connection) -> Iterator[None]:
-    """Make and commit all changes of the block, or none; raise Unavailable if the file was replaced, or Interrupted."""
+    """Make and commit all changes of the block, or none; raise Unavailable if the file was replaced."""
     db.execute("BEGIN IMMEDIATE")
     try:
         if has_moved(db):
             raise Unavailable("the file was replaced or removed")  # noqa: TRY301 - it must be rolled back
         yield
-        interrupt.check()
-        db.set_progress_handler(None)  # nothing interrupts the commit
         db.execute("COMMIT")
     except BaseException as error:
         if db.in_transaction:

@@ -12,16 +12,15 @@ from mahasiswa.store.results import Restored
 from mahasiswa.store.sqlite import sqlite_sql as sql
 from mahasiswa.store.sqlite.backup import check_integrity, copy_before, name_before
 from mahasiswa.store.sqlite.connection import (
-    CHECK_STEPS,
     LOG_SUFFIXES,
     connect,
+    obey_ctrl_c,
     opened,
     transaction,
 )
 from mahasiswa.store.sqlite.sqlite_reader import take_named
 from mahasiswa.store.sqlite.sqlite_schema import Newer, known_version, upgrade
 from mahasiswa.store.store_errors import Unusable
-from mahasiswa.system import interrupt
 from mahasiswa.system.administrator import typed
 from mahasiswa.system.folder_lock import folder_lock
 
@@ -33,7 +32,7 @@ def copy_upgraded(file: Path, copy: Path) -> int:
         raise Unusable(f"{file} is in use, or was not closed. {remedy}")
     shutil.copyfile(file, copy)
     with closing(connect(copy)) as db:
-        db.set_progress_handler(interrupt.check, CHECK_STEPS)
+        obey_ctrl_c(db)
         check_integrity(db)
         version = known_version(db, file)
         if not version:
@@ -80,7 +79,7 @@ def replace_records(path: Path, copy: Path) -> Restored:
                     before = copy_before(path)
                     take_named(db, recorded("restore", [sql.RESTORE_BACKUP], {}, rows))
                 return Restored(records, added, changed, removed, before)
-        except BaseException as error:
+        except Exception as error:
             # If only its sync failed, the transaction may be in the write-ahead log.
             if before and not isinstance(error, apsw.IOError):
                 before.unlink()
