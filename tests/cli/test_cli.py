@@ -16,8 +16,9 @@ from stores import Database, holds, migrate
 from mahasiswa.commands.cli import main
 
 ELSEWHERE = (
-    "The service removes each back-up within 12 months. "
-    "Dumps, exports, replicas and logs keep what they have: remove it from them yourself."
+    "Back-ups may hold the texts. The service removes those in BACKUP_DIR within 12 months. "
+    "Files .before-… beside the database, dumps, exports, replicas and logs keep what they have: "
+    "remove it from them yourself."
 )
 
 # The command, DATABASE_URL if it is not that of a list, the exit code, and what its line says.

@@ -158,6 +158,7 @@ def copy_records(source: DatabaseURL, target: DatabaseURL, backups: Path | None)
         rows = ((number, *record) for number, record in enumerate(records))
         return engine.merge(rows, update=False, dry_run=False).new
 
+    engine_of(source).count()  # fails before the other database is made
     return _with_records(source, merge)
 
 
