@@ -2,15 +2,9 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 T = TypeVar("T")
-
-
-def retrieve_exception(task: asyncio.Task[Any]) -> None:
-    """Retrieve the exception of a task whose callers may all be gone; otherwise asyncio logs it."""
-    if not task.cancelled():
-        task.exception()
 
 
 class SharedTask(Generic[T]):
@@ -29,15 +23,9 @@ class SharedTask(Generic[T]):
         """Return the result, or raise what `work` raises."""
         if self._next is None:
             self._next = asyncio.create_task(self._work_after_others())
-            self._next.add_done_callback(retrieve_exception)
+            # If all callers are gone, asyncio would log that nobody has retrieved the exception.
+            self._next.add_done_callback(lambda task: task.cancelled() or task.exception())
         return await asyncio.shield(self._next)
-
-    async def close(self) -> None:
-        """Wait for the calls that are running or planned."""
-        if self._next:
-            await asyncio.wait([self._next])
-        async with self._lock:
-            pass
 
     async def _work_after_others(self) -> T:
         async with self._lock:

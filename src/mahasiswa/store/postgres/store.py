@@ -87,7 +87,6 @@ class PostgresStore(Store):
         return await self.pools[EDIT].run(work, commits=True)
 
     async def close(self) -> None:
-        await self._versions.close()
         for pool in self.pools.values():
             await pool.connections.close()
 
