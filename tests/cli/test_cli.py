@@ -47,8 +47,6 @@ FAILURES = """
     backup b.db | sqlite:///tidak/ada.db | 1 | tidak
     copy --from sqlite:///tidak-ada.db --to sqlite:///lain.db | | 1 | tidak-ada.db cannot be used: it does not exist
     copy --from mysql://admin:rahasia@x/y | | 2 | DATABASE_URL must be
-    copy --to @tidak-ada.url | | 1 | tidak-ada.url: No such file
-    copy --to @salah.url | | 2 | DATABASE_URL must be
 """
 
 
@@ -59,7 +57,6 @@ def test_a_command_that_fails_says_why_and_changes_no_file(
     """Exit code 2 for wrong arguments and settings, 1 for files. No address of a database is shown: it may have a password."""
     operator.fill(TWO)
     operator.write_rows(*TWO)
-    operator.write("salah.url", b"mysql://admin:rahasia\xff@localhost/mahasiswa")
     (operator.folder / "folder").mkdir()
     (operator.folder / "diri.csv").symlink_to("diri.csv")
     names, before = operator.names(), (operator.folder / "a.csv").read_bytes()

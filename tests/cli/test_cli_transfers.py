@@ -218,11 +218,10 @@ def test_copy_copies_all_records_to_the_other_engine_and_back(
 
 
 def test_copy_takes_the_other_address_from_the_environment(operator: Operator) -> None:
-    """Or from a file, so no other user reads it. The target's history begins with one import."""
+    """So no other user reads it. The target's history begins with one import."""
     operator.fill(TWO)
     operator.done("import", operator.write_rows(("0001", "Ina", "Solo")), "--existing", "update")
-    operator.write("alamat.url", b"sqlite:///kedua.db\r\n")
-    operator.done("copy", "--to", "@alamat.url")
+    operator.done("copy", "--to", "sqlite:///kedua.db")
     kept = execute(
         operator.folder / "kedua.db",
         "SELECT kind, rows, nama_before, nama_after FROM mahasiswa_history",

@@ -192,7 +192,7 @@ def restore(file: Path) -> None:
 
 @main.command()
 def doctor() -> None:
-    """Check the settings, the service, the database, its disk and the newest back-up, and name each fault with its remedy.
+    """Check the settings, the service, the database and the newest back-up, and name each fault with its remedy.
 
     Run it as the user of the service, and with its settings. The service may run meanwhile. The exit code is 1 if
     something is wrong.
@@ -241,12 +241,12 @@ def forget(nim: str) -> None:
 def copy(source: str | None, target: str | None) -> None:
     """Copy all records from one database to another, for example from SQLite to PostgreSQL.
 
-    An address that is left out is DATABASE_URL. @FILE reads the address from a file. Use it for an address with a
-    password, because every user of the computer can see the command line. If any record cannot be copied, none is.
+    An address that is left out is DATABASE_URL. Set it to the address with a password, because every user of the
+    computer can see the command line. If any record cannot be copied, none is.
 
     \b
     mahasiswa copy --from sqlite:///mahasiswa.db
-    mahasiswa copy --from sqlite:///mahasiswa.db --to @postgres.url
+    DATABASE_URL=$(cat postgres.url) mahasiswa copy --from sqlite:///mahasiswa.db
     """  # noqa: D301 - as above
     begin, end = _begin(source), _begin(target)
     count = transfers.copy_records(begin.database_url, end.database_url, end.backup_dir)
@@ -254,7 +254,7 @@ def copy(source: str | None, target: str | None) -> None:
 
 
 def _begin(address: str | None = None) -> Settings:
-    """The settings, perhaps with another database, or with @ the file of its address.
+    """The settings, perhaps with another database.
 
     It is said which database is used, because a shell may have read its settings differently from the service.
     """
@@ -262,11 +262,7 @@ def _begin(address: str | None = None) -> Settings:
     gc.disable()
     environment = dict(os.environ)
     if address:
-        path = address.removeprefix("@")
-        is_file = path != address
-        environment["DATABASE_URL"] = (
-            Path(path).read_text("utf-8", "replace").strip() if is_file else address
-        )
+        environment["DATABASE_URL"] = address
     settings = Settings.from_environment(environment)
     click.echo(f"database: {settings.database_url}", err=True)
     return settings

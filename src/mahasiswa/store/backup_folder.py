@@ -4,18 +4,14 @@ A back-up has the name of its database, the id of its list, and the moment in UT
 `mahasiswa-1f0e9a7b-20261120T101700Z.db`. So lists can share a folder.
 """
 
-import shutil
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
-from math import ceil
 from pathlib import Path
 
 ALL_KEPT_DAYS = 2  # newest days with back-ups that keep all of theirs
 DAILY_KEPT_DAYS = 30  # newest days with back-ups that keep their newest one
 KEPT_MONTHS = 12  # newest months with back-ups that keep their newest one
-# Minimum free space for a back-up or a restore, as a multiple of the database.
-FREE_SPACE_FACTOR = 3
 
 MOMENT = "%Y%m%dT%H%M%SZ"  # these texts sort as their moments do
 ANY_LIST = "[0-9a-f]" * 8
@@ -59,12 +55,3 @@ def expired(newest_first: Sequence[Path]) -> Sequence[Path]:
     whole_days = [*days][-ALL_KEPT_DAYS:]
     others = [file for file in newest_first if file not in kept]
     return [file for file in others if moment_of(file)[:8] not in whole_days]
-
-
-def lack_of_room(folder: Path, database_bytes: int) -> str:
-    """A sentence about a disk that is too full for a back-up, or nothing; raise OSError."""
-    needed = FREE_SPACE_FACTOR * database_bytes
-    free = shutil.disk_usage(folder).free
-    if free >= needed:
-        return ""
-    return f"only {free >> 20} MB are free for {folder}, not {ceil(needed / 2**20)} MB"

@@ -16,7 +16,6 @@ from mahasiswa.store.backup_folder import (
     expired,
     find_backups,
     id_of_list,
-    lack_of_room,
     moment_now,
 )
 from mahasiswa.store.sqlite import sqlite_sql as sql
@@ -24,9 +23,6 @@ from mahasiswa.store.sqlite.connection import connect
 from mahasiswa.store.store_errors import NeedsRepair, Unusable
 from mahasiswa.system.administrator import typed
 from mahasiswa.system.unfinished import unfinished
-
-# The service checks each hour. A back-up that is due within this time is made at once.
-DUE_TOLERANCE = timedelta(minutes=30)
 
 
 def back_up_in_folder(
@@ -38,11 +34,8 @@ def back_up_in_folder(
     try:
         with unfinished(folder / f"{name}.db") as copy:
             backups = find_backups(folder, list_id)
-            due_age = timedelta(hours=due_hours) - DUE_TOLERANCE
-            if backups and age(backups[0]) < due_age:
+            if backups and age(backups[0]) < timedelta(hours=due_hours):
                 return
-            if problem := lack_of_room(folder, path.stat().st_size):
-                raise Unusable(f"no back-up was made: {problem}")
             target = folder / f"{name}-{moment_now()}.db"
             yield complete(db, copy, target, may_replace=True)
     except BlockingIOError:  # by another worker, or by a command

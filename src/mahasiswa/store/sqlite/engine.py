@@ -10,7 +10,7 @@ import apsw
 
 from mahasiswa.record import Incoming, Mahasiswa
 from mahasiswa.store import Query, commands, shared_sql
-from mahasiswa.store.backup_folder import ANY_LIST, age, find_backups, lack_of_room
+from mahasiswa.store.backup_folder import ANY_LIST, age, find_backups
 from mahasiswa.store.results import Finding, Merged, Restored, good, wrong
 from mahasiswa.store.sqlite import sqlite_schema
 from mahasiswa.store.sqlite import sqlite_sql as sql
@@ -129,7 +129,7 @@ class SQLiteEngine:
             return replace_records(path, copy)
 
     def examine(self, folder: Path | None, backup_hours: int) -> Iterator[Finding]:
-        """Check the database, its disk and its newest back-up in this folder."""
+        """Check the database and its newest back-up in this folder."""
         path = self._path
         list_id = ANY_LIST
         nim = ""
@@ -148,12 +148,6 @@ class SQLiteEngine:
             )
         except Unusable as error:
             yield wrong(str(error))
-
-        if path.exists():
-            lack = lack_of_room(path.parent, path.stat().st_size)
-            room = f"The disk of {path.parent} has three times the size of the list."
-            remedy = f"A back-up or a restore may fail: {lack}. Make room on that disk."
-            yield wrong(remedy) if lack else good(room)
 
         again = f"Make one now: {typed('backup')}"
         if not folder:
