@@ -26,7 +26,6 @@ from mahasiswa.store.store_errors import (
     EditConflict,
     NothingToUndo,
     NotInHistory,
-    Refused,
 )
 from mahasiswa.work import RECORD, Kind, slices
 
@@ -91,7 +90,6 @@ class Store(Database):
 
     async def add(self, nim: str | None, nama: str | None, alamat: str | None) -> str | None:
         """Insert a record without changing its texts (specification 4.4.1)."""
-        refuse_nul(nim, nama, alamat)
         record = {"nim": nim, "nama": nama, "alamat": alamat}
         return await self._make(lambda: step("add", record))
 
@@ -104,7 +102,6 @@ class Store(Database):
         If someone else has changed one of these since, to another text, raise EditConflict (see `record.combine`); also
         if the record does not exist.
         """
-        refuse_nul(None, nama, alamat)
         texts = {"nama": nama, "alamat": alamat}
 
         def steps() -> Steps[Rows]:
@@ -118,7 +115,6 @@ class Store(Database):
 
     async def rename(self, old: str, nim: str | None) -> str | None:
         """Put a record with another nim and the same texts in the place of `old`, as one batch; raise Changed."""
-        refuse_nul(nim)
         if nim == old:
             return None
 
@@ -216,7 +212,6 @@ def _written(records: Sequence[Mahasiswa], expected: Mapping[Mahasiswa, str | No
             continue
         if expected[record] != (current and digest(current)):
             raise Changed(record.nim)
-        refuse_nul(*record)
         (changed if current else added).append(record)
 
     if len((yield "add_all", {"records": as_json(added)})) < len(added):
@@ -245,10 +240,3 @@ def _restore(item: int, kind: str) -> Steps[None]:
     for statement in ("delete_added", "restore_changed", "restore_deleted"):
         yield statement, {"item": item}
     yield "end_batch", {}
-
-
-def refuse_nul(*texts: str | None) -> None:
-    """Raise Refused for a NUL. No text of PostgreSQL can hold one, so no constraint can refuse it."""
-    for field, text in zip(Mahasiswa._fields, texts, strict=False):
-        if text and "\0" in text:
-            raise Refused(field, "nul")

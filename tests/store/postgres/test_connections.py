@@ -230,7 +230,7 @@ async def test_a_standby_can_be_read_without_a_version_and_not_written(
             assert snapshot[:3] == (None, 1, "\0".join(SITI).encode())
             assert snapshot.last
             assert (await store.reader(SEARCH).history("", 0, 10)).total == 1
-            said = "a standby, which takes no changes; nothing was changed"
+            said = "read-write mode during recovery"
             for change in (store.purge(), store.add(*BUDI)):
                 with pytest.raises(Unavailable, match=said):
                     await change

@@ -8,7 +8,7 @@ from pathlib import Path
 import psycopg
 
 from mahasiswa.record import Incoming, Mahasiswa
-from mahasiswa.store import Query, commands, refuse_nul
+from mahasiswa.store import Query, commands
 from mahasiswa.store.postgres import postgres_schema
 from mahasiswa.store.postgres import postgres_sql as sql
 from mahasiswa.store.postgres.pool import (
@@ -54,12 +54,11 @@ class PostgresEngine:
             yield wrong(f"{error}. Check DATABASE_URL and the server.")
 
     def merge(self, rows: Iterable[Incoming], *, update: bool, dry_run: bool) -> Merged:
-        """See SQLiteEngine. A dry run refuses a text with NUL too, because it cannot be copied to the server."""
+        """See SQLiteEngine."""
         with _transaction(self._conninfo) as db:
             db.execute(sql.CREATE_INCOMING)
             with db.cursor().copy(sql.COPY_INCOMING) as copy:
                 for row in rows:
-                    refuse_nul(*row[1:])
                     copy.write_row(row)
             if not dry_run:
                 db.execute(sql.LOCK_TABLE)

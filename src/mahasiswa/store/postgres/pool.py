@@ -39,7 +39,6 @@ COLLISIONS = (errors.SerializationFailure, errors.DeadlockDetected)
 DEFAULTS = "connect_timeout=2 keepalives_idle=30 keepalives_interval=5 keepalives_count=3 tcp_user_timeout=5000"
 
 LOCKED = "another program has locked the table; nothing was changed; try again when it has ended"
-STANDBY = "the server is a standby, which takes no changes; nothing was changed; correct DATABASE_URL, or promote the server"
 
 # The connection of the service, on its event loop, and that of a command.
 AsyncConnection = psycopg.AsyncConnection[tuple[Any, ...]]
@@ -191,14 +190,14 @@ def translate(error: psycopg.Error) -> StoreError:
 
     The name of the constraint gives the field and the reason.
     """
+    if isinstance(error, psycopg.DataError):  # no text of PostgreSQL can hold NUL
+        return Refused("nim", "nul")
     if isinstance(error, errors.NotNullViolation):
         return Refused(error.diag.column_name or "nim", "missing")
     if isinstance(error, errors.QueryCanceled):
         return TookTooLong(first_line(error))
     if isinstance(error, errors.LockNotAvailable):
         return Locked(LOCKED)
-    if isinstance(error, errors.FeatureNotSupported):  # "during recovery"
-        return Unavailable(STANDBY)
     field, _, reason = (error.diag.constraint_name or "").partition("_")
     if reason in REASONS:
         return Refused(field, reason)
