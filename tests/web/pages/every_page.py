@@ -100,7 +100,9 @@ def show_preview(window: Window, site: Site) -> None:
     stored = as_records("3|Citra|Klaten", "77|Zainab|Klaten", "088|Gita|Klaten")
     for record in (SITI, LONG, *stored):
         site.add(*record)
-    rows = as_records("3||Bantul", "3|Citra|Klaten", "TAMU|Eko|Solo", "2.207|Siti|Solo", "Total||9")
+    rows = as_records(
+        "23||Solo", "3||Bantul", "3|Citra|Klaten", "TAMU|Eko|Solo", "2.207|Siti|Solo", "Total||9"
+    )
     rows += [("'004", "Dewi", LONG[2]), ("1E+5", *LONG[1:]), ("88", "Gita", LONG[2])]
     choose(window, table(SITI, (*LONG[:2], LONG[2] + "y"), *rows))
     window.page.locator("summary").click()
@@ -145,6 +147,7 @@ SUSPECTS = [
 NEAR_NIMS = [(nim, *SITI[1:]) for nim in (LONG[0], "0" + "9" * 254, "9" * 254)]
 PRINTOUT = f"/mahasiswa/cetak?cari=0&judul={LONG[1][:200]}&kolom=99&kota=Sleman&nama={LONG[1]}"
 FOUND = "cari=a&urut=nama&arah=turun&per=10&halaman=2"
+SKIPPED = "NIM;Nama;Alamat\n2207;Siti Aminah;Solo\n23001;Ani;Solo\n23002;;Solo\n"
 NO_ADDRESSES = "NIM;Nama;Telepon\n23001;Ani;0812\n23002;Budi;0813\n"
 
 PAGES: dict[str, Show] = {
@@ -156,6 +159,7 @@ PAGES: dict[str, Show] = {
     "no_record": show(f"/mahasiswa/edit/{UNKNOWN}", 404),
     "wrong_method": show(f"/mahasiswa/delete/{UNKNOWN}", 405),
     "no_match": show(f"/?cari=tidak+{UNKNOWN}", 200, SITI),
+    "offered": show("/?cari=aminxh", 200, SITI, sees="text=Mungkin maksud Anda"),
     "import": show("/mahasiswa/impor", 200),
     "guide": show("/mahasiswa/panduan", 200),
     "bulk_delete": show("/mahasiswa/pilih", 200),
@@ -184,6 +188,9 @@ PAGES: dict[str, Show] = {
     "import_refused": show("", 400, file=table(), sees="[role=alert]"),
     "columns": show("", 200, file="Nama;Alamat\nSiti;Sleman\n", sees="text=Baca kolom ini"),
     "preview": show_preview,
+    "preview_skipped": show(
+        "", 200, SITI, file=SKIPPED, button="Lewati", sees="text=Jangan lewati"
+    ),
     "preview_without_addresses": show("", 200, file=NO_ADDRESSES, sees="text=alamat kosong dengan"),
     "checks": show("/mahasiswa/periksa", 200, *SUSPECTS, count=40, sees="h2 >> nth=2"),
     "printout": show(PRINTOUT, 200, LONG, count=3, sees="th.blank >> nth=30"),
