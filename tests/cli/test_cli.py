@@ -32,19 +32,13 @@ FAILURES = """
     backup tidak/ada.db | | 1 | tidak: No such file or directory
     backup folder | | 2 | folder
     backup a.csv | | 1 | mahasiswa: a.csv exists already
-    backup diri.csv | | 1 | mahasiswa: diri.csv exists already
     backup mahasiswa.db | | 1 | mahasiswa: mahasiswa.db exists already
     backup b.db | sqlite:///tidak-ada.db | 1 | tidak-ada.db
     forget 3 | sqlite:///tidak-ada.db | 1 | it does not exist
     restore a.csv | postgresql://tidak.ada/x | 1 | pg_restore --clean
-    import a.csv | mysql://localhost | 2 | DATABASE_URL must be
     export b.csv | mysql://localhost | 2 | DATABASE_URL must be
-    import a.csv | sqlite:///a.csv | 1 | a.csv
     export b.csv | sqlite:///a.csv | 1 | a.csv
-    backup b.db | sqlite:///a.csv | 1 | a.csv
-    import a.csv | sqlite:///tidak/ada.db | 1 | tidak
     export b.csv | sqlite:///tidak/ada.db | 1 | tidak
-    backup b.db | sqlite:///tidak/ada.db | 1 | tidak
     copy --from sqlite:///tidak-ada.db --to sqlite:///lain.db | | 1 | tidak-ada.db cannot be used: it does not exist
     copy --from mysql://admin:rahasia@x/y | | 2 | DATABASE_URL must be
 """

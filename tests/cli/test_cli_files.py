@@ -68,15 +68,12 @@ def test_an_export_keeps_the_mode_of_the_file_that_it_replaces(
 ) -> None:
     """A new file has a mode by the umask. A link stays, and no other file is left."""
     operator.fill(TWO)
-    folder = operator.folder / "arsip"
-    folder.mkdir()
-    (operator.folder / "link.csv").symlink_to("arsip/b.csv")
-    file = folder / "b.csv"
+    (operator.folder / "link.csv").symlink_to("b.csv")
+    file = operator.folder / "b.csv"
     if before:
         file.write_bytes(b"yang lama")
         file.chmod(before)
     operator.done("export", "link.csv", before=["sh", "-c", 'umask 027; exec "$@"', "sh"])
     assert file.read_bytes().count(b"\n") == 3
     assert mode_of(file) == mode
-    assert operator.names() == {"arsip", "link.csv"}
-    assert [*folder.iterdir()] == [file]
+    assert operator.names() == {"b.csv", "link.csv"}

@@ -1,5 +1,6 @@
 """The processes of the service: faults around them end no service, and with WORKERS above 1 each is replaced."""
 
+import fcntl
 import os
 import signal
 import sys
@@ -60,11 +61,12 @@ def test_a_standard_error_that_nobody_reads_stops_nothing(tmp_path: Path) -> Non
     """Lines without room are dropped. Every request is answered, and the service ends."""
     os.mkfifo(tmp_path / "log")
     reader = os.open(tmp_path / "log", os.O_RDONLY | os.O_NONBLOCK)
+    fcntl.fcntl(reader, fcntl.F_SETPIPE_SZ, 4096)
     code = f"import os, sys\nos.dup2(os.open({str(tmp_path / 'log')!r}, os.O_WRONLY), 2);{EXEC}"
     try:
         with Service(tmp_path / "a.db", command=(sys.executable, "-c", code)) as service:
             with service.site() as site:
-                assert {site.get("/tidak/ada").status_code for _ in range(2500)} == {404}
+                assert {site.get("/tidak/ada").status_code for _ in range(1200)} == {404}
             assert service.stop() == 0
         assert b" WARNING GET /tidak/ada 404 " in os.read(reader, 1000)
     finally:

@@ -36,7 +36,7 @@ def test_a_request_in_flight_is_finished_before_the_end(
                 connection.sendall(letter.encode())
                 time.sleep(0.05)
             assert connection.recv(65536).startswith(b"HTTP/1.1 302 ")
-            assert service.process.wait(END_SECONDS) == 0
+        assert service.process.wait(END_SECONDS) == 0
         assert service.stderr() == ""
         service.restart()
         with service.site() as site:

@@ -78,7 +78,8 @@ class Middleware:
 
     def _kept_list(self, request: Request) -> Response | None:
         """The list from memory, for a GET that needs neither a log nor a wait. All else would take twice the time."""
-        is_plain = request.path == "/" and request.method == "GET"
+        # Without the prefix of BASE_URL a path has no route.
+        is_plain = request.path == "/" and request.method == "GET" and request.route
         if not is_plain or request.scope["query_string"] or self.guard.problem(request):
             return None
         page = self.service.cache.respond_now(request.scope)
