@@ -29,8 +29,7 @@ PYTEST := $(BIN)/python -m pytest --durations 25
 
 test: .venv/dev.stamp
 	@$(PYTEST) --numprocesses 3 --max-worker-restart 0 --dist loadfile --no-loadscope-reorder $(ARGS)
-	@echo 'Left out, because they take long (make test-long runs them):'
-	@grep -rl --include='test_*.py' 'mark\.torture' tests | sort | sed 's/^/  /'
+	@echo 'Left out, because they take long: what make test-long runs.'
 
 test-all: test
 	@$(MAKE) test-long

@@ -41,6 +41,7 @@ from mahasiswa.web.forms import (
 from mahasiswa.web.list_query import MAX_ROWS_PER_PAGE, PRINTED_MAX_ROWS, SEARCH_MAX_CHARACTERS
 from mahasiswa.web.request_guard import QUERY_MAX_BYTES
 from mahasiswa.web.uploads import FILE_MAX_BYTES, PASTED_MAX_BYTES
+from mahasiswa.wording import size
 from mahasiswa.work import slices
 
 
@@ -57,7 +58,7 @@ class Limit(NamedTuple):
 EDIT = "/mahasiswa/edit/x"
 """The route of no record, so its forms are accepted and change nothing."""
 
-TOO_LARGE = b"terlalu besar (maksimal 64 KB)"
+TOO_LARGE = f"terlalu besar (maksimal {size(FORM_MAX_BYTES)})".encode()
 TOO_MANY_ROWS = b"Berkas ini berisi lebih dari 10.000 baris."
 FIELDS = b"nama=Ani&alamat=Solo"
 GET = b"GET /mahasiswa/add HTTP/1.1\r\n" + HOST + CLOSE

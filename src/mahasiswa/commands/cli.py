@@ -138,7 +138,7 @@ def export(file: Path) -> None:
     """  # noqa: D301 - as above
     to_stdout = file == transfers.STANDARD_STREAM
     if not to_stdout and file.suffix.lower() not in EXPORTS:
-        _fail(f"{file}: the name must end in .xlsx or .csv", 2)
+        _fail(f"{file}: the name must end in {' or '.join(EXPORTS)}", 2)
     count = transfers.export_file(_begin().database_url, file)
     if not to_stdout:
         click.echo(f"{count} records in {file}")

@@ -7,6 +7,8 @@ from playwright.sync_api import FilePayload, expect
 from spreadsheets import as_records
 from web.browser import Window
 
+from mahasiswa.sheets.xlsx_export import CELL_MAX_UTF16_UNITS
+
 SITI = ("2207", "Siti Aminah", "Jalan Kaliurang 5, Sleman")
 LONG = ("9" * 255, "Wolfeschlegelsteinhausenbergerdorff" * 20, "https://maps.example/" + "x" * 900)
 UNKNOWN = "x" * 300
@@ -43,7 +45,7 @@ def show(
 
     def open_it(window: Window, site: Site) -> None:
         for record in records:
-            site.add(*record)
+            site.stores(*record)
         add_many(site, count)
         if file:
             choose(window, file)
@@ -99,7 +101,7 @@ def show_preview(window: Window, site: Site) -> None:
     """Show rows of every kind, with all sections open."""
     stored = as_records("3|Citra|Klaten", "77|Zainab|Klaten", "088|Gita|Klaten")
     for record in (SITI, LONG, *stored):
-        site.add(*record)
+        site.stores(*record)
     rows = as_records(
         "23||Solo", "3||Bantul", "3|Citra|Klaten", "TAMU|Eko|Solo", "2.207|Siti|Solo", "Total||9"
     )
@@ -163,7 +165,9 @@ PAGES: dict[str, Show] = {
     "import": show("/mahasiswa/impor", 200),
     "guide": show("/mahasiswa/panduan", 200),
     "bulk_delete": show("/mahasiswa/pilih", 200),
-    "export_refused": show("/mahasiswa/ekspor.xlsx", 422, ("40000", "x" * 40_000, "Klaten")),
+    "export_refused": show(
+        "/mahasiswa/ekspor.xlsx", 422, ("40000", "x" * (CELL_MAX_UTF16_UNITS + 1), "Klaten")
+    ),
     "duplicate": show(ADD, 200, LONG, typed=TYPED, button="Simpan", sees="[aria-invalid]"),
     "stored": show(ADD, 200, SITI, typed=STORED, button="Simpan", sees="text=Lihat datanya"),
     "next": show(

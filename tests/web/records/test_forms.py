@@ -17,12 +17,15 @@ from web.form_answers import (
     two_records,
 )
 
+from mahasiswa.web.forms import FORM_MAX_BYTES
+from mahasiswa.wording import size
+
 # The fixtures, which pytest finds by these names.
 __all__ = ["two_records"]
 
 EDIT, BUDI = "/mahasiswa/edit/0001", "/mahasiswa/edit/20%2F2"
 BODY = b"nim=3&nama=Ani&alamat=Klaten"
-TOO_LARGE = "Data yang dikirim terlalu besar (maksimal 64 KB)."
+TOO_LARGE = f"Data yang dikirim terlalu besar (maksimal {size(FORM_MAX_BYTES)})."
 NO_FORM = "tidak dikirim sebagai formulir"
 REST = "&nama=Ani+%26+<Co>&alamat=+%22Klaten%22+"
 MISSING = {
