@@ -16,8 +16,6 @@ UNDO_ROWS_MAX = 10_000
 # Maximum expired entries that a transaction removes; more would delay other changes.
 PURGE_ENTRIES = 100
 
-"""Time between two purges."""
-
 BatchKind = Literal["import", "delete", "undo", "restore", "nim", "tidy"]
 # The kind of an entry ("add", "edit", "delete") or of a batch.
 ItemKind = Literal["add", "edit"] | BatchKind
