@@ -64,8 +64,7 @@ async def attempt(write: Awaitable[object]) -> Outcome:
 
 def merge(place: Place, *records: tuple[str, str | None, str | None]) -> Merged:
     """Import records by command. Those of the list get the new texts."""
-    rows = [(number, *record) for number, record in enumerate(records, 2)]
-    return engine_of(url_of(place)).merge(rows, update=True, dry_run=False)
+    return engine_of(url_of(place)).merge(records, update=True, dry_run=False)
 
 
 def fill(place: Place, records: Sequence[tuple[str, str, str]]) -> None:

@@ -33,9 +33,9 @@ class Write(NamedTuple):
     expected: str | None
 
 
-# A row of an import: its number in the file, then nim, nama and alamat. None keeps the text that is stored. It is a plain
-# tuple, because an import makes a million of them.
-Incoming = tuple[int, str, str | None, str | None]
+# A row of an import: nim, nama and alamat. None keeps the text that is stored. It is a plain tuple, because an import makes
+# a million of them.
+Incoming = tuple[str, str | None, str | None]
 
 R = TypeVar("R", bound=Sequence[str])
 

@@ -34,12 +34,12 @@ FAILURES = """
     backup a.csv | | 1 | mahasiswa: a.csv exists already
     backup mahasiswa.db | | 1 | mahasiswa: mahasiswa.db exists already
     backup b.db | sqlite:///tidak-ada.db | 1 | tidak-ada.db
-    forget 3 | sqlite:///tidak-ada.db | 1 | it does not exist
+    forget 3 | sqlite:///tidak-ada.db | 1 | unable to open database file
     restore a.csv | postgresql://tidak.ada/x | 1 | pg_restore --clean
     export b.csv | mysql://localhost | 2 | DATABASE_URL must be
     export b.csv | sqlite:///a.csv | 1 | a.csv
     export b.csv | sqlite:///tidak/ada.db | 1 | tidak
-    copy --from sqlite:///tidak-ada.db --to sqlite:///lain.db | | 1 | tidak-ada.db cannot be used: it does not exist
+    copy --from sqlite:///tidak-ada.db --to sqlite:///lain.db | | 1 | tidak-ada.db cannot be used: unable to open database file
     copy --from mysql://admin:rahasia@x/y | | 2 | DATABASE_URL must be
 """
 

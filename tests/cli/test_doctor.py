@@ -100,7 +100,7 @@ AGAIN = ". Make one now: mahasiswa backup"
 FAULTS: dict[str, tuple[Callable[[Path, Path], object], str]] = {
     "a missing file": (
         lambda file, _: file.unlink(),
-        "{file} cannot be used: it does not exist, or cannot be opened. The user ANY Check DATABASE_URL too",
+        "{file} cannot be used: unable to open database file. The user ANY Check DATABASE_URL too",
     ),
     "no list": (
         lambda file, _: file.write_bytes(b""),

@@ -126,7 +126,7 @@ UNUSABLE: dict[str, tuple[str, Callable[[Path], object], str]] = {
     "a folder": (
         "a.db",
         lambda folder: (folder / "a.db").mkdir(),
-        "a.db cannot be used: it does not exist, or cannot be opened",
+        "a.db cannot be used: unable to open database file",
     ),
     "another file": (
         "a.db",

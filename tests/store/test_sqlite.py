@@ -44,7 +44,7 @@ async def test_concurrent_writes_share_commits(path: Path) -> None:
 def test_opening_a_removed_file_is_unusable(path: Path) -> None:
     """A worker that starts after the file was removed does not create an empty one."""
     path.unlink()
-    with pytest.raises(Unusable, match="does not exist"):
+    with pytest.raises(Unusable, match="unable to open database file"):
         asyncio.run(engine_of(SQLiteURL(path)).open_store(Slots()))
     assert not path.exists()
 

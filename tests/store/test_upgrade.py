@@ -144,9 +144,7 @@ def test_an_upgrade_without_room_for_the_copy_changes_nothing(
     shutil.copy(VERSION_1 / "mahasiswa.db", database)
     filler = small_disk / "filler"
     filler.write_bytes(bytes(shutil.disk_usage(small_disk).free - database.stat().st_size // 2))
-    with pytest.raises(
-        NeedsRepair, match="could not be copied before its upgrade: the disk is full"
-    ):
+    with pytest.raises(NeedsRepair, match="could not be copied before its upgrade: "):
         migrate(database)
     assert execute(database, "PRAGMA user_version") == [(1,)]
     assert {path.suffix for path in small_disk.iterdir()} <= {".db", "", ".db-wal", ".db-shm"}

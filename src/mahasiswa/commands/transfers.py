@@ -47,14 +47,14 @@ def import_file(
     Raise Refused, TooHeavy, StoreError or OSError.
     """
     remarks: list[str] = []
-    lacking: dict[int, str] = {}
+    lacking: dict[str, str] = {}
     with _source(file) as source:
         rows = _incoming(source, remarks, lacking, accept_doubts=accept_doubts)
         engine = engine_of(settings.database_url)
         engine.migrate(backups=settings.backup_dir)
         merged = engine.merge(rows, update=update, dry_run=dry_run)
     if merged.incomplete:
-        raise Refused(_listed([lacking[number] for number in merged.incomplete]))
+        raise Refused(_listed([lacking[nim] for nim in lacking if nim in merged.incomplete]))
     return merged, _listed(remarks)
 
 
@@ -91,7 +91,7 @@ def _judged(source: BinaryIO, remarks: list[str]) -> Iterator[tuple[str, JudgedL
 def _incoming(
     source: BinaryIO,
     remarks: list[str],
-    lacking: dict[int, str],
+    lacking: dict[str, str],
     *,
     accept_doubts: bool,
 ) -> Iterator[Incoming]:
@@ -101,7 +101,7 @@ def _incoming(
     """
     seen: dict[int, int] = {}  # the hash of the texts of each NIM
     problems: list[str] = []
-    for number, (place, line) in enumerate(_judged(source, remarks)):
+    for place, line in _judged(source, remarks):
         skipped, code = line.skipped, line.own.partition(" ")[0]
         if line.nim and not skipped:
             nim, texts = hash(line.nim), hash(line[1:4])
@@ -116,8 +116,8 @@ def _incoming(
             problems.append(f"{place}: {PROBLEMS[code].format(**line._asdict())}")
         elif not problems:
             if not (line.nama and line.alamat):
-                lacking[number] = f"{place}: {wording.NEW_NEEDS_ONE}"
-            yield number, line.nim, line.nama or None, line.alamat or None
+                lacking[line.nim] = f"{place}: {wording.NEW_NEEDS_ONE}"
+            yield line.nim, line.nama or None, line.alamat or None
     if problems:
         raise Refused(_listed(problems) + ADVICE)
 
@@ -155,8 +155,7 @@ def copy_records(source: DatabaseURL, target: DatabaseURL, backups: Path | None)
         if engine.count():
             # Later, the copied records could not be told from those.
             raise Unusable("the database to copy to holds records already")
-        rows = ((number, *record) for number, record in enumerate(records))
-        return engine.merge(rows, update=False, dry_run=False).new
+        return engine.merge(records, update=False, dry_run=False).new
 
     engine_of(source).count()  # fails before the other database is made
     return _with_records(source, merge)

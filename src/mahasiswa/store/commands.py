@@ -9,9 +9,8 @@ from mahasiswa.store.shared_sql import Parameters, named
 
 # The rows of an imported file are in the temporary table `incoming`.
 INCOMPLETE = """
-SELECT number FROM incoming AS i
-WHERE (nama IS NULL OR alamat IS NULL) AND NOT EXISTS (SELECT 1 FROM mahasiswa AS m WHERE m.nim = i.nim)
-ORDER BY number"""
+SELECT nim FROM incoming AS i
+WHERE (nama IS NULL OR alamat IS NULL) AND NOT EXISTS (SELECT 1 FROM mahasiswa AS m WHERE m.nim = i.nim)"""
 COMPARE = """
 SELECT count(*), count(m.nim),
   count(*) FILTER (WHERE coalesce(i.nama, m.nama) <> m.nama OR coalesce(i.alamat, m.alamat) <> m.alamat)
@@ -29,7 +28,7 @@ def merge(*, update: bool, dry_run: bool) -> Steps[Merged]:
     """Merge the rows of the table `incoming` into the records. See SQLiteEngine."""
     ((total, existing, differing),) = yield COMPARE, {}
     changed = differing if update else 0
-    incomplete = [number for (number,) in (yield INCOMPLETE, {})]
+    incomplete = {nim for (nim,) in (yield INCOMPLETE, {})}
     written = total - existing + changed
     if written and not incomplete and not dry_run:
         statements = (UPDATE, INSERT) if update else (INSERT,)

@@ -150,8 +150,8 @@ class Reader(NamedTuple):
             return []
         texts = await self.rows("some_texts", {})
         likely = await asyncio.to_thread(corrections, query.cari, chain.from_iterable(texts))
-        found = [(await self.search(query._replace(cari=cari), 0, 0)).total for cari in likely]
-        return [(cari, total) for cari, total in zip(likely, found, strict=True) if total]
+        found = [(cari, await self.search(query._replace(cari=cari), 0, 0)) for cari in likely]
+        return [(cari, hits.total) for cari, hits in found if hits.total]
 
     async def suspects(self, suspicion: Suspicion, limit: int) -> Hits:
         """At most `limit` records that may be wrong, similar ones together, and the number of all of them."""

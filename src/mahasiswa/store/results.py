@@ -1,6 +1,6 @@
 """The results of an engine's work: findings of checks, and the numbers of an import and of a restore."""
 
-from collections.abc import Sequence
+from collections.abc import Collection
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,13 +23,13 @@ def wrong(text: str) -> Finding:
 class Merged(NamedTuple):
     """The result of an import, also of a dry run: the numbers of new, changed and unchanged records.
 
-    `incomplete` are the row numbers of new records that lack nama or alamat. If there are any, nothing was written.
+    `incomplete` are the nims of new records that lack nama or alamat. If there are any, nothing was written.
     """
 
     new: int
     changed: int
     same: int
-    incomplete: Sequence[int]
+    incomplete: Collection[str]
 
 
 class Restored(NamedTuple):

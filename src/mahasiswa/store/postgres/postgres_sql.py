@@ -125,9 +125,9 @@ FETCH_CHUNK = "FETCH 100 FROM chunks"
 # Rows are copied into this table first, so that `mahasiswa` is locked only while they are merged.
 CREATE_INCOMING = """
 CREATE TEMP TABLE incoming (
-  number bigint NOT NULL, nim text COLLATE "C" NOT NULL, nama text COLLATE "C", alamat text COLLATE "C"
+  nim text COLLATE "C" NOT NULL, nama text COLLATE "C", alamat text COLLATE "C"
 ) ON COMMIT DROP"""
-COPY_INCOMING = "COPY incoming (number, nim, nama, alamat) FROM STDIN"
+COPY_INCOMING = "COPY incoming (nim, nama, alamat) FROM STDIN"
 # Other transactions can read but not write, so the comparison stays true until the commit. They cannot lock a record
 # either, because a transaction that locks one before it writes would cause a deadlock.
 LOCK_TABLE = "LOCK TABLE mahasiswa IN EXCLUSIVE MODE"

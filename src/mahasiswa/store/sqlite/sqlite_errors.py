@@ -22,13 +22,6 @@ NOT_UTF8 = "another program has stored a text that is not UTF-8; mahasiswa docto
 
 log = logging.getLogger(__name__)
 
-# SQLite has several texts for the same reason, and sometimes "not an error".
-REASONS: dict[type[BaseException], str] = {
-    apsw.CantOpenError: "it does not exist, or cannot be opened",
-    apsw.FullError: "the disk is full",
-    apsw.IOError: "the disk is full, or fails",
-}
-
 
 @contextmanager
 def usable(path: Path) -> Iterator[None]:
@@ -56,8 +49,8 @@ def explained(fault: str, kind: type[Unusable] = Unusable) -> Iterator[None]:
         raise kind(f"{fault}: {reason(error)}") from error
 
 
-def reason(error: BaseException) -> str:
-    return REASONS.get(type(error)) or getattr(error, "strerror", None) or str(error)
+def reason(error: Exception) -> str:
+    return getattr(error, "strerror", None) or str(error)
 
 
 def translate(error: Exception) -> StoreError:

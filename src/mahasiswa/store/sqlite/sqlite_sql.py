@@ -47,9 +47,9 @@ FROM (SELECT nim, nama, alamat FROM mahasiswa ORDER BY nim LIMIT :records)"""
 # The rows go to a temporary table first, so that the records are locked only while they are merged. The file of temporary
 # tables has no name and is removed with the connection, so its old texts need not be overwritten.
 CREATE_INCOMING = """
-CREATE TEMP TABLE incoming (number INTEGER NOT NULL PRIMARY KEY, nim TEXT NOT NULL, nama TEXT, alamat TEXT);
+CREATE TEMP TABLE incoming (nim TEXT NOT NULL, nama TEXT, alamat TEXT);
 PRAGMA temp.secure_delete = OFF"""
-ADD_INCOMING = "INSERT INTO incoming (number, nim, nama, alamat) VALUES (?, ?, ?, ?)"
+ADD_INCOMING = "INSERT INTO incoming (nim, nama, alamat) VALUES (?, ?, ?)"
 
 # --- Comparing with a back-up, and restoring
 
