@@ -3,8 +3,8 @@
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, closing, suppress
+from collections.abc import Callable, Iterator
+from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
 from typing import cast
@@ -30,6 +30,8 @@ from mahasiswa.work import EXPORT, LIST, STEP_TIMEOUT_SECONDS, Kind, Slots, ende
 # Maximum pages of a file whose list is read on the event loop, 1 MB: about 4,000 records with their history, or 30,000 of
 # the shortest records.
 SHORT_LIST_PAGES = 256
+
+EXPORT_TIMEOUT_SECONDS = 3600.0  # of a whole export, also to a slow disk
 
 log = logging.getLogger(__name__)
 
@@ -85,29 +87,21 @@ class SQLiteStore(Store):
 
         return await self.query(do, kind)
 
-    async def query(self, query: Callable[[apsw.Connection], T], kind: Kind) -> T:
-        """Run one query in a thread; raise Busy, TookTooLong or Unavailable. The deadline includes the time in the queue."""
-        deadline = time.monotonic() + STEP_TIMEOUT_SECONDS
-        async with self._connection(kind) as db:
-            return await ended(
-                self._slots.in_thread(partial(query, db)),
-                db.interrupt,
-                deadline - time.monotonic(),
-            )
-
     async def export(self, query: Query, work: Callable[[Iterator[Mahasiswa]], T]) -> T:
-        async with self._connection(EXPORT) as db:
+        def read(db: apsw.Connection) -> T:
+            with closing(records(db, query)) as found:
+                return work(found)
 
-            def read() -> T:
-                with closing(records(db, query)) as found:
-                    return work(found)
+        return await self.query(read, EXPORT, EXPORT_TIMEOUT_SECONDS)
 
-            reading = self._slots.in_thread(read)
-            return await ended(reading, db.interrupt)
-
-    @asynccontextmanager
-    async def _connection(self, kind: Kind) -> AsyncIterator[apsw.Connection]:
-        """A connection for a read. Raise Unavailable for a bad file, and for each error of SQLite."""
+    async def query(
+        self,
+        query: Callable[[apsw.Connection], T],
+        kind: Kind,
+        seconds: float = STEP_TIMEOUT_SECONDS,
+    ) -> T:
+        """Run one query in a thread; raise Busy, TookTooLong or Unavailable. The deadline includes the time in the queue."""
+        deadline = time.monotonic() + seconds
         self._check_file()
         async with self._slots.slot(kind):
             try:
@@ -116,12 +110,15 @@ class SQLiteStore(Store):
                 else:
                     db = await self._slots.in_thread(partial(connect_to_read, self._path))
                 try:
-                    yield db
+                    running = self._slots.in_thread(partial(query, db))
+                    return await ended(running, db.interrupt, deadline - time.monotonic())
                 finally:
                     self._idle.append(db)
             except (apsw.Error, UnicodeDecodeError) as error:
-                if isinstance(error, (apsw.CorruptError, apsw.NotADBError)):
-                    self._report_damage(error)
+                is_damage = isinstance(error, (apsw.CorruptError, apsw.NotADBError))
+                if is_damage and not self._fault:
+                    self._fault = f"{self._path} is damaged"
+                    log.error("%s (%s). Run: %s", self._fault, error, typed("restore FILE"))  # noqa: TRY400
                 raise translate(error) from error
 
     async def run(self, steps: Begin[T]) -> T:
@@ -146,11 +143,6 @@ class SQLiteStore(Store):
             self._giving_up = asyncio.create_task(self._give_up())
         if self._fault:
             raise Unavailable(self._fault)
-
-    def _report_damage(self, error: apsw.Error) -> None:
-        if not self._fault:
-            self._fault = f"{self._path} is damaged"
-            log.error("%s (%s). Run: %s", self._fault, error, typed("restore FILE"))
 
     async def _give_up(self) -> None:
         """Write the acknowledged changes from the log into the file that was moved.
