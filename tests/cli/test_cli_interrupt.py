@@ -1,18 +1,13 @@
 """Ctrl-C while a command runs: one line, exit code 130, and nothing was changed unless it was committed."""
 
-import fcntl
 import os
 import signal
-import subprocess
 import sys
-import termios
-from array import array
 from collections.abc import Callable
 from pathlib import Path
-from typing import IO
 
 import pytest
-from cli.operators import COMMAND, MANY, TWO, Operator
+from cli.operators import COMMAND, MANY, Operator
 from postgres import own_schema
 from processes import started, until
 from spreadsheets import HEADER, csv, numbered
@@ -72,31 +67,6 @@ def test_an_interrupted_command_changes_nothing(filled: Operator, command: str) 
     else:
         # The copy of the list from before a restore may stay.
         assert {name for name in filled.names() if ".before-" not in name} == names
-
-
-def test_the_first_ctrl_c_ends_an_import_that_waits_for_its_input(operator: Operator) -> None:
-    """A person has typed `import -` at a terminal."""
-    operator.fill(TWO)
-    pipe = subprocess.PIPE
-    with started(*COMMAND, "import", "-", stdin=pipe, env=operator.environment) as process:
-        assert process.stdin
-        assert process.stderr
-        assert process.stderr.readline().startswith(b"database: ")
-        process.stdin.write(b"NIM")
-        process.stdin.flush()
-        until(lambda: has_read_all(process.stdin))
-        process.send_signal(signal.SIGINT)
-        assert process.wait(30) == 130
-        assert process.stderr.read() == INTERRUPTED
-    assert operator.records() == TWO
-
-
-def has_read_all(pipe: IO[bytes] | None) -> bool:
-    """Whether the program at the other end of a pipe has taken everything, so that it waits for more."""
-    left = array("i", [0])
-    assert pipe
-    fcntl.ioctl(pipe, termios.FIONREAD, left)
-    return left[0] == 0
 
 
 def test_an_import_into_postgresql_that_is_interrupted_while_it_merges_changes_nothing(

@@ -103,14 +103,9 @@ NEWER_TABLE = "ALTER TABLE mahasiswa ADD kelas TEXT; PRAGMA user_version = 2"
 REFUSED: dict[str, tuple[Callable[[Path], object], str]] = {
     "a newer release": (lambda file: execute(file, "PRAGMA user_version = 99"), NEWER),
     "overwritten": (lambda file: overwrite(file, 4096, 8192), DAMAGED),
-    "cut off": (lambda file: file.write_bytes(file.read_bytes()[:4096]), DAMAGED),
     "no database": (
         lambda file: file.write_bytes(csv(HEADER, *TWO)),
         r"a\.db cannot be restored in .*: file is not a database",
-    ),
-    "empty": (
-        lambda file: file.write_bytes(b""),
-        r"a\.db holds no list",
     ),
     "another program's": (lambda file: execute(file, OTHER_TABLE), FOREIGN),
     "in use": (
