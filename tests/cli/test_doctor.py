@@ -114,10 +114,6 @@ FAULTS: dict[str, tuple[Callable[[Path, Path], object], str]] = {
         lambda file, _: execute(file, "PRAGMA user_version = 99"),
         "{file} has schema version 99, and this release knows only up to 1: use a newer release",
     ),
-    "a text that is not UTF-8": (
-        lambda file, _: execute(file, "INSERT INTO mahasiswa VALUES ('7', CAST(x'61ff' AS TEXT), '')"),
-        "A text of the record after '0002' is not UTF-8. Correct it with sqlite3.",
-    ),
     "no back-up": (
         lambda _, backup: backup.unlink(),
         "{folder} holds no back-up" + AGAIN,

@@ -132,20 +132,13 @@ class SQLiteEngine:
         """Check the database and its newest back-up in this folder."""
         path = self._path
         list_id = ANY_LIST
-        nim = ""
         try:
             with opened(path) as db:
                 check_integrity(db)
                 sqlite_schema.known_version(db, path)
                 list_id = list_id_of(db)
-                for nim, *_ in db.execute(sql.STATEMENTS["whole"]):  # noqa: B007 - the last one is named
-                    pass
                 records = db.execute(shared_sql.COUNT).get
                 yield good(f"{path} is whole and holds {records} records.")
-        except UnicodeDecodeError:
-            yield wrong(
-                f"A text of the record after {nim!r} is not UTF-8. Correct it with sqlite3."
-            )
         except Unusable as error:
             yield wrong(str(error))
 

@@ -18,7 +18,7 @@ from mahasiswa.store.store_errors import (
 )
 from mahasiswa.system.administrator import process_user, typed
 
-NOT_UTF8 = "another program has stored a text that is not UTF-8; mahasiswa doctor names the record"
+NOT_UTF8 = "another program has stored a text that is not UTF-8"
 
 log = logging.getLogger(__name__)
 
@@ -34,7 +34,7 @@ def usable(path: Path) -> Iterator[None]:
         fault = f"{path} is damaged or not an SQLite database ({error})"
         remedy = f"Correct DATABASE_URL, or restore a back-up: {typed('restore FILE')}"
         raise NeedsRepair(f"{fault}. {remedy}") from error
-    except (Unavailable, apsw.Error, OSError) as error:
+    except (Unavailable, apsw.Error, OSError, UnicodeDecodeError) as error:
         rights = f"The user {process_user()} must be able to write it and its folder"
         remedy = f"{rights}, which must be on a local disk. Check DATABASE_URL too"
         raise Unusable(f"{path} cannot be used: {reason(error)}. {remedy}") from error

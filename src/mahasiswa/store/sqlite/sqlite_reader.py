@@ -32,6 +32,7 @@ CHUNK_RECORDS = 100
 def connect_to_read(path: Path) -> apsw.Connection:
     db = connect(path)
     db.execute("PRAGMA query_only = ON")
+    db.limit(apsw.SQLITE_LIMIT_LENGTH, SNAPSHOT_MAX_BYTES)
     for function in (folding.fold, folding.sound, near_key):
         # apsw gives each text as bytes, because it may be no UTF-8
         db.create_scalar_function(function.__name__, _of_bytes(function), 1, deterministic=True)
@@ -80,13 +81,10 @@ def take_named(db: apsw.Connection, steps: Steps[T]) -> T:
 def read_snapshot(db: apsw.Connection, version: Version | None, at_most: int) -> Snapshot:
     with savepoint(db):
         last = take(db, shown_item())
-        longest = db.limit(apsw.SQLITE_LIMIT_LENGTH, SNAPSHOT_MAX_BYTES)
         try:
             packed, total = db.execute(sql.PACKED, {"records": at_most + 1, "nul": "\0"}).get
         except apsw.TooBigError:
             packed, total = b"", at_most + 1
-        finally:
-            db.limit(apsw.SQLITE_LIMIT_LENGTH, longest)
     if total > at_most:
         return Snapshot(version, 0, None, last)
     return Snapshot(version, total, packed, last)
