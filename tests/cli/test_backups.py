@@ -101,20 +101,6 @@ def test_nothing_is_removed_if_the_newest_backup_holds_less_than_half_of_the_one
     assert removed == f"removed the old back-up {min(old)}"
 
 
-def test_each_of_two_lists_in_one_folder_has_its_own_backups(kept: Operator) -> None:
-    """Both databases have the same name. A back-up of one list removes no old back-up of the other."""
-    (kept.folder / "lain").mkdir()
-    other = Operator(kept.folder / "lain")
-    other.fill([CITRA])
-    file = renamed(backed_up(kept), 5)
-    old = copied(file, 1, "20200101", "20200102") | copied(file, 2, "20200101")
-    other.keep_backups(kept.backups)
-    assert f"{kept.backups} holds no back-up" in other.run("doctor").stdout
-    assert len(other.done("backup").splitlines()) == 1
-    assert all(path.exists() for path in old)
-    assert len(kept.done("backup").splitlines()) == 2
-
-
 def test_a_backup_is_due_when_the_newest_one_has_the_age_of_backup_hours(kept: Operator) -> None:
     """Of one from the future, which a wrong clock has made, there is another one now."""
     kept.environment["BACKUP_HOURS"] = "12"

@@ -5,7 +5,6 @@ import re
 import shutil
 import stat
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -49,13 +48,6 @@ def test_a_restore_brings_every_record_back(changed: Operator) -> None:
     assert records_of(saved) == NOW
     assert changed.names() == {"cadangan.db", saved.name}
     assert {stat.S_IMODE(path.stat().st_mode) for path in (saved, changed.database)} == {0o600}
-    # A restore within a second of another one is refused, because the names have the second.
-    for seconds in range(300):
-        moment = datetime.now(UTC) + timedelta(seconds=seconds)
-        (changed.folder / f"mahasiswa.db.before-{moment:%Y%m%dT%H%M%SZ}").touch()
-    (line,) = changed.failed("restore", str(saved))
-    assert line.endswith(" exists already; a backup never replaces another")
-    assert changed.records() == TWO
 
 
 def test_a_running_service_shows_the_restored_list_and_its_line_of_the_history(

@@ -97,6 +97,6 @@ def test_a_remedy_names_the_file(elsewhere: Operator, owner: int) -> None:
         cannot("give a file to another user")
     os.chown(file, owner, -1)
     elsewhere.database.write_bytes(b"no database")
-    (line,) = elsewhere.failed("--settings", "../kampus.env", "export", "-")
+    (line,) = elsewhere.failed("--settings", "../kampus.env", "backup", "b.db")
     sudo = "" if owner == os.geteuid() else f"sudo -u {process_user()} "
     assert f": {sudo}mahasiswa --settings {file} restore FILE" in line

@@ -20,11 +20,6 @@ SAVEPOINT = "BEGIN; SAVEPOINT s; DELETE FROM mahasiswa; ROLLBACK TO s; DELETE FR
 # Each case begins with the records 1 (Ani, Solo) and 2 (Budi, Bantul).
 CASES: dict[str, tuple[str, list[tuple[object, ...]]]] = {
     "upsert": (UPSERT, [("1", "Ani", "Solo", "Ina", "Klaten"), ("3", None, None, "Ina", "Solo")]),
-    "update that changes nothing": ("UPDATE mahasiswa SET nama = nama", []),
-    "copy": (
-        "COPY mahasiswa FROM PROGRAM 'echo 3,Ina,Solo' (FORMAT csv)",
-        [("3", None, None, "Ina", "Solo")],
-    ),
     "a savepoint that is rolled back": (SAVEPOINT, [("2", "Budi", "Bantul", None, None)]),
 }
 
