@@ -85,14 +85,6 @@ class Window:
         self._wait_until_read()
         return answer.status
 
-    def row(self, nim: str) -> Locator:
-        """Return the row of exactly this nim. Playwright's own text locators would trim the nim."""
-        nims = self.page.locator("tbody tr > :nth-child(2)").evaluate_all(
-            "cells => cells.map(cell => cell.textContent)"
-        )
-        assert nims.count(nim) == 1, f"{nim!r} stands {nims.count(nim)} times in the list: {nims!r}"
-        return self.rows.nth(nims.index(nim))
-
     def cells(self) -> list[list[str]]:
         """Return the exact texts of the list: nim, nama and alamat of each row."""
         script = "rows => rows.map(row => [...row.cells].slice(1, 4).map(cell => cell.textContent))"
@@ -103,17 +95,10 @@ class Window:
         for name, value in fields.items():
             self.page.locator(f"input[name={name}]").fill(value)
 
-    def save(self) -> None:
+    def press(self, button: str) -> None:
+        """Press the first button of this name, which leads to another page."""
         with self.leaving():
-            self.page.get_by_role("button", name="Simpan", exact=True).click()
-
-    def add(self, nim: str, nama: str, alamat: str) -> None:
-        """Add a record as a person does, starting from the list and returning to it."""
-        self.page.get_by_role("link", name="Tambah Data").click()
-        expect(self.page.get_by_role("heading", name="Tambah Data Mahasiswa")).to_be_visible()
-        self.type(nim=nim, nama=nama, alamat=alamat)
-        self.save()
-        expect(self.page.get_by_role("heading", name="List Data Mahasiswa")).to_be_visible()
+            self.page.get_by_role("button", name=button, exact=True).first.click()
 
     @contextmanager
     def leaving(self) -> Iterator[None]:

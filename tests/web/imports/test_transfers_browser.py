@@ -8,7 +8,6 @@ from spreadsheets import numbered
 from stores import Database
 from web.browser import PHONE, OpenWindow, Window
 from web.importer import KEPT
-from web.pages.every_page import press
 from web.pages.test_browser import follow
 
 from mahasiswa import wording
@@ -17,7 +16,7 @@ from mahasiswa import wording
 def test_an_import_form_without_a_file_is_announced_to_assistive_technology(window: Window) -> None:
     """The message is an alert, has the focus, and describes the file field."""
     window.open("/mahasiswa/impor")
-    press(window, "Pratinjau")
+    window.press("Lihat pratinjau")
     words = "Pilih berkas atau tempel data dari Excel, lalu lanjutkan ke pratinjau."
     expect(window.page.get_by_role("alert")).to_have_text(words)
     expect(window.page.get_by_role("alert")).to_be_focused()
@@ -69,7 +68,7 @@ def test_a_tick_in_the_head_of_the_table_selects_the_page(
     for ticks in (10, 0, 10):
         of_page.click()
         expect(window.rows.get_by_role("checkbox", checked=True)).to_have_count(ticks)
-    press(window, "Pilih yang dicentang")
+    window.press("Pilih yang dicentang")
     expect(window.page.get_by_role("button", name="Hapus 10 mahasiswa")).to_be_visible()
 
 
@@ -83,8 +82,8 @@ def test_a_browser_that_goes_back_moves_no_tick_to_another_row(
     # A browser that keeps no pages asks for the list again. Playwright keeps none if it has a route.
     window.page.route("**/none", lambda route: route.abort())
     window.open("/?halaman=1")
-    window.row("02").get_by_role("checkbox").check()
-    press(window, "Pilih yang dicentang")
+    window.rows.filter(has_text="Nama 2").get_by_role("checkbox").check()
+    window.press("Pilih yang dicentang")
     expect(window.page.get_by_role("button", name="Hapus 1 mahasiswa")).to_be_visible()
     site.add("00", "Nama 0", "Solo")
     window.page.go_back()

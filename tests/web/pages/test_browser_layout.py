@@ -17,7 +17,7 @@ from web.browser import (
     in_window,
     luminance,
 )
-from web.pages.every_page import SITI, add_many, press, show_preview
+from web.pages.every_page import PAGES, SITI, add_many
 
 
 def test_a_phone_shows_all_cells_and_large_buttons(open_window: OpenWindow, site: Site) -> None:
@@ -112,7 +112,8 @@ def test_the_confirmation_of_a_change_is_in_the_window(
         change(path, 0, nim)
         for part in (confirmation, warning.locator("span"), *warning.locator("a, button").all()):
             assert in_window(part), (path, part)
-    press(window, "Batalkan penambahan")
+    with window.leaving():
+        page.get_by_role("button", name="Batalkan penambahan").first.click()
     expect(confirmation).to_contain_text("penambahan Siti Aminah (O0204) dibatalkan")
     assert in_window(confirmation)
 
@@ -141,7 +142,7 @@ def test_the_buttons_of_a_preview_cover_nothing_that_has_the_focus(
 ) -> None:
     """On a phone they stand at the lower edge while the rows to repair are read, and take a third of the window at most."""
     window = open_window("answers", PHONE, is_mobile=True, has_touch=True)
-    show_preview(window, site)
+    PAGES["preview"](window, site)
     buttons = window.page.locator(".reachable")
     fields = window.page.locator("#salah").locator("input:not([type=hidden]), button")
     fields.first.scroll_into_view_if_needed()

@@ -147,5 +147,5 @@ def test_a_browser_saves_another_field_and_leaves_unusual_texts_as_they_are(
         siti.edit(NIM, "\rSiti\n", alamat)
         window.open(PATH)
         window.type(nama="Siti A.")
-        window.save()
+        window.press("Simpan")
         assert stored(siti) == ("Siti A.", alamat)
