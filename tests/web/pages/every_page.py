@@ -1,13 +1,15 @@
 """Shows each kind of page that the service has in a browser window, for one list of records: `PAGES`."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
 
 from harness import Site, led_to
-from playwright.sync_api import FilePayload, expect
+from playwright.sync_api import expect
 from spreadsheets import HEADER, Record, as_records, csv, numbered
 from web.browser import Window
 from web.importer import IMPORT, SELECT, Importer
 
+from mahasiswa.record import Mahasiswa
 from mahasiswa.sheets.xlsx_export import CELL_MAX_UTF16_UNITS
 
 SITI = ("2207", "Siti Aminah", "Jalan Kaliurang 5, Sleman")
@@ -33,18 +35,14 @@ def add_many(site: Site, count: int) -> None:
         site.add(*record)
 
 
-def attach(window: Window, data: bytes, name: str = "daftar.csv") -> None:
-    file: FilePayload = {"name": name, "mimeType": "text/csv", "buffer": data}
-    window.page.locator("input[type=file]").set_input_files([file])
-
-
 def show(
     path: str | Callable[[Site], str],
     sees: str = "main",
     button: str = "",
+    *,
     meanwhile: Callable[[Site], object] = lambda _: None,
     people: Iterable[Record] = PEOPLE,
-    **typed: str,
+    typed: Mapping[str, str] = MappingProxyType({}),
 ) -> Show:
     """Return a function that opens a path, or that to which steps lead, and perhaps types and presses a button."""
 
@@ -89,8 +87,8 @@ def select_many(site: Site) -> str:
 
 
 def fill_history(site: Site) -> str:
-    site.edit(LONG[0], "Siti", LONG[2] + "y")
     import_many(site)
+    site.edit(LONG[0], "Siti", LONG[2] + "y")
     site.accepts(site.page(HISTORY).posts[0])
     site.delete(LONG[0])
     return HISTORY
@@ -114,10 +112,12 @@ def store_more_than_excel_can(site: Site) -> str:
 
 PREVIEW = [
     *(HEADER, SITI, (*LONG[:2], LONG[2] + "y")),
-    *as_records("23||Solo", "3||Bantul", "3|Citra|Klaten", "TAMU|Eko|Solo", "2.207|Siti|Solo", "Total||9"),
+    *as_records(
+        "23||Solo", "3||Bantul", "3|Citra|Klaten", "TAMU|Eko|Solo", "2.207|Siti|Solo", "Total||9"
+    ),
     *(("'004", "Dewi", LONG[2]), ("1E+5", *LONG[1:]), ("88", "Gita", LONG[2])),
 ]
-RENAMED = {"nama": LONG[1] + "s", "button": "Simpan"}
+RENAMED = {"nama": LONG[1] + "s"}
 
 PAGES: dict[str, Show] = {
     "list": show("/"),
@@ -132,28 +132,27 @@ PAGES: dict[str, Show] = {
     "guide": show("/mahasiswa/panduan"),
     "bulk_delete": show(SELECT),
     "export_refused": show(store_more_than_excel_can),
-    "duplicate": show(ADD, "[aria-invalid]", "Simpan", nim=LONG[0], nama=LONG[1], alamat="Solo"),
-    "stored": show(ADD, "text=Lihat datanya", "Simpan", nim=SITI[0], nama=SITI[1], alamat=SITI[2]),
+    "duplicate": show(
+        ADD, "[aria-invalid]", "Simpan", typed=Mahasiswa(*LONG[:2], "Solo")._asdict()
+    ),
+    "stored": show(ADD, "text=Lihat datanya", "Simpan", typed=Mahasiswa(*SITI)._asdict()),
     "next": show(
-        ADD,
-        "[role=status]",
-        "Simpan dan tambah lagi",
-        nim=NEAR[0],
-        nama=LONG[1],
-        alamat="Solo",
+        ADD, "[role=status]", "Simpan dan tambah lagi", typed=Mahasiswa(*NEAR[:2], "Solo")._asdict()
     ),
     "near_nim": show(add_near, "text=Batalkan penambahan"),
     "deleted": show(
         EDIT_LONG,
         "text=Tambahkan sebagai",
+        "Simpan",
         meanwhile=lambda site: site.delete(LONG[0]),
-        **RENAMED,
+        typed=RENAMED,
     ),
     "changed": show(
         EDIT_LONG,
         "text=Gunakan data terbaru",
+        "Simpan",
         meanwhile=lambda site: site.edit(LONG[0], LONG[1] + "y", LONG[2]),
-        **RENAMED,
+        typed=RENAMED,
     ),
     "found": show(FOUND, "role=link[name=Berikutnya]"),
     "import_refused": show(IMPORT, "[role=alert]", "Lihat pratinjau"),
@@ -161,10 +160,7 @@ PAGES: dict[str, Show] = {
     "preview": show(uploaded(csv(*PREVIEW)), ".problem"),
     "preview_skipped": show(skip_a_line, "text=Jangan lewati"),
     "preview_without_addresses": show(
-        uploaded(b"NIM;Nama;Telepon
-23001;Ani;0812
-23002;Budi;0813
-"),
+        uploaded(b"NIM;Nama;Telepon\n23001;Ani;0812\n23002;Budi;0813\n"),
         "text=alamat kosong dengan",
     ),
     "checks": show("/mahasiswa/periksa", "h2 >> nth=2"),

@@ -27,7 +27,7 @@ STUDENTS = (
     ("2300018007", "Eko Nugroho", "Jl. Solo No. 60, Klaten"),
     ("2300018008", "Fitri Handayani", "Jl. Palagan No. 14, Sleman"),
 )
-FILE = """\
+FILE = b"""\
 NIM;Nama;Alamat
 2300018009;Galih Saputra;Jl. Affandi No. 9, Sleman
 2300018010;Indah Pratiwi;Jl. Bantul No. 30, Bantul
@@ -35,7 +35,7 @@ NIM;Nama;Alamat
 2300018012;;Jl. Cendana No. 11, Yogyakarta
 2300018004;Agus Wibowo;Jl. Melati No. 6, Sleman
 2300018007;Eko Nugroho;Jl. Solo No. 60, Klaten
-""".encode()
+"""
 GALIH = {"nim": "2300018009", "nama": "Galih Saputra", "alamat": "Jl. Affandi No. 9, Sleman"}
 SUSPECTS = (
     ("23O0018001", *STUDENTS[0][1:]),
@@ -64,7 +64,7 @@ PRINTOUT = "/mahasiswa/cetak?cari=sleman"
 ATTENDANCE = f"{PRINTOUT}&kop=SMA+Negeri+1+Sleman&judul=Daftar+Hadir+Kelas+A&kolom=8&tanpa=alamat"
 PICTURES: dict[str, tuple[int, Show]] = {
     "daftar.png": (690, show("/", people=())),
-    "formulir.png": (400, show(ADD, people=(), **GALIH)),
+    "formulir.png": (400, show(ADD, people=(), typed=GALIH)),
     "pratinjau.png": (790, show(uploaded(FILE), people=())),
     "riwayat.png": (739, show(change_some, people=())),
     "cetak.png": (0, show(PRINTOUT, people=[*many_students()])),
