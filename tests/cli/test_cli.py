@@ -39,8 +39,8 @@ FAILURES = """
     export b.csv | mysql://localhost | 2 | DATABASE_URL must be
     export b.csv | sqlite:///a.csv | 1 | a.csv
     export b.csv | sqlite:///tidak/ada.db | 1 | tidak
-    copy --from sqlite:///tidak-ada.db --to sqlite:///lain.db | | 1 | tidak-ada.db cannot be used: unable to open database file
-    copy --from mysql://admin:rahasia@x/y | | 2 | DATABASE_URL must be
+    copy sqlite:///tidak-ada.db | sqlite:///lain.db | 1 | tidak-ada.db cannot be used: unable to open database file
+    copy mysql://admin:rahasia@x/y | | 2 | DATABASE_URL must be
 """
 
 

@@ -4,7 +4,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from cli.operators import TWO, Operator, records_of
+from cli.operators import TWO, Operator
 from sheets.workbooks import by_openpyxl, cells_of
 from spreadsheets import HEADER, Record, csv, numbered
 from stores import execute
@@ -174,19 +174,22 @@ def test_copy_copies_all_records_to_the_other_engine_and_back(
             for n in range(12_000)
         ]
     )
-    here, back = f"sqlite:///{operator.database}", f"sqlite:///{operator.folder}/back.db"
-    assert operator.done("copy", "--from", here, "--to", database) == "12000 records copied\n"
-    assert operator.done("copy", "--from", database, "--to", back) == "12000 records copied\n"
-    assert records_of(operator.folder / "back.db") == operator.records()
+    records, here = operator.records(), f"sqlite:///{operator.database}"
+    operator.use(database)
+    assert operator.done("copy", here) == "12000 records copied\n"
     said = "mahasiswa: the database to copy to holds records already"
-    assert operator.failed("copy", "--from", here, "--to", database) == [said]
+    assert operator.failed("copy", here) == [said]
+    operator.use(operator.folder / "back.db")
+    operator.done("copy", database)
+    assert operator.records() == records
 
 
-def test_copy_takes_the_other_address_from_the_environment(operator: Operator) -> None:
-    """So no other user reads it. The target's history begins with one import."""
+def test_the_history_of_a_copy_begins_with_one_import(operator: Operator) -> None:
     operator.fill(TWO)
     operator.done("import", operator.write_rows(("0001", "Ina", "Solo")), "--existing", "update")
-    operator.done("copy", "--to", "sqlite:///kedua.db")
+    here = f"sqlite:///{operator.database}"
+    operator.use("sqlite:///kedua.db")
+    operator.done("copy", here)
     kept = execute(
         operator.folder / "kedua.db",
         "SELECT kind, rows, nama_before, nama_after FROM mahasiswa_history",
@@ -196,6 +199,3 @@ def test_copy_takes_the_other_address_from_the_environment(operator: Operator) -
         (None, None, None, "Ina"),
         (None, None, None, "Budi"),
     ]
-    operator.use("sqlite:///ketiga.db")
-    operator.done("copy", "--from", "sqlite:///kedua.db")
-    assert records_of(operator.folder / "ketiga.db") == operator.records()

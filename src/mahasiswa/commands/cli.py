@@ -236,34 +236,25 @@ def forget(nim: str) -> None:
 
 
 @main.command()
-@click.option("--from", "source", metavar="URL", help="The one with records.")
-@click.option("--to", "target", metavar="URL", help="The one without records.")
-def copy(source: str | None, target: str | None) -> None:
-    """Copy all records from one database to another, for example from SQLite to PostgreSQL.
+@click.argument("source", metavar="URL")
+def copy(source: str) -> None:
+    """Copy all records of another database into this one, which has none yet, for example from SQLite to PostgreSQL.
 
-    An address that is left out is DATABASE_URL. Set it to the address with a password, because every user of the
-    computer can see the command line. If any record cannot be copied, none is.
+    If any record cannot be copied, none is. Every user of the computer can see the command line, so put a password of
+    PostgreSQL into DATABASE_URL or PGPASSFILE.
 
     \b
-    mahasiswa copy --from sqlite:///mahasiswa.db
-    DATABASE_URL=$(cat postgres.url) mahasiswa copy --from sqlite:///mahasiswa.db
+    mahasiswa copy sqlite:///mahasiswa.db
     """  # noqa: D301 - as above
-    begin, end = _begin(source), _begin(target)
-    count = transfers.copy_records(begin.database_url, end.database_url, end.backup_dir)
+    count = transfers.copy_records(_begin(), source)
     click.echo(f"{count} records copied")
 
 
-def _begin(address: str | None = None) -> Settings:
-    """The settings, perhaps with another database.
-
-    It is said which database is used, because a shell may have read its settings differently from the service.
-    """
+def _begin() -> Settings:
+    """The settings. It is said which database is used, because a shell may have read them differently from the service."""
     # A million rows make no cycles. Searching them for cycles would take a tenth of the time of an import.
     gc.disable()
-    environment = dict(os.environ)
-    if address:
-        environment["DATABASE_URL"] = address
-    settings = Settings.from_environment(environment)
+    settings = Settings.from_environment(os.environ)
     click.echo(f"database: {settings.database_url}", err=True)
     return settings
 

@@ -5,7 +5,7 @@ import shutil
 import signal
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import BinaryIO, TypeVar
@@ -124,11 +124,12 @@ def _incoming(
 
 def export_file(url: DatabaseURL, file: Path) -> int:
     """Write every record to a file; return their number. Raise Refused, StoreError or OSError."""
-    if file == STANDARD_STREAM:
+    with closing(engine_of(url).records()) as records:
+        if file != STANDARD_STREAM:
+            return _write_file(records, file)
         # If the reader of a pipe ends, this process ends without a line, as other programs do.
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-        return _with_records(url, lambda records: write_csv(records, sys.stdout.buffer))
-    return _with_records(url, lambda records: _write_file(records, file))
+        return write_csv(records, sys.stdout.buffer)
 
 
 def _write_file(records: Iterator[Mahasiswa], file: Path) -> int:
@@ -146,25 +147,17 @@ def _write_file(records: Iterator[Mahasiswa], file: Path) -> int:
     return count
 
 
-def copy_records(source: DatabaseURL, target: DatabaseURL, backups: Path | None) -> int:
-    """Copy all records to another, empty database, or none; return their number. Raise StoreError."""
-
-    def merge(records: Iterator[Mahasiswa]) -> int:
-        engine = engine_of(target)
-        engine.migrate(backups=backups)
-        if engine.count():
-            # Later, the copied records could not be told from those.
-            raise Unusable("the database to copy to holds records already")
-        return engine.merge(records, update=False, dry_run=False).new
-
-    engine_of(source).count()  # fails before the other database is made
-    return _with_records(source, merge)
-
-
-def _with_records(url: DatabaseURL, work: Callable[[Iterator[Mahasiswa]], T]) -> T:
-    """Call `work` with all records of an existing database; return its result."""
-    with closing(engine_of(url).records()) as records:
-        return work(records)
+def copy_records(settings: Settings, address: str) -> int:
+    """Copy all records of another database, or none; return their number. Raise SettingError or StoreError."""
+    source = engine_of(Settings.from_environment({"DATABASE_URL": address}).database_url)
+    source.count()  # fails before the other database is made
+    target = engine_of(settings.database_url)
+    target.migrate(backups=settings.backup_dir)
+    if target.count():
+        # Later, the copied records could not be told from those.
+        raise Unusable("the database to copy to holds records already")
+    with closing(source.records()) as records:
+        return target.merge(records, update=False, dry_run=False).new
 
 
 def _source(file: BinaryIO) -> BinaryIO:

@@ -84,7 +84,7 @@ class PostgresEngine:
 
     def restore(self, file: Path) -> Restored:
         command = "pg_restore --clean --if-exists --single-transaction --dbname=URL mahasiswa.dump"
-        copy = typed(f"copy --from sqlite:///{file.absolute()}")
+        copy = typed(f"copy sqlite:///{file.absolute()}")
         remedy = f"For a back-up of SQLite and an empty database: {copy}"
         raise Unusable(f"this is PostgreSQL: stop the service, then run {command}. {remedy}")
 
