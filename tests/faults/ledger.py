@@ -2,16 +2,14 @@
 
 import itertools
 import random
-import re
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
-from html import unescape
 
 import httpx
 from processes import until, working
-from visitor import Site
+from visitor import Site, page_of
 
 PAUSE_SECONDS = 0.03
 """Pause of each client after a request, so that the list stays small."""
@@ -120,9 +118,8 @@ def take(step: int, site: Site, nim: str) -> httpx.Response:
 
 def rows(answer: httpx.Response) -> dict[str, int]:
     """Return nim and step of each row of a long list page. Fail if nama and alamat of a row are of two changes."""
-    assert answer.status_code == 200
-    found = re.findall(r"<tr><td>\d+</td><td>(.*?)</td><td>(.*?)</td><td>(.*?)</td>", answer.text)
-    assert all(nama == alamat for _, nama, alamat in found)
-    shown = {unescape(nim): int(nama) for nim, nama, _ in found}
-    assert len(shown) == len(found)
+    records = page_of(answer).records
+    assert all(nama == alamat for _, nama, alamat in records)
+    shown = {nim: int(nama) for nim, nama, _ in records}
+    assert len(shown) == len(records)
     return shown

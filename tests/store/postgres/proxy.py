@@ -10,7 +10,7 @@ class Proxy:
     """Forwards connections to a port of 127.0.0.1.
 
     `sent` holds every byte that clients have sent. `cut` makes the next COMMIT break every connection: "question" before
-    the server receives it, "answer" after the server has committed.
+    the server receives it, "answer" after the server has committed. Answers wait while `flowing` is not set.
     """
 
     def __init__(self, target: int) -> None:
@@ -19,8 +19,8 @@ class Proxy:
         self._target = target
         self._writers: set[asyncio.StreamWriter] = set()
         self._running: set[asyncio.Task[None]] = set()
-        self._flowing = asyncio.Event()
-        self.hold(on=False)
+        self.flowing = asyncio.Event()
+        self.flowing.set()
 
     @asynccontextmanager
     async def listening(self) -> AsyncIterator[int]:
@@ -29,15 +29,11 @@ class Proxy:
         try:
             yield server.sockets[0].getsockname()[1]
         finally:
-            self.hold(on=False)
+            self.flowing.set()
             server.close()
             self._end()
             await asyncio.gather(*self._running)
             await server.wait_closed()
-
-    def hold(self, *, on: bool) -> None:
-        """Keep the server's answers back, or let them through."""
-        (self._flowing.clear if on else self._flowing.set)()
 
     async def _connect(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if task := asyncio.current_task():
@@ -59,7 +55,7 @@ class Proxy:
                 if asking:
                     self.sent += piece
                 else:
-                    await self._flowing.wait()
+                    await self.flowing.wait()
                 if self.cut == ("question" if asking else "answer") and b"COMMIT\0" in piece:
                     self._end()
                 writer.write(piece)

@@ -193,14 +193,14 @@ async def test_a_caller_never_receives_a_version_that_was_read_before_its_call(
     ):
         before = await delayed.version()
         proxy.sent = b""
-        proxy.hold(on=True)
+        proxy.flowing.clear()
         first = asyncio.ensure_future(delayed.version())
         await until(lambda: b"pg_current_snapshot" in proxy.sent)
         await store.add(*SITI)
         later = [asyncio.ensure_future(delayed.version()) for _ in range(100)]
         await asyncio.sleep(0)
         later.pop().cancel()
-        proxy.hold(on=False)
+        proxy.flowing.set()
         assert {await version for version in later} == {await store.version()} != {before}
         assert await first is not None
         assert proxy.sent.count(b"pg_current_snapshot") == 2
