@@ -106,23 +106,14 @@ def _number(low: int, high: int, default: str, explanation: str) -> Any:  # noqa
     return _setting(parse, default, explanation, f"a whole number from {low} to {high}")
 
 
-def _matching(pattern: str) -> Callable[[str], str]:
-    def parse(text: str) -> str:
-        if not re.fullmatch(pattern, text):
-            raise ValueError
-        return text
-
-    return parse
-
-
 HOST = r"https?://([A-Za-z0-9.\-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]+)?"
 STYLE_SHEET = HOST + r"(/[A-Za-z0-9.\-_~/@+%=]*(\?[A-Za-z0-9.\-_~/@+%=&]*)?)?(?<!/)"
 # No segment is empty, or a step in a path.
 SITE = HOST + r"(/(?!\.{1,2}(/|$))[A-Za-z0-9.\-_~@+=]+)*/*"
 
 
-def _web_address(pattern: str) -> Callable[[str], str]:
-    """An http(s) address that may be put into a header."""
+def _matching(pattern: str) -> Callable[[str], str]:
+    """A text that matches. An http(s) address may be put into a header, and has no slash at its end."""
 
     def parse(text: str) -> str:
         if not re.fullmatch(pattern, text) or urlsplit(text).port == 0:
@@ -181,13 +172,13 @@ class Settings:
         parse_database_url, DEFAULT_DATABASE_URL, f"where the records are: {DATABASE_FORMS}"
     )
     base_url: str = _setting(
-        _web_address(SITE),
+        _matching(SITE),
         f"http://localhost:{DEFAULT_PORT}",
         "address that people open, by default with PORT; every link begins with its path, if it has one",
         "the address people open, such as http://localhost:3000 or https://kampus.example/mahasiswa-ti",
     )
     cdn_url: str = _setting(
-        _web_address(STYLE_SHEET),
+        _matching(STYLE_SHEET),
         BOOTSTRAP,
         "style sheet that the pages load in addition to their own",
         "the http(s) address of a style sheet",

@@ -64,9 +64,9 @@ class Store(Database):
     async def version(self) -> Version | None:
         """The version of the data now, or None if the database cannot tell it."""
 
-    @abstractmethod
     def version_now(self) -> Version | None:
-        """The same without waiting; None if the caller must wait for the database."""
+        """The same without waiting; None if the caller must wait for the database, as on PostgreSQL."""
+        return None
 
     @abstractmethod
     async def snapshot(self, at_most: int) -> Snapshot:

@@ -46,9 +46,6 @@ class PostgresStore(Store):
     async def version(self) -> str | None:
         return await self._versions.result()
 
-    def version_now(self) -> None:
-        """Return None, because PostgreSQL can tell its version only by a query."""
-
     async def snapshot(self, at_most: int) -> Snapshot:
         # Read the version before the records: then the records are of that version or of a later one.
         version = await self.version()
