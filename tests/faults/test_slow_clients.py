@@ -5,6 +5,7 @@ The table is in docs/decisions.md. To write it: WRITE_TABLE=1 .venv/bin/python -
 
 import os
 import re
+import resource
 import socket
 import time
 from collections.abc import Mapping, Sequence
@@ -15,7 +16,7 @@ import psutil  # type: ignore[import-untyped]
 import pytest
 from faults.attack import attacked
 from harness import Service
-from processes import allow_files, client_files, until
+from processes import cannot, client_files, until
 from sockets import CLOSE, FORM, HOST, connected, get
 from spreadsheets import numbered
 from stores import fill
@@ -143,7 +144,10 @@ def all_clients(service: Service, stack: ExitStack) -> Mapping[str, Sequence[Cli
 
 def test_each_slow_client_gets_what_the_table_says_and_others_are_answered(tmp_path: Path) -> None:
     """Others are answered in time, and the memory of the service is bounded."""
-    allow_files(3000)
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if most < 3000:
+        cannot("open 3000 files", f"the limit is {most}")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     with Service(tmp_path / "a.db", {"LOG_LEVEL": "error"}) as service, ExitStack() as stack:
         fill(
             tmp_path / "a.db", numbered(PAGE_MAX_RECORDS - 1000, "Nama {}", "x" * 100, nim="{:08}")

@@ -20,9 +20,10 @@ from install.installed import (
     blocks,
     do_what_staff_do,
     is_well,
+    needs_namespaces,
     records,
 )
-from processes import CANNOT, finished, needs_namespaces, run, until
+from processes import CANNOT, finished, run, until
 
 pytestmark = pytest.mark.torture
 

@@ -13,7 +13,7 @@ import pytest
 from faults.ledger import Ledger
 from harness import Service, free_port, visited
 from install.installed import do_what_staff_do
-from postgres import QUICK, Server, at_port, start_as_server_user, until
+from postgres import QUICK, Server, start_as_server_user, until
 from processes import until as wait_for
 from sockets import CLOSE, get, post
 from store.postgres.proxy import Proxy
@@ -94,7 +94,10 @@ async def test_a_connection_lost_at_the_commit_makes_the_write_uncertain(
 ) -> None:
     """If the same addition is repeated, it is stored, or refused because the first attempt was stored."""
     proxy = Proxy(server.port)
-    async with proxy.listening() as port, opened(at_port(dsn, port)) as store:
+    async with (
+        proxy.listening() as port,
+        opened(dsn.replace(f":{server.port}/", f":{port}/")) as store,
+    ):
         for write in (
             store.add(*SITI),
             store.update("0002", "Ani", "Klaten"),
@@ -189,7 +192,7 @@ async def test_a_caller_never_receives_a_version_that_was_read_before_its_call(
     proxy = Proxy(server.port)
     async with (
         proxy.listening() as port,
-        opened(at_port(dsn, port)) as delayed,
+        opened(dsn.replace(f":{server.port}/", f":{port}/")) as delayed,
     ):
         before = await delayed.version()
         proxy.sent = b""
@@ -216,7 +219,7 @@ async def test_a_standby_can_be_read_without_a_version_and_not_written(
     )
     age_history(url, 31)
     with Server(QUICK, standby_of=server) as standby:
-        standby_url = PostgresURL(at_port(url.address, standby.port))
+        standby_url = PostgresURL(url.address.replace(f":{server.port}/", f":{standby.port}/"))
         migrate(standby_url, 7)
         async with opened(standby_url) as store:
             assert await store.version() is None
