@@ -6,7 +6,6 @@ Each maximum is taken from its constant. test_docs.py finds a constant that is n
 import os
 import signal
 import sys
-import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -16,20 +15,16 @@ from typing import NamedTuple
 import httpx
 import psutil  # type: ignore[import-untyped]
 import pytest
-from engines import empty_database
 from harness import Service, Site
-from postgres import locked
 from processes import children, until
 from sockets import CLOSE, HOST, get, post, statuses, upload
 from spreadsheets import HEADER, csv, numbered
-from stores import Database, fill, merge, migrate
+from stores import Database, fill
 
 from mahasiswa.record import NIM_MAX_CHARACTERS
 from mahasiswa.server.http_protocol import HEAD_MAX_HEADERS, INPUT_MAX_BYTES, PATH_MAX_BYTES
 from mahasiswa.sheets.export import MEMORY_MAX_BYTES, PROCESSOR_MAX_SECONDS
 from mahasiswa.sheets.read import UPLOAD_MAX_ROWS
-from mahasiswa.store.postgres.postgres_sql import LOCK_TIMEOUT_SECONDS
-from mahasiswa.store.store_errors import Unavailable
 from mahasiswa.web.checks import SUSPECTS_MAX
 from mahasiswa.web.forms import (
     CONTENT_TYPE_MAX_BYTES,
@@ -209,16 +204,3 @@ def test_a_child_that_packs_a_workbook_has_limits(tmp_path: Path) -> None:
         os.kill(child, signal.SIGSTOP)
         assert limit_of(psutil.RLIMIT_CPU)[0] == PROCESSOR_MAX_SECONDS
         assert statuses(answer.result()) == [503]
-
-
-def test_a_command_waits_for_a_lock_of_postgresql(
-    tmp_path: Path, request: pytest.FixtureRequest
-) -> None:
-    """Then it writes nothing. test_backups.py has a lock of SQLite."""
-    with empty_database("postgres", tmp_path, request) as database:
-        migrate(database)
-        with locked(database):
-            began = time.monotonic()
-            with pytest.raises(Unavailable):
-                merge(database, ("1", "Ani", "Solo"))
-            assert time.monotonic() - began > LOCK_TIMEOUT_SECONDS

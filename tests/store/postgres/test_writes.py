@@ -20,7 +20,10 @@ from mahasiswa.work import RECORD, STEP_TIMEOUT_SECONDS
 async def test_a_change_waits_four_seconds_for_another_program_and_delays_no_one(
     dsn: str, store: Store
 ) -> None:
-    """Then it is refused as locked, and nothing was done. Other additions, and pages of records, do not wait for it."""
+    """Then it is refused as locked, and nothing was done. Other additions, and pages of records, do not wait for it.
+
+    A command waits as long.
+    """
     await store.add(*SITI)
     with psycopg.connect(dsn) as other:
         other.execute("INSERT INTO mahasiswa VALUES ('1', 'Ina', 'Solo')")
@@ -31,10 +34,15 @@ async def test_a_change_waits_four_seconds_for_another_program_and_delays_no_one
         other.execute("SELECT FROM mahasiswa WHERE nim = '0001' FOR UPDATE")
         edits = [asyncio.ensure_future(store.update(SITI.nim, f"{n}", "Solo")) for n in range(20)]
         assert await store.reader(RECORD).get("9") is None
-        assert time.monotonic() - began < LOCK_TIMEOUT_SECONDS
+        commanded = time.monotonic()
+        assert commanded - began < LOCK_TIMEOUT_SECONDS
+        command = asyncio.ensure_future(asyncio.to_thread(merge, dsn, ("1", "Ani", "Solo")))
         with pytest.raises(Locked):
             await waiting
         assert time.monotonic() - began < STEP_TIMEOUT_SECONDS
+        with pytest.raises(Unavailable):
+            await command
+        assert time.monotonic() - commanded > LOCK_TIMEOUT_SECONDS
         other.rollback()
     await asyncio.gather(*edits, return_exceptions=True)
     assert [record.nim for record in await read_all(store)] == [SITI.nim, "2"]
