@@ -97,5 +97,4 @@ def _upgrade(db: SyncConnection, table: StoredTable, history_days: int | None) -
         db.execute(TRIGGERS)
         db.execute(sql.SET_DIGEST.format(digest=DIGEST))
     days = {"days": history_days, "default": DEFAULT_HISTORY_DAYS}
-    if db.execute(sql.SET_HISTORY_DAYS, days).rowcount and table.version:
-        log.warning("HISTORY_DAYS is now %s for every instance", history_days)
+    db.execute(sql.SET_HISTORY_DAYS, days)

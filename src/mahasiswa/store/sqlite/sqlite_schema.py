@@ -60,8 +60,8 @@ def upgrade(db: apsw.Connection, version: int, history_days: int | None = None) 
             db.pragma("user_version", number)
         state = (history_days or DEFAULT_HISTORY_DAYS, secrets.token_hex(32))
         db.execute(sql.CREATE_STATE, state)
-        if history_days and db.execute(sql.SET_DAYS, (history_days,)).get:
-            log.warning("HISTORY_DAYS is %d from now on", history_days)
+        if history_days:
+            db.execute(sql.SET_DAYS, (history_days,))
         triggers = dict(db.execute(sql.STORED_TRIGGERS))
         if triggers != sql.TRIGGERS:
             if triggers:

@@ -27,7 +27,7 @@ TRIGGERS = {
 CREATE_STATE = (
     "INSERT OR IGNORE INTO mahasiswa_history_state (only_row, days, signing_key) VALUES (1, ?, ?)"
 )
-SET_DAYS = "UPDATE mahasiswa_history_state SET days = ?1 WHERE days <> ?1 RETURNING 1"
+SET_DAYS = "UPDATE mahasiswa_history_state SET days = ?1 WHERE days <> ?1"
 
 # --- The statements of the .sql files
 

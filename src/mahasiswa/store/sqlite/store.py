@@ -151,6 +151,6 @@ class SQLiteStore(Store):
         """
         try:
             await asyncio.to_thread(remove_wal, self._path, self._log_inodes)
-        except (OSError, Unavailable) as error:
+        except OSError as error:
             log.error("%s-wal was not removed: %s; remove it before the start", self._path, error)  # noqa: TRY400
         await self._writer.close()

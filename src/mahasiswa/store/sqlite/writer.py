@@ -17,7 +17,7 @@ from mahasiswa.store.sqlite import sqlite_sql as sql
 from mahasiswa.store.sqlite.connection import connect, savepoint, transaction
 from mahasiswa.store.sqlite.sqlite_errors import translate
 from mahasiswa.store.sqlite.sqlite_reader import take
-from mahasiswa.store.store_errors import Locked, StoreError
+from mahasiswa.store.store_errors import StoreError
 from mahasiswa.work import CHANGE, STEP_TIMEOUT_SECONDS, Busy
 
 FINAL_CHECKPOINT_TIMEOUT_SECONDS = 1.0
@@ -38,7 +38,7 @@ class QueuedChange(NamedTuple):
 class Writer:
     """The one connection that writes, with its thread. Changes that wait while a group is committed are the next group.
 
-    `check` raises Unavailable for a bad file. A change that is Locked is queued again until its deadline.
+    `check` raises Unavailable for a bad file. A group waits for the lock of another program until its first deadline.
     """
 
     def __init__(self, path: Path, check: Callable[[], object]) -> None:
@@ -82,11 +82,9 @@ class Writer:
             group = self._queue[:PART_RECORDS]
             del self._queue[:PART_RECORDS]
             for queued, outcome in zip(group, await self._outcomes(group), strict=True):
-                if isinstance(outcome, Locked) and queued.deadline > time.monotonic():
-                    self._queue.append(queued)
-                elif queued.answer.done():  # cancelled: its client has disconnected
+                if queued.answer.done():  # cancelled: its client has disconnected
                     continue
-                elif isinstance(outcome, StoreError):
+                if isinstance(outcome, StoreError):
                     # Its traceback refers to the frames that hold this group.
                     queued.answer.set_exception(outcome.with_traceback(None))
                 else:
