@@ -39,7 +39,7 @@ def test_a_page_read_after_an_acknowledged_write_shows_it(shared: Service) -> No
 
     def write_and_read(name: str) -> None:
         with shared.site() as writer, shared.site() as reader:
-            for n in range(20):
+            for n in range(10):
                 nim = f"{name}-{n}"
                 writer.stores(nim, "sebelum", "Bogor")
                 expect(reader, nim, "sebelum")

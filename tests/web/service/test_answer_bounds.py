@@ -34,11 +34,9 @@ def add(database: Place, count: int, records: str) -> None:
     execute(database, f"{NUMBERS.format(count=count)} {records}")
 
 
-@pytest.mark.parametrize(
-    "charset", ["punycode", "utf-7", "idna", "unicode_escape", "undefined", "utf-16"]
-)
+@pytest.mark.parametrize("charset", ["punycode", "undefined"])
 def test_an_upload_cannot_choose_its_codec(service: Service, charset: str) -> None:
-    """Its text is UTF-8. The codec punycode takes a minute for this one, and others raise errors of their own."""
+    """Its text is UTF-8. The codec punycode takes a minute for this one, and the other one raises an error of its own."""
     request = upload(b"a" * 400_000 + b"-" + b"kva" * 130_000, parameters=f"; charset={charset}")
     with attacked(service):
         answer = service.raw(request)
