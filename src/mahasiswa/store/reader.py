@@ -258,10 +258,11 @@ def shown_item(change: str | None = None) -> Steps[News | None]:
         item = yield from item_with(change)
     if item is None:
         return None
-    alike: Rows = ()
     if item.kind == "add" and item.left and item.nim is not None:
-        alike = yield "alike", {"nim": item.nim, "key": near_key(item.nim)}
-    return News(item, *alike[0]) if alike else News(item)
+        added = {"nim": item.nim, "key": near_key(item.nim)}
+        if alike := (yield "alike", added):
+            return News(item, *alike[0])
+    return News(item)
 
 
 def items(ids: Sequence[int], counted: int, nim: str = "") -> Steps[Sequence[Item]]:

@@ -9,10 +9,7 @@ COMMAND_VARIABLE = "MAHASISWA_COMMAND"
 
 def process_user() -> str:
     """The name of the user whose rights this process has."""
-    return user_name(os.geteuid())
-
-
-def user_name(uid: int) -> str:
+    uid = os.geteuid()
     try:
         return pwd.getpwuid(uid).pw_name
     except KeyError:  # in a container, a user may have no name

@@ -146,8 +146,7 @@ class SQLiteEngine:
         if not folder:
             yield wrong("No back-ups are made. Set BACKUP_DIR to a folder.")
             return
-        with explained(f"the back-ups in {folder} cannot be read"):
-            backups = find_backups(folder, list_id)
+        backups = find_backups(folder, list_id)
         if not backups:
             yield wrong(f"{folder} holds no back-up. {again}")
             return

@@ -58,10 +58,7 @@ def upgrade(db: apsw.Connection, version: int, history_days: int | None = None) 
         for number, statements in enumerate(UPGRADES[version:], version + 1):
             db.execute(statements)
             db.pragma("user_version", number)
-        state = (history_days or DEFAULT_HISTORY_DAYS, secrets.token_hex(32))
-        db.execute(sql.CREATE_STATE, state)
-        if history_days:
-            db.execute(sql.SET_DAYS, (history_days,))
+        db.execute(sql.SET_STATE, (history_days, DEFAULT_HISTORY_DAYS, secrets.token_hex(32)))
         triggers = dict(db.execute(sql.STORED_TRIGGERS))
         if triggers != sql.TRIGGERS:
             if triggers:

@@ -24,10 +24,10 @@ TRIGGERS = {
     for trigger in re.findall(r"(?ms)^CREATE TRIGGER .*?^END", _TRIGGERS)
 }
 
-CREATE_STATE = (
-    "INSERT OR IGNORE INTO mahasiswa_history_state (only_row, days, signing_key) VALUES (1, ?, ?)"
-)
-SET_DAYS = "UPDATE mahasiswa_history_state SET days = ?1 WHERE days <> ?1"
+# The days of a start win, and those of a command only in a new database.
+SET_STATE = """
+INSERT INTO mahasiswa_history_state (only_row, days, signing_key) VALUES (1, coalesce(?1, ?2), ?3)
+ON CONFLICT (only_row) DO UPDATE SET days = ?1 WHERE days <> ?1"""
 
 # --- The statements of the .sql files
 

@@ -95,8 +95,7 @@ class Writer:
         """Commit a group; return the result of each change if it is stored, otherwise the StoreError."""
         try:
             self._check()
-            loop = asyncio.get_running_loop()
-            return await loop.run_in_executor(self._thread, self._transact, group)
+            return await asyncio.wrap_future(self._thread.submit(self._transact, group))
         except Exception as error:  # noqa: BLE001 - translate logs those that it does not know
             return [translate(error)] * len(group)
 
