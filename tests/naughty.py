@@ -12,22 +12,7 @@ NIM Nama Alamat nim NIM/NPM sep=; sep=, \ufeffNIM;Nama;Alamat 1.23E+11 1,23457E+
 """
 
 _SPACES = ("", " ", "\t", "\n", "\r", "\r\n", "\n\n", "\u00a0", "\u2003", "\u3000", " \t\r\n ", "\x0b", "\x0c", "\x85")  # fmt: skip
-_AROUND = (
-    " {}",
-    "{} ",
-    " {} ",
-    "\u00a0{}\u00a0",
-    "\n{}",
-    "{}\n",
-    "{}\r\n",
-    "{}\\",
-    "{},",
-    "{};",
-    "{}\t",
-    '{}"',
-    "{}'",
-)
-_SEPARATORS = (",", ";", "\t", "\n", "\r", "\r\n", ",,", ";;", ", ", ",\t", "\t'", ",'")
+_AROUND = (" {} ", "\u00a0{}\u00a0", "{}\r\n", "{}\\", "{},", "{};", "{}\t", '{}"', "{}'")
 
 NAUGHTY = [
     *_WORDS.split(),
@@ -39,7 +24,6 @@ NAUGHTY = [
         for separator in ",;\t\n\r"
         for text in ("=1+1", "'=1", '"=1"', "-", "'", "x")
     ),
-    *(f"{separator}=1" for separator in (" ", *_SEPARATORS)),
     *(unit * (255 // len(unit)) for unit in ("x", "é", "😀", '"', "'", ",=", ";'", '""\n', "\r\n")),
 ]
 """Each of them can be stored as a text. NUL, and half a surrogate pair, cannot."""

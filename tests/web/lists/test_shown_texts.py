@@ -5,28 +5,22 @@ from collections.abc import Iterator
 import pytest
 from engines import service_on_each_engine  # noqa: F401 - a fixture
 from harness import Page, Service, Site, led_to
-from stores import execute
+from spreadsheets import numbered
+from stores import execute, merge
 from web.history.test_history import HISTORY
 
 from mahasiswa.record import SHOWN_MAX_CHARACTERS
 
 # 60,000 letters, most of which take five bytes in HTML.
 LONG = "\"'&é" * 15_000
-MADE = {
-    "sqlite": "replace(hex(zeroblob(15000)), '00', '\"''&é')",
-    "postgres": "repeat('\"''&é', 15000)",
-}
 ROWS = 60
 
 
 @pytest.fixture(scope="module", name="site")
 def long_list(service: Service) -> Iterator[Site]:
     """Visit a list whose texts would be longer in one page than a page may be. Each record was edited once."""
-    engine = "postgres" if str(service.database).startswith("postgres") else "sqlite"
-    text = MADE[engine]
-    rows = ", ".join(f"('{number:03}', {text}, 'Solo')" for number in range(ROWS))
-    execute(service.database, f"INSERT INTO mahasiswa VALUES {rows}")
-    execute(service.database, f"UPDATE mahasiswa SET alamat = '  ' || {text}")
+    merge(service.database, *numbered(ROWS, LONG, nim="{:03}"))
+    execute(service.database, "UPDATE mahasiswa SET alamat = '  ' || nama")
     with service.site() as site:
         yield site
 
@@ -38,10 +32,7 @@ def long_texts(page: Page) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "target",
-    [
-        *("/?per=500", "/?cari=0&urut=nama", "/mahasiswa/cetak", "/mahasiswa/periksa", HISTORY),
-    ],
+    "target", ["/?per=500", "/?cari=0&urut=nama", "/mahasiswa/cetak", "/mahasiswa/periksa", HISTORY]
 )
 def test_a_page_shows_the_beginning_of_a_long_text(site: Site, target: str) -> None:
     """So no list of long texts makes it too long for everyone."""

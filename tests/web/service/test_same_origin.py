@@ -11,24 +11,10 @@ REFUSED = "Permintaan dari situs lain"
 NAME = "kampus.example:8443"
 BASE_URL = f"https://{NAME}/siswa"
 
-SITES = ("same-origin", "none", "same-site", "cross-site", "", "SAME-ORIGIN", None)
+SITES = ("same-origin", "none", "same-site", "cross-site", "", None)
 ORIGINS = (
-    *(
-        f"https://{NAME}",
-        f"http://{NAME}",
-        f"https://{NAME.upper()}",
-        "https://kampus.example",
-        None,
-        "null",
-        "",
-    ),
-    *(
-        "https://kampus.example:1",
-        f"https://jahat.{NAME}",
-        f"https://{NAME}.jahat.example",
-        "http://[",
-    ),
-    *(f"https://jahat.example/{NAME}", f"https://jahat.example@{NAME}"),
+    *(f"https://{NAME}", f"http://{NAME.upper()}", None, "null", ""),
+    *("https://kampus.example", f"https://jahat.{NAME}", "http://[", f"https://a.id@{NAME}"),
 )
 METHODS = {"GET": 200, "HEAD": 200, "OPTIONS": 405, "POST": 302}
 
@@ -74,15 +60,8 @@ def test_cross_site_requests_are_refused_as_in_go(
     for site, origin in product(SITES, ORIGINS):
         found = status(guarded, request, Host=NAME, Sec_Fetch_Site=site, Origin=origin)
         assert found == (usual if go_allows(method, site, origin) else 403), (site, origin)
-    others = (
-        "jahat.example",
-        "kampus.example",
-        "kampus.example:443",
-        "127.0.0.1",
-        f"127.0.0.1:{guarded.port}",
-        # Without the colon, the random number of the request in an error page could hold it.
-        ":8443",
-    )
+    # With the colon, because the random number of the request in an error page could hold the port.
+    others = ("jahat.example", "kampus.example", f"127.0.0.1:{guarded.port}", ":8443")
     for site, host in product((None, "same-origin", "none"), others):
         assert (
             status(guarded, request, Host=host, Sec_Fetch_Site=site, Origin=f"https://{host}")
