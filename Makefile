@@ -86,7 +86,7 @@ may-install:
 	@[ -w /etc/systemd/system ] || { echo 'This user may not install units. Run it as root.' >&2; exit 1; }
 
 bench: .venv/dev.stamp
-	@$(BIN)/python bench/run.py $(ARGS)
+	@$(BIN)/python -m bench.run $(ARGS)
 
 # An environment without its stamp is not complete, for example after a power cut, and is made again. After an upgrade of
 # the system, another Python may look for the packages in a folder of its own, so the stamp is removed.

@@ -11,8 +11,6 @@ import sys
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-
 from bench import prepare, processors
 from bench.report import Line, as_markdown
 from bench.servers import Failed
