@@ -4,11 +4,11 @@ import logging
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, tzinfo
-from logging.handlers import QueueHandler, QueueListener
-from queue import Empty, Queue
+from queue import SimpleQueue
+from threading import Thread
 
 STANDARD_ERROR = 2
 QUEUE_MAX_LINES = 1000  # maximum lines that wait for the reader of standard error
@@ -23,27 +23,17 @@ def write_error(text: str) -> None:
             os.write(STANDARD_ERROR, f"{text}\n".encode(errors="backslashreplace"))
 
 
-class Listener(QueueListener):
-    """Takes lines together, because it costs much to wake this thread for each line of a busy service."""
-
-    def dequeue(self, block: bool) -> logging.LogRecord:  # noqa: FBT001 - the library's
-        try:
-            return super().dequeue(block=False)
-        except Empty:
-            time.sleep(TOGETHER_SECONDS)
-            return super().dequeue(block)
-
-
 class LineHandler(logging.Handler):
     """Writes lines such as `2026-11-20 17:21:46.742+07:00 INFO text` to standard error."""
 
     timezone: tzinfo = UTC
+    write: Callable[[str], object] = staticmethod(write_error)
 
     def handle(self, record: logging.LogRecord) -> bool:
         """Write without a lock: the thread may wait in here for ever, and the end of the process needs the lock."""
         moment = datetime.fromtimestamp(record.created, self.timezone)
         shown = moment.isoformat(" ", "milliseconds")
-        write_error(f"{shown} {record.levelname} {self.format(record)}")
+        self.write(f"{shown} {record.levelname} {self.format(record)}")
         return True
 
 
@@ -65,13 +55,28 @@ def configure_logging(level: str, timezone: tzinfo) -> None:
 
 @contextmanager
 def log_thread() -> Iterator[None]:
-    """Let a thread write the lines of the block, so that nothing else waits for the reader of standard error."""
-    queue: Queue[logging.LogRecord] = Queue(QUEUE_MAX_LINES)
-    Listener(queue, lines).start()
-    logging.getLogger().handlers = [QueueHandler(queue)]
-    logging.raiseExceptions = False  # drops a line for which the queue has no room
+    """Let a thread write the lines of the block, so that nothing else waits for the reader of standard error.
+
+    A line for which there is no room is dropped.
+    """
+    waiting: SimpleQueue[str] = SimpleQueue()
+
+    def keep(line: str) -> None:
+        if waiting.qsize() < QUEUE_MAX_LINES:
+            waiting.put(line)
+
+    def write() -> None:
+        while line := waiting.get():
+            write_error(line)
+            if waiting.empty():
+                time.sleep(TOGETHER_SECONDS)  # it costs much to wake this thread for each line
+
+    thread = Thread(target=write, daemon=True)
+    thread.start()
+    lines.write = keep
     try:
         yield
     finally:
-        with queue.all_tasks_done:
-            queue.all_tasks_done.wait_for(lambda: not queue.unfinished_tasks, END_SECONDS)
+        lines.write = write_error
+        waiting.put("")
+        thread.join(END_SECONDS)

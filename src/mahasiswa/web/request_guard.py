@@ -22,7 +22,7 @@ QUERY_MAX_BYTES = 8 * 1024  # a search of 255 characters takes at most 3 KB
 NAME_MAX_CHARACTERS = 255  # of a person; a longer name is cut
 
 # Once for each of the latest addresses.
-warn_once = lru_cache(16)(logging.getLogger(__name__).warning)
+warn_once = lru_cache(logging.getLogger(__name__).warning)
 
 
 class RequestGuard:
@@ -32,17 +32,17 @@ class RequestGuard:
         self._settings = settings
         self._host = _plain(urlsplit(settings.base_url).netloc.encode())
         self._user_header = settings.user_header.lower().encode()
+        self._trusts = lru_cache(self._is_trusted)
 
     def problem(self, request: Request) -> ProblemName | None:
         """The problem that the request must be answered with, or None if it may pass."""
         scope = request.scope
-        query: bytes = scope["query_string"]
         hosts = [value for name, value in scope["headers"] if name == b"host"]
         if (
             len(hosts) > 1
             or (scope["http_version"] != "1.0" and not any(hosts))
-            or len(query) > QUERY_MAX_BYTES  # many `&%` take long to parse
-            or malformed_escape.search(scope["raw_path"] + b"?" + query)
+            or len(scope["query_string"]) > QUERY_MAX_BYTES  # many `&%` take long to parse
+            or malformed_escape.search(scope["raw_path"] + b"?" + scope["query_string"])
         ):
             return "bad request"
         if self._settings.same_origin_only and not self._is_same_site(request):
@@ -57,13 +57,13 @@ class RequestGuard:
         """
         client = request.scope["client"]  # None on a Unix socket, and if the client is gone
         proxy = address = _address(client[0]) if client else None
-        forwarded = request.sent.get(b"x-forwarded-for", b"").decode("latin-1").split(",")
-        with suppress(ValueError):  # there is no header, or a proxy has written no address
-            while forwarded and self._is_trusted(address):
-                address = _address(forwarded.pop().strip())
+        forwarded = re.findall(rb"[^, ]+", request.sent.get(b"x-forwarded-for", b""))
+        with suppress(ValueError):  # a proxy has written no address
+            while forwarded and self._trusts(address):
+                address = _address(forwarded.pop().decode("latin-1"))
         name = request.sent.get(self._user_header, b"").decode(errors="replace")
-        person = "".join(filter(str.isprintable, name)).strip()[:NAME_MAX_CHARACTERS]
-        if person and not self._is_trusted(proxy):
+        person = "".join(filter(str.isprintable, name))[:NAME_MAX_CHARACTERS]
+        if person and not self._trusts(proxy):
             warn_once("the header of USER_HEADER is ignored: %s is not in TRUSTED_PROXIES", proxy)
             person = ""
         return str(address or "-"), person or None
