@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import IO, Any
 from urllib.parse import urlsplit
 
-from processes import Closing, Forked, forked, until
-from visitor import URL_ENCODED, Form, Page, Site, led_to
+from processes import Closing, Forked, until
+from visitor import URL_ENCODED, Form, Page, Site, led_to, page_of
 
 from mahasiswa.settings import Settings
 
@@ -27,7 +27,7 @@ __all__ = [
     "StartError",
     "free_port",
     "led_to",
-    "run_to_the_end",
+    "page_of",
     "visited",
 ]
 SETTINGS = tuple(variable for variable, _ in Settings.declared())
@@ -216,13 +216,6 @@ def visited(
     """Start the service for the block, and visit it."""
     with Service(database, environment, **options) as service, service.site() as site:
         yield site
-
-
-def run_to_the_end(
-    environment: Mapping[str, str], folder: Path, before: Sequence[str] = ()
-) -> subprocess.CompletedProcess[str]:
-    """Run a service that must refuse to start, in `folder`, by a command `before` it; return its output."""
-    return forked(cwd=folder, env={**without_settings(), **environment}, before=before)
 
 
 def without_settings() -> dict[str, str]:

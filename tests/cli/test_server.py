@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 from cli.operators import overwrite
-from harness import START_SECONDS, Service, StartError, free_port, is_free, run_to_the_end
-from processes import cannot
+from harness import START_SECONDS, Service, StartError, free_port, is_free, without_settings
+from processes import cannot, forked
 from stores import execute, migrate
 
 
@@ -22,9 +22,8 @@ def assert_refused(
 ) -> None:
     """Check that the service does not start, that its one line of error has these words, and that no file changes."""
     files = files_in(folder)
-    ended = run_to_the_end(
-        {"HOST": "127.0.0.1", "PORT": str(free_port()), **environment}, folder, before
-    )
+    usual = without_settings() | {"HOST": "127.0.0.1", "PORT": str(free_port())}
+    ended = forked(cwd=folder, env=usual | environment, before=before)
     assert (ended.returncode, ended.stdout) == (code, "")
     assert re.fullmatch(r"mahasiswa: [^\n]{15,}\n", ended.stderr), ended.stderr
     assert all(word in ended.stderr for word in words), ended.stderr

@@ -4,9 +4,8 @@ from collections.abc import Mapping, Sequence
 
 import httpx
 import pytest
-from harness import Page, Site, led_to
+from harness import Page, Site, led_to, page_of
 from spreadsheets import Record, as_records
-from visitor import page_of
 
 from mahasiswa.sheets.rules import PROBLEMS
 

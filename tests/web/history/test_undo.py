@@ -3,10 +3,9 @@
 import httpx
 import pytest
 from engines import service_on_each_engine  # noqa: F401 - fixtures
-from harness import Form, Service, Site, led_to
+from harness import Form, Service, Site, led_to, page_of
 from spreadsheets import HEADER, csv, numbered
 from stores import execute
-from visitor import page_of
 from web.form_answers import assert_error
 from web.history.test_history import HISTORY, line
 from web.importer import Importer

@@ -4,9 +4,8 @@ import re
 
 import httpx
 import pytest
-from harness import Page, Site, led_to
+from harness import Page, Site, led_to, page_of
 from stores import Database
-from visitor import page_of
 from web.browser import Window
 
 CHANGED = "Data ini sudah berubah sejak halaman ini dibuka. Pilih data mana yang dipakai."

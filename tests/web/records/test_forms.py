@@ -3,9 +3,8 @@
 from urllib.parse import parse_qsl
 
 import pytest
-from harness import URL_ENCODED, Page, Service, Site
+from harness import URL_ENCODED, Page, Service, Site, page_of
 from sockets import CLOSE, post, statuses
-from visitor import page_of
 from web.form_answers import (
     ADD,
     KEPT,

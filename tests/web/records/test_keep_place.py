@@ -4,10 +4,9 @@ from urllib.parse import quote
 
 import httpx
 import pytest
-from harness import Page, Site, led_to
+from harness import Page, Site, led_to, page_of
 from spreadsheets import numbered
 from stores import Database
-from visitor import page_of
 
 PLACE = "?cari=siti&urut=nama&arah=turun&halaman=2&per=10"
 NIM = "20/1%a&b"

@@ -6,11 +6,10 @@ from importlib.metadata import version
 from pathlib import Path
 
 import pytest
-from harness import LOG_LINE, Service, assert_log_is_sound, visited
+from harness import LOG_LINE, Service, assert_log_is_sound, page_of, visited
 from processes import until
 from selectolax.lexbor import LexborHTMLParser
 from sockets import FORM, HOST
-from visitor import page_of
 from web.form_answers import assert_page
 
 LogLine = tuple[str, str, str, str | None, int]
