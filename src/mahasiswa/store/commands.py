@@ -7,31 +7,15 @@ from mahasiswa.store.reader import Steps
 from mahasiswa.store.results import Merged
 from mahasiswa.store.shared_sql import Parameters, named
 
-# The rows of an imported file are in the temporary table `incoming`.
-INCOMPLETE = """
-SELECT nim FROM incoming AS i
-WHERE (nama IS NULL OR alamat IS NULL) AND NOT EXISTS (SELECT 1 FROM mahasiswa AS m WHERE m.nim = i.nim)"""
-COMPARE = """
-SELECT count(*), count(m.nim),
-  count(*) FILTER (WHERE coalesce(i.nama, m.nama) <> m.nama OR coalesce(i.alamat, m.alamat) <> m.alamat)
-FROM incoming AS i LEFT JOIN mahasiswa AS m ON m.nim = i.nim"""
-UPDATE = """
-UPDATE mahasiswa AS m SET nama = coalesce(i.nama, m.nama), alamat = coalesce(i.alamat, m.alamat)
-FROM incoming AS i
-WHERE i.nim = m.nim AND (coalesce(i.nama, m.nama) <> m.nama OR coalesce(i.alamat, m.alamat) <> m.alamat)"""
-INSERT = """
-INSERT INTO mahasiswa (nim, nama, alamat) SELECT nim, nama, alamat FROM incoming AS i
-WHERE NOT EXISTS (SELECT 1 FROM mahasiswa AS m WHERE m.nim = i.nim) ORDER BY nim"""
-
 
 def merge(*, update: bool, dry_run: bool) -> Steps[Merged]:
     """Merge the rows of the table `incoming` into the records. See SQLiteEngine."""
-    ((total, existing, differing),) = yield COMPARE, {}
+    ((total, existing, differing),) = yield "compare_incoming", {}
     changed = differing if update else 0
-    incomplete = {nim for (nim,) in (yield INCOMPLETE, {})}
+    incomplete = {nim for (nim,) in (yield "incomplete", {})}
     written = total - existing + changed
     if written and not incomplete and not dry_run:
-        statements = (UPDATE, INSERT) if update else (INSERT,)
+        statements = ("update_existing", "insert_new") if update else ("insert_new",)
         yield from recorded("import", statements, {}, written if total > ENTRIES_MAX else None)
     return Merged(total - existing, changed, existing - changed, incomplete)
 
