@@ -11,10 +11,8 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from functools import partial
 from pathlib import Path
 from typing import Any, Literal
-from urllib.parse import urlsplit
 
 import pytest
 from engines import empty
@@ -65,7 +63,6 @@ class Window:
         context.add_init_script(REPORT_VIOLATIONS)
         self.page = context.new_page()
         self.page.on("request", self._note_request)
-        self.page.on("response", self._note_response)
         self.page.on("dialog", self._answer_dialog)
         self.page.on("console", self._note_problem)
         self.page.on("pageerror", lambda error: self.problems.append(str(error)))
@@ -80,10 +77,9 @@ class Window:
 
     def open(self, path: str) -> int:
         """Open a path of the service without waiting for the CDN; return the status."""
-        answer = self.page.goto(self.url + path, wait_until="commit")
-        assert answer is not None
+        self._last = self.page.goto(self.url + path, wait_until="commit")
         self._wait_until_read()
-        return answer.status
+        return self._last.status if self._last else 0
 
     def cells(self) -> list[list[str]]:
         """Return the exact texts of the list: nim, nama and alamat of each row."""
@@ -103,8 +99,9 @@ class Window:
     @contextmanager
     def leaving(self) -> Iterator[None]:
         """Wait for the page to which the actions in the block lead."""
-        with self.page.expect_navigation(wait_until="commit"):
+        with self.page.expect_navigation(wait_until="commit") as navigation:
             yield
+        self._last = navigation.value
         self._wait_until_read()
 
     def source(self) -> str:
@@ -112,18 +109,8 @@ class Window:
         return self._last.text()
 
     def style(self, selector: str, name: str) -> str:
-        return str(
-            self.page.locator(selector).first.evaluate(
-                "(e, name) => getComputedStyle(e)[name]", name
-            )
-        )
-
-    def style_sheet_applies(self) -> bool:
-        return bool(
-            self.page.evaluate(
-                "getComputedStyle(document.documentElement).getPropertyValue('--bs-blue')"
-            )
-        )
+        script = "(element, name) => getComputedStyle(element).getPropertyValue(name)"
+        return str(self.page.locator(selector).first.evaluate(script, name))
 
     def _wait_until_read(self) -> None:
         # The link is the last element of every page. The document's "load" event would wait for the CDN.
@@ -131,16 +118,9 @@ class Window:
 
     def _note_request(self, request: sync_api.Request) -> None:
         if request.url.startswith(self.url):
-            parts = urlsplit(request.url)
-            self.requests.append(
-                f"{request.method} {parts.path}{'?' if parts.query else ''}{parts.query}"
-            )
+            self.requests.append(f"{request.method} {request.url.removeprefix(self.url)}")
         elif not request.url.startswith("data:"):
             self.foreign.append(request.url)
-
-    def _note_response(self, response: Response) -> None:
-        if response.request.is_navigation_request():
-            self._last = response
 
     def _answer_dialog(self, dialog: sync_api.Dialog) -> None:
         self.dialogs.append(f"{dialog.type}: {dialog.message}")
@@ -170,9 +150,13 @@ def new_window(
     context = chromium.new_context(
         viewport={"width": size[0], "height": size[1]}, reduced_motion="reduce", **options
     )
-    sheet = bootstrap(request.getfixturevalue("node_modules")) if network == "answers" else None
-    if network != "unreachable":
-        context.route(re.compile(f"^(?!{re.escape(url)})"), partial(_deliver, sheet))
+    foreign = re.compile(f"^(?!{re.escape(url)})")
+    if network == "hangs":
+        context.route(foreign, lambda _: None)
+    elif network == "answers":
+        sheet = bootstrap(request.getfixturevalue("node_modules"))
+        headers = {"content-type": "text/css", "access-control-allow-origin": "*"}
+        context.route(foreign, lambda route: route.fulfill(body=sheet, headers=headers))
     return Window(context, url)
 
 
@@ -250,10 +234,10 @@ def in_window(locator: Locator) -> bool:
 def each_look(window: Window) -> Iterator[str]:
     """Yield while the page has the CDN's style sheet, and again when it has lost it."""
     window.page.wait_for_load_state("load")
-    assert window.style_sheet_applies()
+    assert window.style("html", "--bs-blue")
     yield "with the CDN"
     window.page.evaluate("document.querySelector('link[rel=stylesheet]').sheet.disabled = true")
-    assert not window.style_sheet_applies()
+    assert not window.style("html", "--bs-blue")
     yield "without the CDN"
 
 
@@ -270,18 +254,10 @@ def contrast(one: str, other: str) -> float:
 
 def luminance(colour: str) -> float:
     """Return the relative luminance of a computed colour, from 0 (black) to 1 (white), by WCAG 2.2."""
-    assert colour.startswith("rgb("), f"{colour} is not opaque"
-    channels = [
-        int(part) / 255 for part in colour.removeprefix("rgb(").removesuffix(")").split(",")
-    ]
-    linear = [
-        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in channels
-    ]
-    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-
-
-def _deliver(sheet: bytes | None, route: sync_api.Route) -> None:
-    if sheet is not None:
-        route.fulfill(
-            body=sheet, headers={"content-type": "text/css", "access-control-allow-origin": "*"}
-        )
+    channels = re.fullmatch(r"rgb\((\d+), (\d+), (\d+)\)", colour)
+    assert channels, f"{colour} is not opaque"
+    red, green, blue = (
+        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4
+        for part in (int(channel) / 255 for channel in channels.groups())
+    )
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue

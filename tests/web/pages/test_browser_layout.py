@@ -162,13 +162,13 @@ def test_forced_colours_keep_the_rule_under_the_header(open_window: OpenWindow) 
     window = open_window("answers", forced_colors="active")
     window.open("/")
     for _ in each_look(window):
-        assert [window.style("th", f"borderBottom{name}") for name in ("Style", "Width")] == [
+        assert [window.style("th", f"border-bottom-{name}") for name in ("style", "width")] == [
             "solid",
             "2px",
         ]
         assert (
             contrast(
-                window.style("th", "borderBottomColor"), window.style("body", "backgroundColor")
+                window.style("th", "border-bottom-color"), window.style("body", "background-color")
             )
             >= 3
         )
@@ -189,7 +189,7 @@ def test_a_printed_list_or_history_has_no_buttons(open_window: OpenWindow, site:
             assert window.page.locator(
                 "a, button, form, th:last-child, td:last-child"
             ).evaluate_all(is_hidden)
-            assert window.style("body", "backgroundColor") == "rgb(255, 255, 255)"
+            assert window.style("body", "background-color") == "rgb(255, 255, 255)"
             for text in ["h1", "th", "td"]:
                 assert luminance(window.style(text, "color")) < 0.05
     window.open("/mahasiswa/riwayat")
