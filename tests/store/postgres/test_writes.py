@@ -11,7 +11,6 @@ from stores import SITI, execute, merge, opened, read_all
 from mahasiswa.record import Mahasiswa, Write, digest
 from mahasiswa.settings import PostgresURL
 from mahasiswa.store import Store
-from mahasiswa.store.postgres.pool import MAX_ATTEMPTS
 from mahasiswa.store.postgres.postgres_sql import LOCK_TIMEOUT_SECONDS
 from mahasiswa.store.store_errors import Changed, Locked, Unavailable
 from mahasiswa.work import RECORD, STEP_TIMEOUT_SECONDS
@@ -100,11 +99,11 @@ CREATE TRIGGER refuse BEFORE INSERT OR DELETE ON mahasiswa FOR EACH STATEMENT EX
 
 
 async def test_a_transaction_that_always_collides_is_given_up(dsn: str, store: Store) -> None:
-    """After MAX_ATTEMPTS serialization failures, the write fails and nothing was done."""
+    """At the deadline the write fails, and nothing was done."""
     execute(dsn, REFUSE)
     with pytest.raises(Unavailable):
         await store.add(*SITI)
-    assert execute(dsn, "SELECT last_value FROM attempts") == [(MAX_ATTEMPTS,)]
+    assert execute(dsn, "SELECT last_value > 5 FROM attempts") == [(True,)]
 
 
 # ---- settings by which a crash would lose acknowledged changes

@@ -29,9 +29,8 @@ from mahasiswa.work import Busy, Kind
 
 # Time after a deadline for the server to report that it has interrupted the statement.
 SERVER_DELAY_SECONDS = 0.1
-# Maximum attempts to make a transaction that fails with a serialization failure or a deadlock.
-MAX_ATTEMPTS = 5
 FETCHED_ROWS = 20  # rows that are made of an answer before other requests get the event loop
+# A transaction that fails so is made again until its deadline.
 COLLISIONS = (errors.SerializationFailure, errors.DeadlockDetected)
 
 # Defaults for parameters that the address does not set. With them libpq notices that a host has
@@ -91,9 +90,7 @@ class Pool:
         record.
         """
         deadline = time.monotonic() + sql.REQUEST_TIMEOUT_SECONDS
-        attempts = 0
         while True:
-            attempts += 1
             try:
                 # A late statement may still be quick.
                 left = max(deadline - time.monotonic(), 0.2)
@@ -102,9 +99,7 @@ class Pool:
             except TooManyRequests as error:
                 raise Busy(str(error)) from error
             except psycopg.Error as error:
-                may_repeat = is_lost(error) or (
-                    isinstance(error, COLLISIONS) and attempts < MAX_ATTEMPTS
-                )
+                may_repeat = is_lost(error) or isinstance(error, COLLISIONS)
                 if not may_repeat or time.monotonic() > deadline:
                     raise translate(error) from error
             # A random pause, so that two transactions do not collide again.
