@@ -1,5 +1,5 @@
 # make run      start the service on http://localhost:3000
-# make test     run the tests of every rule and page, in about six minutes
+# make test     run the tests of every rule and page, in about three minutes on two processors
 # make test-long run the long tests and those of root, in about a quarter of an hour: attacks, kills, packages, a machine
 # make test-all run both
 # make check    check style, types, the order of the layers, and known vulnerabilities
