@@ -30,14 +30,11 @@ from mahasiswa.store.history_items import (
     OLEH,
     PURGE_ENTRIES,
     UNDO_ROWS_MAX,
-    BatchKind,
     Item,
 )
 from mahasiswa.store.store_errors import EditConflict, NotInHistory, Refused
 from mahasiswa.system.administrator import command_name
 from mahasiswa.work import SEARCH
-
-ANI = Mahasiswa("0003", "Ani", "Klaten")
 
 
 async def newest(store: Store) -> Item:
@@ -48,20 +45,6 @@ async def newest(store: Store) -> Item:
         assert last
         assert last.item.key == item.key
     return item
-
-
-async def last_batch(store: Store, kind: BatchKind, rows: int) -> Item:
-    """Return the newest item, which must be a batch of that kind with that number of rows, all as it left them."""
-    item = await newest(store)
-    assert (item.kind, item.rows, item.left) == (kind, rows, rows)
-    return item
-
-
-async def changes(
-    store: Store, batch: str | None = None
-) -> list[tuple[Mahasiswa | None, Mahasiswa | None]]:
-    """Return the records before and after each item, in the order of the history."""
-    return [(item.before, item.after) for item in await items(store, batch)]
 
 
 async def by(name: str, write: Awaitable[object]) -> object:
@@ -141,7 +124,8 @@ async def test_a_very_long_import_is_one_item_without_entries(
     with pytest.raises(NotInHistory):
         await store.undo(item.key)
     merge(url, ("1", "Ani", "Solo"))
-    await last_batch(store, "import", 1)
+    item = await newest(store)
+    assert (item.kind, item.rows, item.left) == ("import", 1, 1)
 
 
 async def test_an_undo_overwrites_no_addition_of_the_same_nim(url: DatabaseURL) -> None:
@@ -218,7 +202,7 @@ async def test_expired_entries_are_purged(url: DatabaseURL) -> None:
         records = await read_all(store)
         await asyncio.gather(*(purging.purge() for purging in (store, other)))
         await store.purge()
-        assert await changes(store) == [(None, SITI)]
+        assert [(item.before, item.after) for item in await items(store)] == [(None, SITI)]
         assert await read_all(other) == records
 
 
