@@ -14,7 +14,7 @@ from cli.operators import COMMAND, Operator, records_of
 from faults.attack import additions
 from harness import Service, assert_log_is_sound
 from processes import started, working
-from stores import execute, holds
+from stores import holds
 
 # Each list has records that the other one lacks, and some nims with other texts.
 LISTS = {
@@ -25,7 +25,6 @@ SIZES = {(3000, 0): "A", (0, 2500): "B"}
 """The numbers of records of A and of B that one page may show, and the list that it is."""
 
 KILLS = 40
-FILL = "INSERT INTO mahasiswa VALUES {}"
 
 
 @pytest.fixture
@@ -33,11 +32,7 @@ def operator(tmp_path: Path) -> Operator:
     """Run commands in a folder with back-ups of both lists. The database holds list A."""
     operator = Operator(tmp_path)
     for name in ("B", "A"):
-        operator.fill([])
-        rows = ", ".join(
-            f"('{nim}', '{nama}', '{alamat}')" for nim, (nama, alamat) in LISTS[name].items()
-        )
-        execute(operator.database, FILL.format(rows))
+        operator.fill([(nim, *texts) for nim, texts in LISTS[name].items()])
         operator.done("backup", f"{name}.db")
     return operator
 
