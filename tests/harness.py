@@ -142,12 +142,12 @@ class Service(Closing):
         with suppress(ProcessLookupError):
             os.killpg(self.pid, signal.SIGKILL)
         self.process.wait()
-        # Workers may end after the main process.
-        until(lambda: is_free(self.port), STOP_SECONDS)
+        self._wait_for_workers()
 
     def restart(self) -> None:
         """Start the service again on the same port and database. Stop it first if it still runs."""
         self.stop()
+        self._wait_for_workers()
         self._start()
 
     def close(self) -> None:
@@ -157,6 +157,10 @@ class Service(Closing):
         print(self.stderr()[-SHOWN_CHARACTERS:])  # noqa: T201 - pytest shows it if the test fails
         self._stdout.close()
         self._stderr.close()
+
+    def _wait_for_workers(self) -> None:
+        """Workers may end after the main process."""
+        until(lambda: can_listen(self.port), STOP_SECONDS)
 
     def _start(self) -> None:
         is_taken = not is_free(self.port)
@@ -229,12 +233,15 @@ def is_free(port: int, address: str = "127.0.0.1") -> bool:
     return True
 
 
+def can_listen(port: int) -> bool:
+    with suppress(OSError), socket.create_server(("127.0.0.1", port)):
+        return True
+    return False
+
+
 def free_port() -> int:
     """Return a port that was not returned before. The system gives none of PORTS to another program by itself."""
-    for port in PORTS:
-        with suppress(OSError), socket.create_server(("127.0.0.1", port)):
-            return port
-    raise RuntimeError("every port is taken")
+    return next(filter(can_listen, PORTS))
 
 
 def _written(file: IO[bytes]) -> str:
