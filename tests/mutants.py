@@ -60,7 +60,19 @@ TESTS_OF_MODULES = {
 }
 """The map of docs/architecture.md. Files of SQL are not in it."""
 
-TESTS_OF_SQL = ["tests/store"]
+HISTORY = ["tests/store/test_history.py", "tests/store/test_one_field.py"]
+TESTS_OF_SQL = {
+    "history": HISTORY,
+    "undo": HISTORY,
+    "triggers": HISTORY,
+    "history_triggers": HISTORY,
+    "search": ["tests/store/test_search.py"],
+    "suspicions": ["tests/web/lists/test_whole_list.py"],
+    "import": ["tests/cli/test_cli_transfers.py"],
+    "stage": ["tests/web/imports"],
+}
+"""The tests of a file of SQL, by its subject; those of other files are in tests/store."""
+
 
 # A file, and the characters from the first number to the second that the text replaces.
 Mutant = tuple[Path, int, int, str]
@@ -106,7 +118,9 @@ def outcome(folder: Path, mutant: Mutant) -> str:
     """Change the source of the clone, and return the test that finds it, if there is one."""
     path, start, end, after = mutant
     module = path.relative_to("src/mahasiswa").with_suffix("").as_posix()
-    nearest = TESTS_OF_MODULES.get(module.replace("__init__", ""), TESTS_OF_SQL)
+    nearest = TESTS_OF_SQL.get(path.stem, ["tests/store"])
+    if path.suffix == ".py":
+        nearest = TESTS_OF_MODULES.get(module.replace("__init__", ""), nearest)
     source = (folder / path).read_text("utf-8")
     (folder / path).write_text(source[:start] + after + source[end:], "utf-8")
     found = killer(folder, nearest) or killer(folder, []) or SURVIVES
