@@ -60,7 +60,8 @@ def replace_file(path: Path, copy: Path) -> Path | None:
     Return the new name of the database, or None if there was none.
     """
     kept = name_before(path)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C must not leave the database without a file
+    # Ctrl-C must not leave the database without a file.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     with folder_lock(path.parent):  # the service removes the log of a replaced file under this lock
         for suffix in ("", *LOG_SUFFIXES):  # SQLite would apply an old log to the new file
             with suppress(FileNotFoundError):
