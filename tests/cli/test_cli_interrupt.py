@@ -20,6 +20,10 @@ def has_log(log: Path) -> bool:
     return log.exists() and log.stat().st_size > 0
 
 
+def has_begun(folder: Path) -> bool:
+    return any(file.stat().st_size for file in folder.glob(".*.unfinished/copy/*"))
+
+
 def long_file(rows: int) -> bytes:
     return csv(HEADER, *numbered(rows, "Siti Aminah", "Jalan Kaliurang {}", nim="x{:07}"))
 
@@ -27,11 +31,11 @@ def long_file(rows: int) -> bytes:
 # The command, and the moment of Ctrl-C, by the folder.
 COMMANDS: dict[str, Callable[[Path], bool]] = {
     "import b.csv": lambda folder: has_log(folder / "mahasiswa.db-wal"),  # its rows are written
-    "export keluar.csv": lambda folder: any(
-        file.stat().st_size for file in folder.glob(".*.unfinished/copy/*")
+    "export keluar.csv": has_begun,
+    "backup b.db": has_begun,
+    "restore cadangan.db": lambda folder: (
+        any(folder.glob("mahasiswa.db.before-*")) and not any(folder.glob(".*.before.unfinished"))
     ),
-    "backup b.db": lambda folder: any(folder.glob(".*.unfinished")),
-    "restore cadangan.db": lambda folder: any(folder.glob("mahasiswa.db.before-*")),
 }
 
 
