@@ -29,13 +29,13 @@ def unfinished(final: Path, mode: int = 0o600) -> Iterator[Path]:
         locked = folder / "lock"
         with locked.open("wb") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            shutil.rmtree(inner, ignore_errors=True)
-            inner.mkdir()
-            copy.touch(mode)
             try:
+                shutil.rmtree(inner, ignore_errors=True)
+                inner.mkdir()
+                copy.touch(mode)
                 yield copy
             finally:
-                shutil.rmtree(inner)
+                shutil.rmtree(inner, ignore_errors=True)
                 locked.unlink()
     except BlockingIOError:
         raise BlockingIOError(errno.EAGAIN, "another program is writing it now") from None
