@@ -141,7 +141,7 @@ LIMITS = [
         " on PostgreSQL {mahasiswa.store.postgres.postgres_sql.LOCK_TIMEOUT_SECONDS}"),
         "503, nothing is saved",
     ),
-    ("time in which the event loop  does not run", "{SILENT_SECONDS}", "the process ends itself, and is started again"),
+    ("time in which the event loop does not run", "{SILENT_SECONDS}", "the process ends itself, and is started again"),
     ("time from SIGTERM until requests are cut off", "{GRACEFUL_SHUTDOWN_SECONDS}", "requests in flight are cut off"),
     ("versions of the list page that clients still take", "{mahasiswa.web.list_cache.VERSIONS_MAX}", "clients of the oldest one are cut off"),
 ]  # fmt: skip

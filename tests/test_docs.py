@@ -9,7 +9,7 @@ import pytest
 
 from mahasiswa.commands.cli import main
 from mahasiswa.web.app import ROUTES
-from mahasiswa.work import DATABASE_KINDS
+from mahasiswa.work import EXPORT, POOLED_KINDS
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = [
@@ -132,5 +132,5 @@ def test_the_picture_of_the_architecture_names_modules_that_exist() -> None:
 
 def test_the_reference_has_the_number_of_database_connections() -> None:
     text = (ROOT / "docs" / "reference.md").read_text()
-    connections = sum(kind.running for kind in DATABASE_KINDS)
+    connections = sum(kind.running for kind in (*POOLED_KINDS, EXPORT))
     assert f"at most {connections} connections" in text

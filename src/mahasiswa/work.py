@@ -42,16 +42,15 @@ class Kind(NamedTuple):
 
 
 RECORD = Kind("single records", 4, 1000)
-EDIT = Kind("edits and deletions", 4, 1000)
 LIST = Kind("the list page", 1, 1000)
 PAGE = Kind("pages of the list", 1, 100)
 SEARCH = Kind("searches", 2, 32)
-EXPORT = Kind("exports", 2, 8)
 IMPORT = Kind("reads of previews", 2, 8)
-CHANGE = Kind("changes", 1, 1000)
+CHANGE = Kind("changes", 4, 1000)
 
-DATABASE_KINDS = (RECORD, EDIT, LIST, PAGE, SEARCH, EXPORT, IMPORT, CHANGE)
-
+# On PostgreSQL each of these kinds has a pool of connections, and each export a connection of its own.
+POOLED_KINDS = (RECORD, LIST, PAGE, SEARCH, IMPORT, CHANGE)
+EXPORT = Kind("exports", 2, 8)
 PREVIEW = Kind("uploads that are read", 2, 16)
 STAGE = Kind("pages of previews", 4, 100)
 
@@ -65,7 +64,7 @@ LONG_PAGE = Kind("pages of more than 1 MB, except the list, that are made or sen
 # More than the slots of all kinds whose work runs in threads, so no work waits for a thread.
 MAX_THREADS = 32
 
-KINDS = (*DATABASE_KINDS, PREVIEW, STAGE, FORM, PREVIEW_FORM, UPLOAD, FILE, LONG_PAGE)
+KINDS = (*POOLED_KINDS, EXPORT, PREVIEW, STAGE, FORM, PREVIEW_FORM, UPLOAD, FILE, LONG_PAGE)
 
 
 class Busy(Exception):

@@ -31,7 +31,7 @@ from mahasiswa.store.reader import (
     exported,
     shown_item,
 )
-from mahasiswa.work import DATABASE_KINDS, EDIT, EXPORT, LIST, Kind, Slots, ended
+from mahasiswa.work import CHANGE, EXPORT, LIST, POOLED_KINDS, Kind, Slots, ended
 
 
 class PostgresStore(Store):
@@ -40,7 +40,7 @@ class PostgresStore(Store):
     def __init__(self, conninfo: str, slots: Slots) -> None:
         self._conninfo = conninfo
         self._slots = slots
-        self.pools = {kind: Pool(conninfo, kind) for kind in DATABASE_KINDS}
+        self.pools = {kind: Pool(conninfo, kind) for kind in POOLED_KINDS}
         self._versions = SharedTask(lambda: self.pools[LIST].run(_version))
 
     async def version(self) -> str | None:
@@ -81,7 +81,7 @@ class PostgresStore(Store):
         def work(db: AsyncConnection) -> Awaitable[T]:
             return _do_steps(db, sql.BEGIN_CHANGE, steps())
 
-        return await self.pools[EDIT].run(work, commits=True)
+        return await self.pools[CHANGE].run(work, commits=True)
 
     async def close(self) -> None:
         for pool in self.pools.values():
