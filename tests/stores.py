@@ -80,8 +80,8 @@ async def items(store: Store, batch: str | None = None) -> Sequence[Item]:
     return page.items
 
 
-async def read_all(store: Store, at_most: int = 10_000) -> list[Mahasiswa]:
-    return records_of(await store.snapshot(at_most))
+async def read_all(store: Store) -> list[Mahasiswa]:
+    return records_of(await store.snapshot(10_000))
 
 
 def records_of(snapshot: Snapshot) -> list[Mahasiswa]:
@@ -158,12 +158,11 @@ def execute(place: Place, script: str) -> list[tuple[Any, ...]]:
 
 
 AGE = {
-    SQLiteURL: "strftime('%Y-%m-%dT%H:%M:%fZ', moment, '-{days} days')",
-    PostgresURL: "moment - interval '{days} days'",
+    SQLiteURL: "strftime('%Y-%m-%dT%H:%M:%fZ', moment, '-31 days')",
+    PostgresURL: "moment - interval '31 days'",
 }
 
 
-def age_history(place: Place, days: int) -> None:
-    """Make the whole history some days older, in another program."""
-    moment = AGE[type(url_of(place))].format(days=days)
-    execute(place, f"UPDATE mahasiswa_history SET moment = {moment}")
+def age_history(place: Place) -> None:
+    """Make the whole history 31 days older, in another program."""
+    execute(place, f"UPDATE mahasiswa_history SET moment = {AGE[type(url_of(place))]}")

@@ -7,6 +7,6 @@ def is_digits(text: str) -> bool:
     return text.isascii() and text.isdigit()
 
 
-def whole_number(text: str, max_digits: int = NUMBER_MAX_DIGITS) -> int | None:
-    """The number in a text of at most `max_digits` ASCII digits; None for every other text."""
-    return int(text) if is_digits(text) and len(text) <= max_digits else None
+def whole_number(text: str) -> int | None:
+    """The number in a text of at most NUMBER_MAX_DIGITS ASCII digits; None for every other text."""
+    return int(text) if is_digits(text) and len(text) <= NUMBER_MAX_DIGITS else None

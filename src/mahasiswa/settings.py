@@ -96,14 +96,14 @@ def _check_postgres(text: str) -> None:
         ) from None
 
 
-def _number(low: int, high: int, default: str, explanation: str) -> Any:  # noqa: ANN401 - as _setting()
+def _number(high: int, default: str, explanation: str) -> Any:  # noqa: ANN401 - as _setting()
     def parse(text: str) -> int:
         number = whole_number(text)
-        if number is None or not low <= number <= high:
+        if number is None or not 1 <= number <= high:
             raise ValueError
         return number
 
-    return _setting(parse, default, explanation, f"a whole number from {low} to {high}")
+    return _setting(parse, default, explanation, f"a whole number from 1 to {high}")
 
 
 HOST = r"https?://([A-Za-z0-9.\-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]+)?"
@@ -113,7 +113,7 @@ SITE = HOST + r"(/(?!\.{1,2}(/|$))[A-Za-z0-9.\-_~@+=]+)*/*"
 
 
 def _matching(pattern: str) -> Callable[[str], str]:
-    """A text that matches. An http(s) address may be put into a header, and has no slash at its end."""
+    """Return a parser of texts that match the pattern. It removes slashes at the end, and refuses an address with port 0."""
 
     def parse(text: str) -> str:
         if not re.fullmatch(pattern, text) or urlsplit(text).port == 0:
@@ -167,7 +167,7 @@ class Settings:
         f"IP address to listen on (:: includes IPv4), or a socket such as {SOCKET_FORM}",
         f"an IP address to listen on, such as 127.0.0.1, 0.0.0.0 or ::, or a socket as {SOCKET_FORM}",
     )
-    port: int = _number(1, 65535, DEFAULT_PORT, "TCP port to listen on")
+    port: int = _number(65535, DEFAULT_PORT, "TCP port to listen on")
     database_url: DatabaseURL = _setting(
         parse_database_url, DEFAULT_DATABASE_URL, f"where the records are: {DATABASE_FORMS}"
     )
@@ -183,7 +183,7 @@ class Settings:
         "style sheet that the pages load in addition to their own",
         "the http(s) address of a style sheet",
     )
-    workers: int = _number(1, 64, "1", "processes that answer requests")
+    workers: int = _number(64, "1", "processes that answer requests")
     log_level: str = _setting(
         _matching("(?i)debug|info|warning|error"),
         "info",
@@ -197,7 +197,7 @@ class Settings:
         "1 or 0",
     )
     history_days: int = _number(
-        1, 36500, str(DEFAULT_HISTORY_DAYS), "days for which a change can be undone"
+        36500, str(DEFAULT_HISTORY_DAYS), "days for which a change can be undone"
     )
     timezone: ZoneInfo = _setting(
         ZoneInfo,
@@ -209,7 +209,7 @@ class Settings:
     backup_dir: Path | None = _setting(
         _folder, "", "folder in which the service keeps back-ups of an SQLite file"
     )
-    backup_hours: int = _number(1, 720, "24", "hours between two of these back-ups")
+    backup_hours: int = _number(720, "24", "hours between two of these back-ups")
 
     user_header: str = _setting(
         _matching(WITHOUT_PASSWORDS),

@@ -24,8 +24,8 @@ def has_begun(folder: Path) -> bool:
     return any(file.stat().st_size for file in folder.glob(".*.unfinished/copy/*"))
 
 
-def long_file(rows: int) -> bytes:
-    return csv(HEADER, *numbered(rows, "Siti Aminah", "Jalan Kaliurang {}", nim="x{:07}"))
+def long_file() -> bytes:
+    return csv(HEADER, *numbered(50_000, "Siti Aminah", "Jalan Kaliurang {}", nim="x{:07}"))
 
 
 # The command, and the moment of Ctrl-C, by the folder.
@@ -56,7 +56,7 @@ def interrupt(operator: Operator, command: str, at: Callable[[], bool]) -> None:
 def test_an_interrupted_command_changes_nothing(filled: Operator, command: str) -> None:
     """No unfinished file is left."""
     if command.startswith("import"):
-        filled.write(command.split()[1], long_file(50_000))
+        filled.write(command.split()[1], long_file())
     elif "restore" in command:
         filled.done("backup", "cadangan.db")
         filled.sql("UPDATE mahasiswa SET nama = 'Ani'")
@@ -76,6 +76,6 @@ def test_an_import_into_postgresql_that_is_interrupted_while_it_merges_changes_n
     locked = "SELECT 1 FROM pg_locks WHERE relation = to_regclass('mahasiswa') AND mode = 'ExclusiveLock'"
     with own_schema(postgres) as url:
         operator.use(url)
-        operator.write("a.csv", long_file(50_000))
+        operator.write("a.csv", long_file())
         interrupt(operator, "import a.csv", lambda: bool(execute(url, locked)))
         assert execute(url, "SELECT count(*) FROM mahasiswa") == [(0,)]

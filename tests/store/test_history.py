@@ -197,7 +197,7 @@ async def test_expired_entries_are_purged(url: DatabaseURL) -> None:
     async with opened(url) as store, opened(url) as other:
         fill(url, numbered(3 * PURGE_ENTRIES, "Siti", nim="{}"))
         await store.add("a", "Siti", "Solo")
-        age_history(url, 31)
+        age_history(url)
         await store.add(*SITI)
         records = await read_all(store)
         await asyncio.gather(*(purging.purge() for purging in (store, other)))

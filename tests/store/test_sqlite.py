@@ -191,7 +191,7 @@ async def test_a_worker_purges_without_other_changes_and_goes_on_after_a_failure
     listed: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """If a purge fails, the log says why. The next one removes the expired entries."""
-    age_history(listed, 31)
+    age_history(listed)
     execute(listed, "ALTER TABLE mahasiswa_history_state RENAME TO aside")
     async with opened(listed) as store, asyncio.timeout(10):
         purging = asyncio.create_task(worker.repeat(store.purge, 0.05))
@@ -217,7 +217,7 @@ async def test_a_removed_text_is_in_no_byte_of_the_files(listed: Path) -> None:
     async with opened(listed) as store:
         await asyncio.gather(*(store.add(*record) for record in records))
         await store.write_all("delete", removals=[record.nim for record in records])
-        age_history(listed, 31)
+        age_history(listed)
         await store.purge()
     assert b"rahasia" not in bytes_of(listed)
     execute(listed, LEAVES_TEXTS)

@@ -76,8 +76,8 @@ def with_content_type(size: int) -> bytes:
     return upload(pasted).replace(start[:19] + end, start.ljust(size - len(end), b"a") + end, 1)
 
 
-def file_of(data: bytes, name: bytes = b"a.csv") -> bytes:
-    return upload(data, b"berkas", name)
+def file_of(data: bytes) -> bytes:
+    return upload(data, b"berkas", b"a.csv")
 
 
 def padded(size: int) -> bytes:

@@ -217,7 +217,7 @@ async def test_a_standby_can_be_read_without_a_version_and_not_written(
     execute(
         url.address, "INSERT INTO mahasiswa VALUES ('0001', 'Siti Aminah', 'Jalan Kaliurang 5')"
     )
-    age_history(url, 31)
+    age_history(url)
     with Server(QUICK, standby_of=server) as standby:
         standby_url = PostgresURL(url.address.replace(f":{server.port}/", f":{standby.port}/"))
         migrate(standby_url, 7)

@@ -1,4 +1,4 @@
-"""PostgreSQL: deadlines, cancelled reads, bounded memory, shares of the connections, and the time of a search."""
+"""PostgreSQL: deadlines, cancelled reads, a commit that waits for a standby, and bounded memory."""
 
 import asyncio
 import time
@@ -41,7 +41,7 @@ async def test_a_read_whose_client_has_gone_stops_on_the_server_within_a_second(
 ) -> None:
     """The cancelled task cancels its statement, and its connection and its slot are free again."""
     with locked(dsn):
-        for read in [*READS.values()] * 3:  # more often than any kind of work has slots
+        for read in [*READS.values()] * 5:  # more often than any kind of work has slots
             reading = asyncio.ensure_future(read(store))
             await until(lambda: awaited_locks(server.url()))
             reading.cancel()

@@ -129,9 +129,9 @@ def tab_to(window: Window, name: str) -> int:
     return len(stops)
 
 
-def tab(window: Window, key: str = "Tab") -> str:
+def tab(window: Window) -> str:
     """Press Tab, check that the focus is visible, and return the name or text of the focused element."""
-    window.page.keyboard.press(key)
+    window.page.keyboard.press("Tab")
     where, outline, visible, *colours = window.page.evaluate("""() => {
       const focus = document.activeElement, style = getComputedStyle(focus);
       const isSolid = style.outlineStyle === "solid" && parseFloat(style.outlineWidth) >= 2;
