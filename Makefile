@@ -29,7 +29,7 @@ PYTEST := $(BIN)/python -m pytest --durations 25
 
 test: .venv/dev.stamp
 	@$(PYTEST) --numprocesses 3 --max-worker-restart 0 --dist loadfile --no-loadscope-reorder $(ARGS)
-	@echo 'Left out, because they take long: what make test-long runs.'
+	@echo 'make test-long runs the tests that take long.'
 
 test-all: test
 	@$(MAKE) test-long

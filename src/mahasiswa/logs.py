@@ -12,7 +12,7 @@ from threading import Thread
 
 STANDARD_ERROR = 2
 QUEUE_MAX_LINES = 1000  # maximum lines that wait for the reader of standard error
-TOGETHER_SECONDS = 0.01  # time in which lines gather
+PAUSE_SECONDS = 0.01  # pause of the thread, in which further lines gather
 END_SECONDS = 0.5  # maximum time to write the waiting lines when the process ends
 
 
@@ -43,7 +43,7 @@ lines = LineHandler()
 def configure_logging(level: str, timezone: tzinfo) -> None:
     """Log to standard error. `level` is one of LOG_LEVEL's values."""
     lines.timezone = timezone
-    # What no line shows, and each line would look up.
+    # No line shows these, and logging would look them up for each line.
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
     logging.basicConfig(level=logging.WARNING, format="%(message)s", handlers=[lines], force=True)
     logging.getLogger("mahasiswa").setLevel(level.upper())
@@ -69,7 +69,7 @@ def log_thread() -> Iterator[None]:
         while line := waiting.get():
             write_error(line)
             if waiting.empty():
-                time.sleep(TOGETHER_SECONDS)  # it costs much to wake this thread for each line
+                time.sleep(PAUSE_SECONDS)  # it costs much to wake this thread for each line
 
     thread = Thread(target=write, daemon=True)
     thread.start()

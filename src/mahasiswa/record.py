@@ -90,7 +90,7 @@ ODD_SPACES = (
 
 
 def groups(records: Iterable[R], max_characters: int) -> Iterator[list[R]]:
-    """The records in groups. Only its last record can make a group longer than that."""
+    """The records in groups. Only its last record can make a group longer than `max_characters`. The last group may be empty."""
     group: list[R] = []
     length = 0
     for record in records:

@@ -1,4 +1,4 @@
-"""`mahasiswa doctor`: its five findings on real databases, services and back-ups, and their remedies."""
+"""`mahasiswa doctor`: its findings on real databases, services and back-ups, and their remedies."""
 
 import re
 import shutil
@@ -52,7 +52,7 @@ def test_a_sound_installation_has_four_good_findings(kept: Operator) -> None:
     before = kept.database.read_bytes()
     port = kept.environment["PORT"]
     settings, service, *others = kept.done("doctor").splitlines()
-    assert settings == "ok     The settings can be used. People open " + f"http://localhost:{port}/"
+    assert settings == f"ok     The settings can be used. People open http://localhost:{port}/"
     assert service == f"ok     The service does not run. Nothing listens on port {port}."
     assert others == [
         f"ok     {kept.database} is whole and holds 2 records.",
@@ -141,7 +141,7 @@ def test_a_file_that_cannot_be_used_is_found(kept: Operator, fault: str) -> None
     backup = backup_of(kept)
     prepare(kept.database, backup)
     names = sorted(kept.folder.iterdir())
-    shown = said.format(file=kept.database, backup=backup, folder=backup.parent)
+    shown = said.format(file=kept.database, folder=backup.parent)
     (line,) = problems(kept)
     assert re.fullmatch(re.escape(shown).replace("ANY", ".*"), line)
     assert sorted(kept.folder.iterdir()) == names
@@ -170,7 +170,7 @@ def test_a_remedy_can_be_pasted(kept: Operator) -> None:
 
 
 def test_the_tables_of_postgresql_are_checked(operator: Operator, postgres: str) -> None:
-    """Its back-ups and disks are its own."""
+    """Its back-ups are its own."""
     operator.environment |= {"HOST": "127.0.0.1", "PORT": str(free_port())}
     with own_schema(postgres) as url:
         migrate(url)

@@ -9,7 +9,7 @@ from mahasiswa.store.shared_sql import Parameters, named
 
 
 def merge(*, update: bool, dry_run: bool) -> Steps[Merged]:
-    """Merge the rows of the table `incoming` into the records. See SQLiteEngine."""
+    """Merge the rows of the table `incoming` into the records. See `SQLiteEngine.merge`."""
     ((total, existing, differing),) = yield "compare_incoming", {}
     changed = differing if update else 0
     incomplete = {nim for (nim,) in (yield "incomplete", {})}
@@ -21,7 +21,7 @@ def merge(*, update: bool, dry_run: bool) -> Steps[Merged]:
 
 
 def forget(nim: str) -> Steps[tuple[bool, Sequence[str]]]:
-    """Remove the record with that nim and its history. See SQLiteEngine.
+    """Remove the record with that nim and its history. See `SQLiteEngine.forget`.
 
     A silent batch in the history notes who has removed it, without its texts.
     """

@@ -72,7 +72,7 @@ Begin = Callable[[], Steps[T]]
 
 
 class Database(ABC):
-    """What each engine does in its own way for the reads."""
+    """A database that can be read. Each engine has its own."""
 
     @abstractmethod
     async def read(self, steps: Begin[T], kind: Kind) -> T:

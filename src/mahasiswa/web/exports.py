@@ -26,7 +26,6 @@ from mahasiswa.work import EXPORT
 WORKBOOK_TIMEOUT_SECONDS = 300.0
 PIECE_CHARACTERS = 16 * 1024  # a line with several records ends after so many characters
 
-
 Export = Callable[..., Awaitable[Any]]
 """Calls a function in a thread with records, and returns its result. It holds a slot of EXPORT."""
 

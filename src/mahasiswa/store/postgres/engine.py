@@ -42,7 +42,7 @@ class PostgresEngine:
         return store
 
     def examine(self, folder: Path | None, backup_hours: int) -> Iterator[Finding]:
-        """See SQLiteEngine. Back-ups and disks are PostgreSQL's own."""
+        """See SQLiteEngine. Back-ups are PostgreSQL's own."""
         try:
             with connected(self._conninfo) as db:
                 postgres_schema.find_table(db)

@@ -115,6 +115,7 @@ class SQLiteEngine:
 
         The history stays, and the restore is one silent batch in it. The present records are written to a back-up file
         first. A file that is missing, damaged or of a newer release is replaced by the back-up as a whole.
+
         An empty database also gets the history of the back-up. The tables of other programs stay. The back-up itself is
         only read: a copy of it is verified and upgraded beside the database.
         """
@@ -122,9 +123,9 @@ class SQLiteEngine:
         # The folder for temporary files may be small, and may be on another disk, so do not use it.
         with explained(f"nothing was restored to {path}"), unfinished(path) as copy:
             with explained(f"{file} cannot be restored in {path.parent}"):
-                records = copy_upgraded(file, copy)
+                count = copy_upgraded(file, copy)
             if is_lost(path):
-                return Restored(records, records, 0, 0, replace_file(path, copy), must_start=True)
+                return Restored(count, count, 0, 0, replace_file(path, copy), must_start=True)
             sqlite_schema.migrate(path)
             return replace_records(path, copy)
 
@@ -137,8 +138,8 @@ class SQLiteEngine:
                 check_integrity(db)
                 sqlite_schema.known_version(db, path)
                 list_id = list_id_of(db)
-                records = db.execute(shared_sql.COUNT).get
-                yield good(f"{path} is whole and holds {records} records.")
+                count = db.execute(shared_sql.COUNT).get
+                yield good(f"{path} is whole and holds {count} records.")
         except Unusable as error:
             yield wrong(str(error))
 

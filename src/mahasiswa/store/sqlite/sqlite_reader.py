@@ -32,7 +32,7 @@ CHUNK_RECORDS = 100
 def connect_to_read(path: Path) -> apsw.Connection:
     db = connect(path)
     db.execute("PRAGMA query_only = ON")
-    db.limit(apsw.SQLITE_LIMIT_LENGTH, SNAPSHOT_MAX_BYTES)
+    db.limit(apsw.SQLITE_LIMIT_LENGTH, SNAPSHOT_MAX_BYTES)  # ends PACKED if the list is too long
     for function in (folding.fold, folding.sound, near_key):
         # apsw gives each text as bytes, because it may be no UTF-8
         db.create_scalar_function(function.__name__, _of_bytes(function), 1, deterministic=True)

@@ -31,7 +31,7 @@ from mahasiswa.work import EXPORT, LIST, STEP_TIMEOUT_SECONDS, Kind, Slots, ende
 # the shortest records.
 SHORT_LIST_PAGES = 256
 
-EXPORT_TIMEOUT_SECONDS = 3600.0  # of a whole export, also to a slow disk
+EXPORT_TIMEOUT_SECONDS = 3600.0  # maximum time of a whole export, also to a slow disk
 
 log = logging.getLogger(__name__)
 

@@ -20,7 +20,7 @@ from mahasiswa.store.sqlite.sqlite_reader import take
 from mahasiswa.store.store_errors import StoreError
 from mahasiswa.work import CHANGE, STEP_TIMEOUT_SECONDS, Busy
 
-FINAL_CHECKPOINT_TIMEOUT_SECONDS = 1.0
+FINAL_CHECKPOINT_TIMEOUT_MILLISECONDS = 1000
 
 
 class QueuedChange(NamedTuple):
@@ -73,7 +73,7 @@ class Writer:
         # SQLite makes a checkpoint at the last close, but not if the file was moved. A kill would
         # lose a log that was removed.
         with suppress(apsw.Error):
-            self._db.set_busy_timeout(int(FINAL_CHECKPOINT_TIMEOUT_SECONDS * 1000))
+            self._db.set_busy_timeout(FINAL_CHECKPOINT_TIMEOUT_MILLISECONDS)
             self._db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_FULL)
         self._db.close()
 
