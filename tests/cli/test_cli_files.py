@@ -8,7 +8,7 @@ from cli.operators import COMMAND, TWO, Operator, records_of
 from harness import visited
 from processes import until
 
-# The first makes a file readable by its owner only if the program asks for it.
+# With this umask a file is private only if the program asks for it.
 WIDE_UMASK = ["sh", "-c", 'umask 000; exec "$@"', "sh"]
 
 

@@ -34,7 +34,6 @@ def test_no_worker_outlives_a_killed_parent(tmp_path: Path) -> None:
 
 
 FROZEN = """
-import time
 from mahasiswa.server import worker
 from mahasiswa.web import monitoring
 worker.SILENT_SECONDS = 3.0

@@ -1,4 +1,4 @@
-"""Ending: after a signal the service finishes the requests in flight, ends soon, and leaves no process behind."""
+"""Ending: after a signal the service finishes the requests in flight, and ends soon."""
 
 import os
 import signal
@@ -31,7 +31,7 @@ def test_a_request_in_flight_is_finished_before_the_end(
         with a_form_half_sent(service) as connection:
             send(service.pid, number)
             until(lambda: is_free(service.port))
-            # Slowly, so that the service handles each signal before the end of the form.
+            # Slowly, so that the service handles the signal before the end of the form.
             for letter in "&alamat=Solo":
                 connection.sendall(letter.encode())
                 time.sleep(0.05)

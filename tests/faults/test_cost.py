@@ -21,8 +21,7 @@ from mahasiswa.work import EXPORT, SEARCH, Kind
 
 pytestmark = pytest.mark.alone
 
-CONFIRM, DELETE = f"/mahasiswa/impor/{'0' * 32}", "/mahasiswa/pilih"
-PRINTOUT = "/mahasiswa/cetak"
+CONFIRM = f"/mahasiswa/impor/{'0' * 32}"
 EXPORTED = "/mahasiswa/ekspor.csv"
 MEGABYTE = 1 << 20
 

@@ -20,7 +20,6 @@ HEADER = "NIM|Nama|Alamat"
 SHEET = "xl/worksheets/sheet1.xml"
 SITI = "2300018101|Siti Nur Aini|Jl. Kaliurang Km 5, Depok"
 BUDI = "2300018102|Budi Santoso|Wates"
-ANI = "2300018103|Ani|Gg. Mawar 3, Sewon"
 
 
 class Outcome(NamedTuple):

@@ -176,7 +176,7 @@ def test_both_engines_have_the_statements_that_the_program_names_and_no_others()
     source = "".join(
         path.read_text("utf-8") for path in Path(store_package.__file__).parent.rglob("*.py")
     )
-    steps = re.findall(r'\b(?:yield|rows|_column|one|by_nim|step)[ (]+"([a-z_]+)"', source)
+    steps = re.findall(r'\b(?:yield|rows|by_nim|step)[ (]+"([a-z_]+)"', source)
     texts = re.findall(r'"([a-z_]+)"', source)
     for statements in (sqlite_sql.STATEMENTS, postgres_sql.STATEMENTS):
         names = {name.partition(" ")[0] for name in statements}

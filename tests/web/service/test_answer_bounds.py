@@ -25,7 +25,6 @@ from mahasiswa.work import FILE, LONG_PAGE
 pytestmark = pytest.mark.alone
 
 NUMBERS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {count}) INSERT INTO mahasiswa"
-MEGABYTE = 1 << 20
 TABLE = b"NIM\tNama\tAlamat\n"
 
 
