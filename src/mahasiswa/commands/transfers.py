@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
-from typing import BinaryIO, TypeVar
+from typing import BinaryIO
 
 from mahasiswa import wording
 from mahasiswa.record import Incoming, Mahasiswa
@@ -28,8 +28,6 @@ from mahasiswa.store.engines import engine_of
 from mahasiswa.store.results import Merged
 from mahasiswa.store.store_errors import Unusable
 from mahasiswa.system.unfinished import unfinished
-
-T = TypeVar("T")
 
 STANDARD_STREAM = Path("-")
 MAX_LISTED_ROWS = 100  # maximum rows with problems that are listed

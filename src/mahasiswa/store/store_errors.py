@@ -53,7 +53,7 @@ class Unavailable(StoreError):
 
 
 class Locked(Unavailable):
-    """Another program holds a lock. A change whose deadline has not passed is tried again."""
+    """Another program has held a lock until the deadline."""
 
 
 class TookTooLong(Unavailable):
