@@ -43,7 +43,7 @@ SILENT_SECONDS = 30.0  # a process whose event loop does not run for so long end
 BACKLOG = 4096  # maximum connections that wait to be accepted
 # Connections of stalled clients count too. A request on a further connection gets 503.
 MAX_CONNECTIONS = 16_384
-# uvicorn calls Beat each second if the wall clock shows more than this time since the last call. A
+# uvicorn calls `beat` each second if the wall clock shows more than this time since the last call. A
 # clock that is set back must not delay a call.
 BEAT_MIN_SECONDS = -(10**9)
 START_SECONDS = 15  # a process that has not begun by then is replaced; uvicorn's 5 are too few on a slow machine
@@ -236,9 +236,8 @@ def _make_ready(settings: Settings) -> None:
         engine.count()  # fails if the list is damaged
     except NeedsRepair as error:
         raise CannotStart(str(error), IN_VAIN) from error
-    if settings.takes_foreign_forms and not os.isatty(
-        STANDARD_OUTPUT
-    ):  # a terminal shows four lines
+    # A terminal shows only the lines of _say_ready.
+    if settings.takes_foreign_forms and not os.isatty(STANDARD_OUTPUT):
         log.warning(
             "Forms of other sites are accepted. To refuse them, set SAME_ORIGIN_ONLY=1 and BASE_URL."
         )

@@ -13,7 +13,6 @@ from starlette.responses import Response, StreamingResponse
 from mahasiswa import wording
 from mahasiswa.record import Mahasiswa, groups
 from mahasiswa.sheets import export as workbook
-from mahasiswa.sheets.export import EXPORTS
 from mahasiswa.store import Query
 from mahasiswa.web.list_html import BODY_ROWS, RowFormat, format_bodies, packed, printed_row, shown
 from mahasiswa.web.list_query import PRINTED_MAX_ROWS, Printout
@@ -39,7 +38,7 @@ async def export_records(
 ) -> Response:
     """Answer with a file of these records: CSV if the path says so, or else a workbook. `stem` begins its name."""
     ending = ".csv" if ".csv" in request.path else ".xlsx"
-    kind = EXPORTS[ending]
+    kind = workbook.EXPORTS[ending]
     file = request.unsent_file()
     if kind.needs_child:
         with tempfile.TemporaryFile() as lines:

@@ -1,4 +1,4 @@
-"""Checks every page: accessible (axe-core), valid (html-validate), at any width, dark and light, with the CDN and without."""
+"""Checks every page: accessible (axe-core), valid (html-validate), at four widths, dark and light, with the CDN and without."""
 
 import json
 import re
@@ -86,7 +86,7 @@ def phone(request: pytest.FixtureRequest, chromium: Browser) -> Iterator[Window]
 def test_every_page_fits_any_window_and_is_accessible(
     name: str, phone: Window, site: Site, sources: dict[str, str], node_modules: Path
 ) -> None:
-    """Each page fits any window, has readable colours, and axe-core finds no fault."""
+    """Each page fits windows of four widths, and axe-core finds no fault, also in its colours."""
     window = phone
     window.page.emulate_media(color_scheme="light")
     window.page.set_viewport_size({"width": PHONE[0], "height": PHONE[1]})
