@@ -29,6 +29,7 @@ from mahasiswa.work import Busy, Kind
 
 # Time after a deadline for the server to report that it has interrupted the statement.
 SERVER_DELAY_SECONDS = 0.1
+COUNTED_ROWS = 1000  # rows after which their memory is counted again
 FETCHED_ROWS = 20  # rows that are made of an answer before other requests get the event loop
 # A transaction that fails so is made again until its deadline.
 COLLISIONS = (errors.SerializationFailure, errors.DeadlockDetected)
@@ -137,6 +138,8 @@ async def execute(
     rows: list[Any] = []
     while cursor.description and (some := await cursor.fetchmany(FETCHED_ROWS)):
         rows += some
+        if len(rows) % COUNTED_ROWS == 0:
+            bounded(rows)
         await asyncio.sleep(0)  # other requests get the event loop
     return bounded(rows)
 
