@@ -39,7 +39,7 @@ COMMANDS: dict[str, Callable[[Path], bool]] = {
 }
 
 
-INTERRUPTED = b"mahasiswa: interrupted\n"
+INTERRUPTED = b"mahasiswa: interrupted. Look before you repeat the command\n"
 
 
 def interrupt(operator: Operator, command: str, at: Callable[[], bool]) -> None:

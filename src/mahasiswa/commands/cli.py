@@ -32,7 +32,7 @@ class Commands(click.Group):
         try:
             super().invoke(context)
         except KeyboardInterrupt:
-            _fail("interrupted", INTERRUPTED)
+            _fail("interrupted. Look before you repeat the command", INTERRUPTED)
         except (SettingError, CannotStart) as error:
             _fail(error, error.exit_code)
         except Uncertain as error:

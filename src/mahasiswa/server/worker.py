@@ -206,8 +206,8 @@ async def repeat(work: Callable[[], Awaitable[object]], seconds: float) -> None:
 
 async def _remove_ended(settings: Settings, store: Store) -> None:
     """Remove the uploads that have ended and the expired entries of the history, also if no record is changed."""
-    await asyncio.to_thread(remove_ended, folder_of(settings.database_url))
     await store.purge()
+    await asyncio.to_thread(remove_ended, folder_of(settings.database_url))
 
 
 async def _back_up() -> None:

@@ -1,18 +1,19 @@
 """Rejects ambiguous requests and, optionally, cross-site ones, and tells who sent a request, and from which address."""
 
-import ipaddress
 import logging
 import re
 from contextlib import suppress
 from functools import lru_cache
+from ipaddress import IPv4Address, IPv6Address, ip_address
 from urllib.parse import urlsplit
 
+from mahasiswa.record import tidy
 from mahasiswa.settings import Settings
 from mahasiswa.web.request import Request
 from mahasiswa.web.routes import HEALTH_PATH, METRICS_PATH
 from mahasiswa.wording import ProblemName
 
-Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+Address = IPv4Address | IPv6Address
 
 default_port = re.compile(rb":(80|443)$")
 loopback_address = re.compile(rb"^(127\.0\.0\.1|\[::1\])(?=:|$)")
@@ -37,17 +38,20 @@ class RequestGuard:
     def problem(self, request: Request) -> ProblemName | None:
         """The problem that the request must be answered with, or None if it may pass."""
         scope = request.scope
-        hosts = [value for name, value in scope["headers"] if name == b"host"]
+        names = [name for name, _ in scope["headers"]]
         if (
-            len(hosts) > 1
-            or (scope["http_version"] != "1.0" and not any(hosts))
+            names.count(b"host") > 1
+            or names.count(self._user_header) > 1
+            or (scope["http_version"] != "1.0" and not request.sent.get(b"host"))
             or len(scope["query_string"]) > QUERY_MAX_BYTES  # many `&%` take long to parse
             or malformed_escape.search(scope["raw_path"] + b"?" + scope["query_string"])
         ):
             return "bad request"
-        if self._settings.same_origin_only and not self._is_same_site(request):
-            return "other site"
-        return None
+        return (
+            "other site"
+            if self._settings.same_origin_only and not self._is_same_site(request)
+            else None
+        )
 
     def sender(self, request: Request) -> tuple[str, str | None]:
         """The address of the client, and the person's name in USER_HEADER or None.
@@ -57,12 +61,12 @@ class RequestGuard:
         """
         client = request.scope["client"]  # None on a Unix socket, and if the client is gone
         proxy = address = _address(client[0]) if client else None
-        forwarded = re.findall(rb"[^, ]+", request.sent.get(b"x-forwarded-for", b""))
+        forwarded = re.findall(rb"[^,\s]+", request.sent.get(b"x-forwarded-for", b""))
         with suppress(ValueError):  # a proxy has written no address
             while forwarded and self._trusts(address):
                 address = _address(forwarded.pop().decode("latin-1"))
         name = request.sent.get(self._user_header, b"").decode(errors="replace")
-        person = "".join(filter(str.isprintable, name))[:NAME_MAX_CHARACTERS]
+        person = tidy(name)[:NAME_MAX_CHARACTERS]
         if person and not self._trusts(proxy):
             warn_once("the header of USER_HEADER is ignored: %s is not in TRUSTED_PROXIES", proxy)
             person = ""
@@ -96,7 +100,7 @@ class RequestGuard:
 @lru_cache  # a connection has the same address in each request
 def _address(text: str) -> Address:
     """An address without its zone; raise ValueError. An IPv4 address may be written as IPv6."""
-    address = ipaddress.ip_address(text.partition("%")[0])
+    address = ip_address(text.partition("%")[0])
     return getattr(address, "ipv4_mapped", None) or address
 
 

@@ -101,7 +101,7 @@ class Writer:
 
     def _transact(self, group: Sequence[QueuedChange]) -> Sequence[object]:
         """Make the group's changes in one transaction. If it raises, nothing was stored."""
-        left = min(queued.deadline for queued in group) - time.monotonic()
+        left = group[-1].deadline - time.monotonic()
         self._db.set_busy_timeout(max(0, int(left * 1000)))
         with transaction(self._db):
             outcomes = list(map(self._attempt, group))
