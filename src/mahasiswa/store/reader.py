@@ -304,9 +304,14 @@ def bounded(rows: Iterable[Sequence[Any]]) -> Rows:
     size = 0
     kept = []
     for row in rows:
-        size += sum(map(getsizeof, row))
-        if size > READ_MAX_BYTES:
-            limit = f"{READ_MAX_BYTES >> 20} MB"
-            raise Unavailable(f"the texts of these records take more than {limit}")
+        size = size_with(size, row)
         kept.append(row)
     return kept
+
+
+def size_with(size: int, cells: Iterable[object]) -> int:
+    """The memory of some rows, in bytes, with that of further cells. Raise Unavailable above READ_MAX_BYTES."""
+    size += sum(map(getsizeof, cells))
+    if size > READ_MAX_BYTES:
+        raise Unavailable(f"the texts of these records take more than {READ_MAX_BYTES >> 20} MB")
+    return size

@@ -26,8 +26,7 @@ def unfinished(final: Path, mode: int = 0o600) -> Iterator[Path]:
     copy = inner / final.name
     try:
         # A folder cannot be locked on NFS, where BACKUP_DIR may be.
-        locked = folder / "lock"
-        with locked.open("wb") as lock:
+        with (folder / "lock").open("wb") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             try:
                 shutil.rmtree(inner, ignore_errors=True)
@@ -35,8 +34,7 @@ def unfinished(final: Path, mode: int = 0o600) -> Iterator[Path]:
                 copy.touch(mode)
                 yield copy
             finally:
-                shutil.rmtree(inner, ignore_errors=True)
-                locked.unlink()
+                shutil.rmtree(folder, ignore_errors=True)
     except BlockingIOError:
         raise BlockingIOError(errno.EAGAIN, "another program is writing it now") from None
     finally:

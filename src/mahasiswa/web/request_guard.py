@@ -47,11 +47,9 @@ class RequestGuard:
             or malformed_escape.search(scope["raw_path"] + b"?" + scope["query_string"])
         ):
             return "bad request"
-        return (
-            "other site"
-            if self._settings.same_origin_only and not self._is_same_site(request)
-            else None
-        )
+        if self._settings.same_origin_only and not self._is_same_site(request):
+            return "other site"
+        return None
 
     def sender(self, request: Request) -> tuple[str, str | None]:
         """The address of the client, and the person's name in USER_HEADER or None.
@@ -84,8 +82,8 @@ class RequestGuard:
         Its Host must be that of BASE_URL against DNS rebinding: a foreign site's name can lead to our address. A load
         balancer and Prometheus send an address as Host. Their answers hold no record and no Host.
         """
-        is_our_host = _plain(request.sent.get(b"host", b"")) == self._host
-        if not is_our_host and request.path not in (HEALTH_PATH, METRICS_PATH):
+        host = _plain(request.sent.get(b"host", b""))
+        if host != self._host and request.path not in (HEALTH_PATH, METRICS_PATH):
             return False
         if request.method != "POST":
             return True

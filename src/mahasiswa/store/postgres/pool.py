@@ -5,6 +5,7 @@ import socket
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
+from itertools import chain
 from random import random
 from typing import Any, TypeVar
 
@@ -14,7 +15,7 @@ from psycopg.conninfo import conninfo_to_dict
 from psycopg_pool import AsyncConnectionPool, TooManyRequests
 
 from mahasiswa.store.postgres import postgres_sql as sql
-from mahasiswa.store.reader import Rows, Steps, bounded, done
+from mahasiswa.store.reader import Rows, Steps, done, size_with
 from mahasiswa.store.shared_sql import Parameters
 from mahasiswa.store.store_errors import (
     REASONS,
@@ -29,7 +30,6 @@ from mahasiswa.work import Busy, Kind
 
 # Time after a deadline for the server to report that it has interrupted the statement.
 SERVER_DELAY_SECONDS = 0.1
-COUNTED_ROWS = 1000  # rows after which their memory is counted again
 FETCHED_ROWS = 20  # rows that are made of an answer before other requests get the event loop
 # A transaction that fails so is made again until its deadline.
 COLLISIONS = (errors.SerializationFailure, errors.DeadlockDetected)
@@ -136,12 +136,12 @@ async def execute(
     while cursor.nextset():
         pass
     rows: list[Any] = []
+    size = 0
     while cursor.description and (some := await cursor.fetchmany(FETCHED_ROWS)):
+        size = size_with(size, chain.from_iterable(some))
         rows += some
-        if len(rows) % COUNTED_ROWS == 0:
-            bounded(rows)
         await asyncio.sleep(0)  # other requests get the event loop
-    return bounded(rows)
+    return rows
 
 
 def do_steps(db: SyncConnection, steps: Steps[T]) -> T:

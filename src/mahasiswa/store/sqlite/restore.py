@@ -62,12 +62,14 @@ def replace_file(path: Path, copy: Path) -> Path | None:
     kept = name_before(path)
     # Ctrl-C must not leave the database without a file.
     handler = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    with folder_lock(path.parent):  # the service removes the log of a replaced file under this lock
-        for suffix in ("", *LOG_SUFFIXES):  # SQLite would apply an old log to the new file
-            with suppress(FileNotFoundError):
-                Path(f"{path}{suffix}").rename(f"{kept}{suffix}")
-        copy.replace(path)
-    signal.signal(signal.SIGINT, handler)
+    try:
+        with folder_lock(path.parent):  # the service removes the log of a replaced file under it
+            for suffix in ("", *LOG_SUFFIXES):  # SQLite would apply an old log to the new file
+                with suppress(FileNotFoundError):
+                    Path(f"{path}{suffix}").rename(f"{kept}{suffix}")
+            copy.replace(path)
+    finally:
+        signal.signal(signal.SIGINT, handler)
     return kept if kept.exists() else None
 
 

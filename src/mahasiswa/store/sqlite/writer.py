@@ -38,7 +38,7 @@ class QueuedChange(NamedTuple):
 class Writer:
     """The one connection that writes, with its thread. Changes that wait while a group is committed are the next group.
 
-    `check` raises Unavailable for a bad file. A group waits for the lock of another program until its first deadline.
+    `check` raises Unavailable for a bad file. A group waits for the lock of another program until its last deadline.
     """
 
     def __init__(self, path: Path, check: Callable[[], object]) -> None:
