@@ -169,7 +169,7 @@ class Settings:
     )
     port: int = _number(65535, DEFAULT_PORT, "TCP port to listen on")
     database_url: DatabaseURL = _setting(
-        parse_database_url, DEFAULT_DATABASE_URL, f"where the records are: {DATABASE_FORMS}"
+        parse_database_url, DEFAULT_DATABASE_URL, f"address of the database: {DATABASE_FORMS}"
     )
     base_url: str = _setting(
         _matching(SITE),

@@ -1,4 +1,4 @@
-"""Workbooks as other programs make them, also one that is large when it is unpacked."""
+"""Makes workbooks as other programs make them. One of them is large when it is unpacked."""
 
 import io
 import zipfile

@@ -1,4 +1,4 @@
-"""Committed databases of version 1 are used by this release, and upgraded by a later one that changes `mahasiswa`."""
+"""This release uses databases that version 1 made. A later release changes the table `mahasiswa`, and upgrades them."""
 
 import re
 import shutil
