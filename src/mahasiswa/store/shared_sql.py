@@ -48,8 +48,11 @@ def named(nims: Iterable[str]) -> Parameters:
 
 
 def words(di: str, cari: str) -> Parameters:
-    """The parameters of a search in one field, or in all if `di` is empty."""
-    return {"di": di, "words": as_json(folding.terms(cari, is_prefix=di == "nim"))}
+    """The parameters of a search in one field, or in all if `di` is empty. A NUL in `cari` does not count."""
+    return {
+        "di": di,
+        "words": as_json(folding.terms(cari.replace("\0", ""), is_prefix=di == "nim")),
+    }
 
 
 def moment_text(moment: datetime) -> str:
