@@ -4,7 +4,7 @@ import re
 
 import pytest
 from harness import Page, Site
-from naughty import NAUGHTY
+from hostile import HOSTILE
 from sheets.workbooks import cells_of
 from spreadsheets import HEADER, Record
 from stores import Database
@@ -106,7 +106,7 @@ def test_a_text_that_excel_cannot_hold_leads_to_a_page(site: Site, other: Databa
 
 
 # The texts that the cleaning of an import leaves alone.
-TEXTS = [text for text in NAUGHTY if text.strip() and not re.fullmatch("##+", text)]
+TEXTS = [text for text in HOSTILE if text.strip() and not re.fullmatch("##+", text)]
 EXPORTED = {
     CSV: [
         *((f"{n:06}", *texts) for n, texts in enumerate(zip(TEXTS, reversed(TEXTS), strict=True))),
@@ -129,6 +129,6 @@ def test_a_download_of_any_texts_is_imported_unchanged(
     other.fill([])
     preview = importer.accepted(importer.upload(data))
     left = preview.counts.get("Perlu diperbaiki", 0)
-    assert left <= len(records) / 30  # texts that no person would type
+    assert left <= len(records) / 15  # texts that no person would type
     importer.save(preview)
     assert len(other.run("SELECT 1 FROM mahasiswa")) == len(records) - left
