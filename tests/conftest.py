@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 # A failed assertion in one of these modules shows its values, as in a test.
-pytest.register_assert_rewrite("web.form_answers", "cli.operators", "harness", "visitor")
+pytest.register_assert_rewrite("cli.operators", "harness", "visitor")
 
 from engines import ENGINES, empty, empty_database
 from harness import Service, Site

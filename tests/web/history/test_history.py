@@ -9,7 +9,6 @@ from engines import service_on_each_engine  # noqa: F401 - fixtures
 from harness import Page, Service, Site, led_to, visited
 from spreadsheets import HEADER, Record, csv, numbered
 from stores import execute
-from web.form_answers import assert_page
 from web.importer import Importer
 
 HISTORY = "/mahasiswa/riwayat"
@@ -78,7 +77,7 @@ def test_the_history_shows_the_texts_before_and_after_newest_first(
     site.edit("2207", "Siti A.", "Sleman")
     execute(service.database, "UPDATE mahasiswa SET alamat = ''")
     site.delete("2207")
-    page = assert_page(site.get(HISTORY), site)
+    page = site.page(HISTORY)
     assert changes(page)[:4] == [
         ("Dihapus", "2207", "Siti A. | kosong", "dihapus"),
         ("Diubah", "2207", "Siti A. | Sleman", "Siti A. | kosong"),
@@ -116,7 +115,7 @@ def test_an_import_is_one_line_that_opens_page_by_page(site: Site) -> None:
     page = site.page(HISTORY)
     assert changes(page)[0] == ("Diimpor", "120 mahasiswa. Lihat rinciannya")
     target = page.targets("Lihat rinciannya")[0]
-    page = assert_page(site.get(target), site)
+    page = site.page(target)
     assert changes(page)[0] == ("Ditambah", "0000", "tidak ada", "Nama 0 | Solo")
     page = site.page(page.target("Berikutnya"))
     assert nims(page) == [nim for nim, *_ in ROWS[50:100]]

@@ -1,24 +1,17 @@
 """Forms that are refused: the message beside each wrong field, bodies that are no form or too large, and nothing is stored."""
 
+from collections.abc import Iterator
 from urllib.parse import parse_qsl
 
 import pytest
 from harness import URL_ENCODED, Page, Service, Site, page_of
 from sockets import CLOSE, post, statuses
-from web.form_answers import (
-    ADD,
-    KEPT,
-    assert_error,
-    assert_page,
-    two_records,
-)
 
 from mahasiswa.web.forms import FORM_MAX_BYTES
 from mahasiswa.wording import size
 
-# The fixtures, which pytest finds by these names.
-__all__ = ["two_records"]
-
+KEPT = [("0001", "Siti", "Solo"), ("20/2", "Budi", "Bantul")]
+ADD = "/mahasiswa/add"
 EDIT, BUDI = "/mahasiswa/edit/0001", "/mahasiswa/edit/20%2F2"
 BODY = b"nim=3&nama=Ani&alamat=Klaten"
 TOO_LARGE = f"Data yang dikirim terlalu besar (maksimal {size(FORM_MAX_BYTES)})."
@@ -43,6 +36,15 @@ REFUSED_EDITS: dict[str, dict[str, str]] = {
 }
 
 
+@pytest.fixture(name="site")
+def two_records(site: Site) -> Iterator[Site]:
+    """Visit the service. Its list holds exactly the two records before each test, and must hold them after it."""
+    for record in KEPT:
+        site.stores(*record)
+    yield site
+    assert site.records == KEPT
+
+
 @pytest.mark.parametrize(
     ("target", "body", "wrong"),
     [
@@ -58,9 +60,8 @@ def test_a_refused_form_is_shown_again(
     """A message stands beside each wrong field, and the typed texts stay. A duplicate links to its record."""
     answer = site.send("POST", target, content_type=URL_ENCODED, body=body.encode())
     is_duplicate = LOOK in wrong.get("nim", "")
-    assert answer.status_code == (409 if is_duplicate else 400)
     heading = "Tambah Data Mahasiswa" if target == ADD else "Edit Data Mahasiswa"
-    page = assert_page(answer, site)
+    page = page_of(answer, 409 if is_duplicate else 400)
     form = page.record_form
     assert (page.headings, form.action) == ([heading], target)
     assert form.values("[aria-invalid=true]", "name") == list(wrong)
@@ -83,12 +84,8 @@ def test_a_refused_form_is_shown_again(
 @pytest.mark.parametrize("target", [ADD, BUDI])
 def test_a_form_that_no_browser_sends_is_refused(site: Site, target: str, body: bytes) -> None:
     """A text that is not UTF-8, and a field that is sent twice, are answered with 400."""
-    assert_error(
-        site.send("POST", target, content_type=URL_ENCODED, body=body),
-        site,
-        400,
-        "Tautan atau data yang dikirim rusak",
-    )
+    answer = site.send("POST", target, body, content_type=URL_ENCODED)
+    assert "Tautan atau data yang dikirim rusak" in page_of(answer, 400).html
 
 
 def reason(page: Page, field: str) -> str:
@@ -102,7 +99,7 @@ def test_the_second_click_on_an_addition_says_that_it_is_stored(site: Site) -> N
     nim = "a/\r\nb"
     record = (nim, "Ani & <Co>", " Klaten\r\n")
     site.stores(*record)
-    page = assert_page(site.add(*record), site)
+    page = page_of(site.add(*record), 409)
     assert page.headings == ["Tambah Data Mahasiswa"]
     said = "Data ini sudah tersimpan. Lihat datanya atau kembali ke daftar."
     assert page.texts("[role=alert]") == [said]
@@ -142,7 +139,7 @@ def test_an_edit_decodes_its_texts_once(site: Site, sent: bytes, text: str) -> N
 )
 def test_a_body_that_is_no_form_is_refused(site: Site, headers: dict[str, str]) -> None:
     """A body that is not `application/x-www-form-urlencoded` is answered with 415 (specification 4)."""
-    assert_error(site.send("POST", ADD, BODY, **headers), site, 415, NO_FORM)
+    assert NO_FORM in page_of(site.send("POST", ADD, BODY, **headers), 415).html
 
 
 def test_the_content_type_of_a_form_ignores_case_and_parameters(site: Site) -> None:

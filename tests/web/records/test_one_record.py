@@ -1,9 +1,7 @@
 """The pages of one record on both engines: the next addition, another NIM, a deleted record, and a NIM that is taken."""
 
-import httpx
 from engines import service_on_each_engine  # noqa: F401 - fixtures
-from harness import Page, Site, led_to
-from web.form_answers import assert_error, assert_page
+from harness import Page, Site, led_to, page_of
 
 from mahasiswa.record import Mahasiswa
 
@@ -20,11 +18,6 @@ def buttons(page: Page) -> list[tuple[str, str]]:
     action = page.record_form.action
     found = page.css("main form button")
     return [(button.text(), button.attributes.get("formaction") or action) for button in found]
-
-
-def refused(answer: httpx.Response, site: Site) -> Page:
-    assert answer.status_code == 409
-    return assert_page(answer, site)
 
 
 def test_one_addition_leads_to_the_next(site: Site) -> None:
@@ -57,7 +50,7 @@ def test_the_next_addition_keeps_any_nim_the_place_and_a_refused_form(site: Site
         page = site.page(answer.headers["location"])
         assert page.texts("main [role=status]") == [f"Ani ({ODD}) tersimpan."]
         assert page.target("Kembali ke daftar") == "/?cari=siti"
-    taken = refused(site.post(here, typed | {"nim": SITI[0]}), site)
+    taken = page_of(site.post(here, typed | {"nim": SITI[0]}), 409)
     assert taken.texts("#nim-wrong")[0].strip() == TAKEN
     assert buttons(taken) == buttons(page)
     assert taken.record_form.fields == typed | {"nim": SITI[0]}
@@ -78,7 +71,7 @@ def test_a_wrong_nim_is_changed_on_one_page(site: Site) -> None:
     site.add("9", "Budi", "Solo")
     # The NIM 9 is that of somebody else.
     for gone in (site.get(form.target), site.submit(form, nim="9")):
-        assert_error(gone, site, 404, "Data mahasiswa tidak ditemukan.")
+        assert "Data mahasiswa tidak ditemukan." in page_of(gone, 404).html
     form = site.page(f"/mahasiswa/nim/{SEGMENT}?cari=siti").record_form
     assert led_to(site.submit(form)) == f"/?cari=siti#m-{SEGMENT}"  # the same NIM
     assert site.records[0] == (ODD, "Siti A.", "Klaten")
@@ -87,7 +80,7 @@ def test_a_wrong_nim_is_changed_on_one_page(site: Site) -> None:
 def test_a_refused_nim_keeps_the_record_and_says_why(site: Site) -> None:
     site.add(*SITI)
     site.add("2", "Rizki <i>", "Solo")
-    page = refused(site.post(f"/mahasiswa/nim/{SITI[0]}", {"nim": "2"}), site)
+    page = page_of(site.post(f"/mahasiswa/nim/{SITI[0]}", {"nim": "2"}), 409)
     assert TAKEN in page.texts("#nim-wrong")[0]
     assert page.record_form.fields["nama"] == "Siti Aminah"
     assert site.nims == ["2", SITI[0]]
@@ -100,7 +93,7 @@ def test_an_edit_of_a_record_whose_nim_was_changed_is_saved_under_the_new_nim(si
     versi = page.values("button[name=versi]")[0]
     site.post(f"/mahasiswa/nim/{SITI[0]}", {"nim": ODD})
     site.edit(ODD, SITI[1], "Klaten")
-    answer = refused(site.submit(page.record_form, nama="Siti A.", versi=versi), site)
+    answer = page_of(site.submit(page.record_form, nama="Siti A.", versi=versi), 409)
     alert = f"NIM data ini sudah diganti menjadi {ODD}, jadi perubahan Anda belum disimpan."
     assert answer.texts("[role=alert]") == [alert]
     form = answer.record_form
@@ -115,7 +108,7 @@ def test_an_edit_of_a_deleted_record_is_not_lost(site: Site) -> None:
     page = site.page("/mahasiswa/edit/2300018001?cari=siti")
     versi = page.values("button[name=versi]")[0]
     site.delete(SITI[0])
-    answer = refused(site.submit(page.record_form, nama="Siti A.", versi=versi), site)
+    answer = page_of(site.submit(page.record_form, nama="Siti A.", versi=versi), 409)
     alert = "Data ini sudah dihapus orang lain, jadi perubahan Anda belum disimpan."
     assert answer.texts("[role=alert]") == [alert]
     form = answer.record_form

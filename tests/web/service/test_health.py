@@ -10,7 +10,6 @@ from harness import LOG_LINE, Service, assert_log_is_sound, page_of, visited
 from processes import until
 from selectolax.lexbor import LexborHTMLParser
 from sockets import FORM, HOST
-from web.form_answers import assert_page
 
 LogLine = tuple[str, str, str, str | None, int]
 """The level, method, path, nim and status in a line of the log. Each line also has the duration."""
@@ -26,9 +25,8 @@ def test_sehat_says_whether_the_store_can_be_read(tmp_path: Path) -> None:
         answers = [healthy, site.get("/sehat")]
         (tmp_path / "away").rename(tmp_path / "a.db")
         answers.append(site.get("/sehat"))
-        assert [answer.status_code for answer in answers] == [200, 503, 503]
-        for answer in answers:
-            assert f"versi {version('mahasiswa')}" in assert_page(answer, site).texts("footer")[0]
+    for answer, status in zip(answers, (200, 503, 503), strict=True):
+        assert f"versi {version('mahasiswa')}" in page_of(answer, status).texts("footer")[0]
     assert page_of(healthy).headings == ["Sehat"]
     assert healthy.headers["cache-control"] == "no-cache, private"
     assert healthy.headers["x-robots-tag"] == "noindex"

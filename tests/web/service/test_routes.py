@@ -1,8 +1,11 @@
-"""Paths and methods: which record a path selects, and the answers 400, 404 and 405."""
+"""Paths and methods: which record a path selects, the answers 400, 404 and 405, and the layout and the headers of all answers."""
 
+import re
+
+import httpx
 import pytest
-from harness import URL_ENCODED, Service, Site, led_to
-from web.form_answers import assert_error, assert_headers, two_records
+from harness import URL_ENCODED, Service, Site, led_to, page_of
+from web.records.test_forms import two_records
 
 # The fixtures, which pytest finds by these names.
 __all__ = ["two_records"]
@@ -12,6 +15,49 @@ ALLOWED = {
     "/mahasiswa/edit/20%2F2": "GET, HEAD, POST", "/mahasiswa/edit/": "GET, HEAD, POST",
     "/mahasiswa/delete/0001": "POST", "/mahasiswa/delete/": "POST", "/mahasiswa/riwayat/perubahan/1": "POST",
 }  # fmt: skip
+
+
+POLICY = {"default-src 'none'", "frame-ancestors 'none'", "base-uri 'none'", "form-action 'self'"}
+RESTRICTED = {
+    "x-content-type-options": "nosniff",
+    "cross-origin-resource-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+}
+STYLE_SHEET = ("link[rel~=stylesheet]", "href")
+
+
+def assert_headers(answer: httpx.Response) -> None:
+    """Check that the security headers restrict the answer, and that it sets no cookie."""
+    headers = answer.headers
+    policy = headers["content-security-policy"]
+    assert set(policy.split("; ")) >= POLICY
+    assert not re.search(r"'unsafe-inline'|\*", policy)
+    assert RESTRICTED.items() <= headers.items()
+    assert headers["referrer-policy"] in ("same-origin", "no-referrer", "strict-origin")
+    assert "set-cookie" not in headers
+
+
+PAGES = {
+    "/": 200, "/mahasiswa/edit/0001": 200, "/mahasiswa/riwayat": 200, "/sehat": 200,
+    "/%": 400, "/nowhere": 404, "/mahasiswa/delete/0001": 405,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("target", "status"), PAGES.items())
+def test_every_page_has_the_shared_layout_and_restricting_headers(
+    site: Site, target: str, status: int
+) -> None:
+    """An error has them too, and a link back to the list."""
+    answer = site.get(target)
+    page, layout = page_of(answer, status), site.page("/mahasiswa/add")
+    assert_headers(answer)
+    assert answer.headers["content-type"] == "text/html; charset=utf-8"
+    assert re.match(r"(?is)<!doctype html>\s*<html lang=\"id\">.*</html>\s*$", answer.text)
+    assert page.texts("head > title") == ["Program Input Data Mahasiswa"]
+    assert page.values(*STYLE_SHEET) == layout.values(*STYLE_SHEET) != []
+    assert len(page.css("body > main.container")) == len(page.css("h1")) == 1
+    if status >= 400:
+        assert page.target("Kembali ke daftar") == "/?halaman=1"
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD", "POST", "PUT"])
@@ -28,7 +74,7 @@ def test_a_broken_escape_in_a_path_is_a_bad_request(site: Site, method: str) -> 
     ):
         answer = site.send(method, f"/mahasiswa/{path}", content_type=URL_ENCODED)
         if method != "HEAD":
-            assert_error(answer, site, 400, "Tautan atau data yang dikirim rusak.")
+            assert "Tautan atau data yang dikirim rusak." in page_of(answer, 400).html
 
 
 @pytest.mark.parametrize(
@@ -48,13 +94,8 @@ def test_a_path_without_a_record_redirects_a_post_and_is_404_for_a_get(
     ):
         assert led_to(answer) == "/"
         assert_headers(answer)
-    answer = site.get(edit)
-    assert_error(
-        answer,
-        site,
-        404,
-        "Data mahasiswa tidak ditemukan. Mungkin sudah dihapus atau NIM-nya keliru.",
-    )
+    said = "Data mahasiswa tidak ditemukan. Mungkin sudah dihapus atau NIM-nya keliru."
+    assert said in page_of(site.get(edit), 404).html
 
 
 @pytest.mark.parametrize(
@@ -69,7 +110,7 @@ def test_another_method_of_a_known_path_is_405(site: Site, method: str) -> None:
             assert (answer.status_code, found) == (405, allowed), path
             if method != "HEAD":
                 said = "Halaman ini tidak dapat dibuka dengan cara tersebut."
-                assert_error(answer, site, 405, said)
+                assert said in page_of(answer, 405).html
 
 
 @pytest.mark.parametrize(
@@ -83,8 +124,6 @@ def test_head_is_get_without_a_body(site: Site, service: Service, target: str) -
     own = {"date": "", "x-request-id": ""}
     assert {**head.headers, **own} == {**get.headers, **own}
     assert int(head.headers["content-length"]) == len(get.content) > 0
-    assert_headers(get)
-    assert_headers(head)
     received = service.raw(f"HEAD {target} HTTP/1.0\r\n\r\n".encode())
     assert received.partition(b"\r\n\r\n")[2] == b""
 
@@ -96,4 +135,4 @@ def test_head_is_get_without_a_body(site: Site, service: Service, target: str) -
 def test_a_similar_path_is_404(site: Site, target: str) -> None:
     """Paths are compared byte by byte: no slash is added, removed or merged, and nothing is redirected."""
     for answer in (site.get(target), site.post(target, {"nama": "Ani", "alamat": "Klaten"})):
-        assert_error(answer, site, 404, "Periksa kembali tautannya.")
+        assert "Periksa kembali tautannya." in page_of(answer, 404).html
