@@ -4,21 +4,29 @@ import http.client
 import socket
 from collections.abc import Iterator
 from contextlib import closing
+from datetime import timedelta
 from urllib.parse import urlsplit
 
 from mahasiswa.settings import Settings
+from mahasiswa.store.backup_folder import age, find_backups
 from mahasiswa.store.engines import engine_of
 from mahasiswa.store.results import Finding, good, wrong
+from mahasiswa.system.administrator import typed
 from mahasiswa.web.routes import HEALTH_PATH
 
 ANSWER_SECONDS = 10.0  # maximum time for an answer of the service
+# Maximum time for a back-up, in hours, after the newest one has the age of BACKUP_HOURS.
+BACKUP_DELAY_HOURS = 2
 
 
 def diagnose(settings: Settings) -> Iterator[Finding]:
     """Check everything that can be checked while the service runs."""
     yield _settings(settings)
     yield _service(settings)
-    yield from engine_of(settings.database_url).examine(settings.backup_dir, settings.backup_hours)
+    database, list_id = engine_of(settings.database_url).examine()
+    yield database
+    if list_id:
+        yield _backups(settings, list_id)
 
 
 def _settings(settings: Settings) -> Finding:
@@ -49,3 +57,18 @@ def _service(settings: Settings) -> Finding:
         fault = f"The service, or another program, answers wrongly on {place}: {answer}"
         return wrong(f"{fault}. {remedy}, or change HOST or PORT.")
     return good(f"The service answers on {place}.")
+
+
+def _backups(settings: Settings, list_id: str) -> Finding:
+    folder = settings.backup_dir
+    if not folder:
+        return wrong("No back-ups are made. Set BACKUP_DIR to a folder.")
+    again = f"Make one now: {typed('backup')}"
+    backups = find_backups(folder, list_id)
+    if not backups:
+        return wrong(f"{folder} holds no back-up. {again}")
+    hours = age(backups[0]) / timedelta(hours=1)
+    text = f"The newest back-up, {backups[0]}, is {hours:.1f} hours old."
+    if hours > settings.backup_hours + BACKUP_DELAY_HOURS:
+        return wrong(f"{text} {again}")
+    return good(text)

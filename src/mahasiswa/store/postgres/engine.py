@@ -41,14 +41,14 @@ class PostgresEngine:
             await pool.connections.open()
         return store
 
-    def examine(self, folder: Path | None, backup_hours: int) -> Iterator[Finding]:
-        """See SQLiteEngine. Back-ups are PostgreSQL's own."""
+    def examine(self) -> tuple[Finding, str]:
+        """See SQLiteEngine. Back-ups are PostgreSQL's own, so there is no id."""
         try:
             with connected(self._conninfo) as db:
                 postgres_schema.find_table(db)
-                yield good(f"The table mahasiswa holds {_count(db)} records.")
+                return good(f"The table mahasiswa holds {_count(db)} records."), ""
         except StoreError as error:
-            yield wrong(f"{error}. Check DATABASE_URL and the server.")
+            return wrong(f"{error}. Check DATABASE_URL and the server."), ""
 
     def merge(self, rows: Iterable[Incoming], *, update: bool, dry_run: bool) -> Merged:
         """See SQLiteEngine."""

@@ -3,14 +3,13 @@
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from datetime import timedelta
 from pathlib import Path
 
 import apsw
 
 from mahasiswa.record import Incoming, Mahasiswa
 from mahasiswa.store import Query, commands, shared_sql
-from mahasiswa.store.backup_folder import ANY_LIST, age, find_backups
+from mahasiswa.store.backup_folder import ANY_LIST
 from mahasiswa.store.results import Finding, Merged, Restored, good, wrong
 from mahasiswa.store.sqlite import sqlite_schema
 from mahasiswa.store.sqlite import sqlite_sql as sql
@@ -21,14 +20,11 @@ from mahasiswa.store.sqlite.sqlite_errors import explained, usable
 from mahasiswa.store.sqlite.sqlite_reader import records, take, take_named
 from mahasiswa.store.sqlite.store import SQLiteStore
 from mahasiswa.store.store_errors import Unusable
-from mahasiswa.system.administrator import typed
 from mahasiswa.system.unfinished import unfinished
 from mahasiswa.work import Slots
 
 # Maximum wait for the readers of the write-ahead log after a record was forgotten.
 CHECKPOINT_TIMEOUT_MILLISECONDS = 2000
-# Maximum time for a back-up, in hours, after the newest one has the age of BACKUP_HOURS.
-BACKUP_DELAY_HOURS = 2
 
 
 @dataclass
@@ -129,31 +125,20 @@ class SQLiteEngine:
             sqlite_schema.migrate(path)
             return replace_records(path, copy)
 
-    def examine(self, folder: Path | None, backup_hours: int) -> Iterator[Finding]:
-        """Check the database and its newest back-up in this folder."""
-        path = self._path
-        list_id = ANY_LIST
-        try:
-            with opened(path) as db:
-                check_integrity(db)
-                sqlite_schema.known_version(db, path)
-                list_id = list_id_of(db)
-                count = db.execute(shared_sql.COUNT).get
-                yield good(f"{path} is whole and holds {count} records.")
-        except Unusable as error:
-            yield wrong(str(error))
+    def examine(self) -> tuple[Finding, str]:
+        """Check the whole database; return also the id of its list, which the names of its back-ups have.
 
-        again = f"Make one now: {typed('backup')}"
-        if not folder:
-            yield wrong("No back-ups are made. Set BACKUP_DIR to a folder.")
-            return
-        backups = find_backups(folder, list_id)
-        if not backups:
-            yield wrong(f"{folder} holds no back-up. {again}")
-            return
-        hours = age(backups[0]) / timedelta(hours=1)
-        text = f"The newest back-up, {backups[0]}, is {hours:.1f} hours old."
-        yield wrong(f"{text} {again}") if hours > backup_hours + BACKUP_DELAY_HOURS else good(text)
+        A damaged database cannot tell the id, so it gets the pattern of any list.
+        """
+        try:
+            with opened(self._path) as db:
+                check_integrity(db)
+                sqlite_schema.known_version(db, self._path)
+                list_id = list_id_of(db)
+                found = good(f"{self._path} is whole and holds {self.count()} records.")
+                return found, list_id
+        except Unusable as error:
+            return wrong(str(error)), ANY_LIST
 
     def records(self) -> Generator[Mahasiswa]:
         """All records at one moment, ordered by nim; raise Unavailable or Unusable."""
