@@ -27,7 +27,7 @@ from mahasiswa.sheets.rules import (
 from mahasiswa.store.engines import engine_of
 from mahasiswa.store.results import Merged
 from mahasiswa.store.store_errors import Unusable
-from mahasiswa.system.unfinished import unfinished
+from mahasiswa.system.unfinished import publish, unfinished
 
 STANDARD_STREAM = Path("-")
 MAX_LISTED_ROWS = 100  # maximum rows with problems that are listed
@@ -141,7 +141,7 @@ def _write_file(records: Iterator[Mahasiswa], file: Path) -> int:
             count = EXPORTS[file.suffix.lower()].write(records, target)
         with suppress(FileNotFoundError):
             shutil.copymode(file, copy)
-        copy.replace(final)
+        publish(copy, final)
     return count
 
 

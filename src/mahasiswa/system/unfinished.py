@@ -40,3 +40,13 @@ def unfinished(final: Path, mode: int = 0o600) -> Iterator[Path]:
     finally:
         with suppress(OSError):  # another program writes it now
             folder.rmdir()
+
+
+def publish(copy: Path, final: Path) -> None:
+    """Give a complete file its final name, also on the disk. It replaces a file of that name. Raise OSError."""
+    copy.replace(final)
+    folder = os.open(final.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

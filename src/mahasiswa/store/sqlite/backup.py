@@ -1,7 +1,9 @@
-"""Writes a verified copy of the SQLite file while the service runs and writes."""
+"""Writes verified copies of the SQLite file, and puts the records of a copy back, also while the service runs."""
 
 import os
 import shlex
+import shutil
+import signal
 from collections.abc import Iterator
 from contextlib import closing, suppress
 from datetime import timedelta
@@ -18,11 +20,23 @@ from mahasiswa.store.backup_folder import (
     id_of_list,
     moment_now,
 )
+from mahasiswa.store.commands import recorded
+from mahasiswa.store.results import Restored
 from mahasiswa.store.sqlite import sqlite_sql as sql
-from mahasiswa.store.sqlite.connection import connect
+from mahasiswa.store.sqlite.connection import (
+    LOG_SUFFIXES,
+    connect,
+    obey_ctrl_c,
+    opened,
+    transaction,
+)
+from mahasiswa.store.sqlite.sqlite_errors import DAMAGE
+from mahasiswa.store.sqlite.sqlite_reader import take_named
+from mahasiswa.store.sqlite.sqlite_schema import Newer, known_version, upgrade
 from mahasiswa.store.store_errors import NeedsRepair, Unusable
 from mahasiswa.system.administrator import typed
-from mahasiswa.system.unfinished import unfinished
+from mahasiswa.system.folder_lock import folder_lock
+from mahasiswa.system.unfinished import publish, unfinished
 
 
 def back_up_in_folder(
@@ -85,12 +99,7 @@ def complete(db: apsw.Connection, copy: Path, target: Path, *, may_replace: bool
         check_integrity(written)
     if os.path.lexists(target) and not may_replace:
         raise Unusable(f"{target} exists already; a backup never replaces another")
-    copy.replace(target)
-    folder = os.open(target.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    publish(copy, target)
     return f"{target}: {target.stat().st_size} bytes, verified"
 
 
@@ -110,3 +119,69 @@ def refuse_if_lost(path: Path, folder: Path | None) -> None:
                 f"{path} holds no list, but it has back-ups. To have its records back: {back}. "
                 f"To begin an empty list, move its back-ups away from {folder}"
             )
+
+
+def copy_upgraded(file: Path, copy: Path) -> int:
+    """Copy a back-up, verify it and upgrade it; return the number of its records."""
+    if Path(f"{file}-wal").exists():
+        remedy = f"Copy it first: DATABASE_URL=sqlite:///{file} {typed('backup FILE')}"
+        raise Unusable(f"{file} is in use, or was not closed. {remedy}")
+    shutil.copyfile(file, copy)
+    with closing(connect(copy)) as db:
+        obey_ctrl_c(db)
+        check_integrity(db)
+        version = known_version(db, file)
+        if not version:
+            raise Unusable(f"{file} holds no list")
+        upgrade(db, version)
+        return int(db.execute(shared_sql.COUNT).get)
+
+
+def is_lost(path: Path) -> bool:
+    """Whether a file is missing, empty, damaged or of a newer release, so that SQL cannot put the records into it."""
+    if not path.exists():
+        return True
+    try:
+        with closing(connect(path)) as db:
+            check_integrity(db)
+            return not known_version(db, path)
+    except (*DAMAGE, Newer):
+        return True
+
+
+def replace_file(path: Path, copy: Path) -> Path | None:
+    """Give the files of the database other names, then let the copy take its place. A running service notices it.
+
+    Return the new name of the database, or None if there was none.
+    """
+    kept = name_before(path)
+    # Ctrl-C must not leave the database without a file.
+    handler = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with folder_lock(path.parent):  # the service removes the log of a replaced file under it
+            for suffix in ("", *LOG_SUFFIXES):  # SQLite would apply an old log to the new file
+                with suppress(FileNotFoundError):
+                    Path(f"{path}{suffix}").rename(f"{kept}{suffix}")
+            copy.replace(path)
+    finally:
+        signal.signal(signal.SIGINT, handler)
+    return kept if kept.exists() else None
+
+
+def replace_records(path: Path, copy: Path) -> Restored:
+    before: Path | None = None
+    with opened(path) as db:
+        db.execute(sql.ATTACH_BACKUP, (str(copy),))
+        try:
+            with transaction(db):
+                added, changed, removed, records = db.execute(sql.COMPARE_BACKUP).get
+                if rows := added + changed + removed:
+                    # Under the lock of this transaction, so that the copy has every earlier change.
+                    before = copy_before(path)
+                    take_named(db, recorded("restore", [sql.RESTORE_BACKUP], {}, rows))
+                return Restored(records, added, changed, removed, before)
+        except Exception as error:
+            # If only its sync failed, the transaction may be in the write-ahead log.
+            if before and not isinstance(error, apsw.IOError):
+                before.unlink()
+            raise

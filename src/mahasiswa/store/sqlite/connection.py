@@ -99,12 +99,12 @@ def has_moved(db: apsw.Connection) -> bool:
 
 
 def log_inodes(path: Path) -> Sequence[int]:
-    """The inodes of the file's write-ahead log and of its index, as far as they exist."""
-    found = []
-    for suffix in LOG_SUFFIXES:
-        with suppress(FileNotFoundError):
-            found.append(os.stat(f"{path}{suffix}").st_ino)  # noqa: PTH116 - each read asks, and a Path costs more
-    return found
+    """The inodes of the file's write-ahead log and of its index; none if one of them does not exist."""
+    try:
+        # Each read asks, and a Path costs more.
+        return [os.stat(f"{path}{suffix}").st_ino for suffix in LOG_SUFFIXES]  # noqa: PTH116
+    except FileNotFoundError:
+        return []
 
 
 def remove_wal(path: Path, inodes: Sequence[int]) -> None:

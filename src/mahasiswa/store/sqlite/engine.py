@@ -1,5 +1,6 @@
 """The engine for an SQLite file. Each command has connections of its own."""
 
+import logging
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -13,15 +14,28 @@ from mahasiswa.store.backup_folder import ANY_LIST
 from mahasiswa.store.results import Finding, Merged, Restored, good, wrong
 from mahasiswa.store.sqlite import sqlite_schema
 from mahasiswa.store.sqlite import sqlite_sql as sql
-from mahasiswa.store.sqlite.backup import back_up_in_folder, check_integrity, complete, list_id_of
+from mahasiswa.store.sqlite.backup import (
+    back_up_in_folder,
+    check_integrity,
+    complete,
+    copy_before,
+    copy_upgraded,
+    is_lost,
+    list_id_of,
+    refuse_if_lost,
+    replace_file,
+    replace_records,
+)
 from mahasiswa.store.sqlite.connection import connect, opened, savepoint, transaction
-from mahasiswa.store.sqlite.restore import copy_upgraded, is_lost, replace_file, replace_records
 from mahasiswa.store.sqlite.sqlite_errors import explained, usable
 from mahasiswa.store.sqlite.sqlite_reader import records, take, take_named
 from mahasiswa.store.sqlite.store import SQLiteStore
-from mahasiswa.store.store_errors import Unusable
+from mahasiswa.store.store_errors import NeedsRepair, Unusable
+from mahasiswa.system.folder_lock import folder_lock
 from mahasiswa.system.unfinished import unfinished
 from mahasiswa.work import Slots
+
+log = logging.getLogger(__name__)
 
 # Maximum wait for the readers of the write-ahead log after a record was forgotten.
 CHECKPOINT_TIMEOUT_MILLISECONDS = 2000
@@ -41,9 +55,31 @@ class SQLiteEngine:
         that does not exist is created, unless the folder `backups` has back-ups of it. Then NeedsRepair
         names the remedies.
 
-        All handles are closed when it returns.
+        An older file is copied before it is upgraded. All handles are closed when it returns.
         """
-        sqlite_schema.migrate(self._path, history_days, backups)
+        path = self._path
+        # Switching to a write-ahead log needs the file alone, and SQLite's busy timeout does not cover it. A restore and the
+        # service lock the folder too.
+        with usable(path), folder_lock(path.parent):
+            if not path.exists():
+                refuse_if_lost(path, backups)
+                path.touch(mode=0o600)  # SQLite gives the mode of the file to the write-ahead log
+            with opened(path) as db:
+                version = sqlite_schema.known_version(db, path)
+                if not version:
+                    refuse_if_lost(path, backups)
+                elif version < len(sqlite_schema.UPGRADES):
+                    fault = (
+                        f"{path} is of an older version, and could not be copied before its upgrade"
+                    )
+                    with explained(fault, NeedsRepair):
+                        copy = copy_before(path)
+                    log.info(
+                        "%s is the list before the upgrade; an older release can restore it", copy
+                    )
+                sqlite_schema.upgrade(db, version, history_days)
+                if db.execute("PRAGMA journal_mode = WAL").get != "wal":
+                    raise Unusable(f"{path} cannot have a write-ahead log. It needs a local disk")
 
     async def open_store(self, slots: Slots) -> SQLiteStore:
         """Open a database that `migrate` has made ready; raise Unusable."""
@@ -93,8 +129,6 @@ class SQLiteEngine:
         of the folder are removed (`backup_folder.expired`). With `due_hours`, there is no line and no copy if the newest
         one is younger, or if another program makes one now.
         """
-        if not (file or folder):
-            raise Unusable("name a file for the back-up, or set BACKUP_DIR to a folder")
         place = file.absolute().parent if file else folder
         with (
             opened(self._path) as db,
@@ -105,6 +139,8 @@ class SQLiteEngine:
                     yield complete(db, copy, file)
             elif folder:
                 yield from back_up_in_folder(db, self._path, folder, due_hours)
+            else:
+                raise Unusable("name a file for the back-up, or set BACKUP_DIR to a folder")
 
     def restore(self, file: Path) -> Restored:
         """Replace every record by those of a back-up file, in one transaction; raise Unusable.
@@ -117,12 +153,11 @@ class SQLiteEngine:
         """
         path = self._path
         # The folder for temporary files may be small, and may be on another disk, so do not use it.
-        with explained(f"nothing was restored to {path}"), unfinished(path) as copy:
-            with explained(f"{file} cannot be restored in {path.parent}"):
-                count = copy_upgraded(file, copy)
+        with explained(f"{file} cannot be restored in {path.parent}"), unfinished(path) as copy:
+            count = copy_upgraded(file, copy)
             if is_lost(path):
                 return Restored(count, count, 0, 0, replace_file(path, copy), must_start=True)
-            sqlite_schema.migrate(path)
+            self.migrate()
             return replace_records(path, copy)
 
     def examine(self) -> tuple[Finding, str]:

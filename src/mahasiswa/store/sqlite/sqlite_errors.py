@@ -20,6 +20,8 @@ from mahasiswa.system.administrator import process_user, typed
 
 NOT_UTF8 = "another program has stored a text that is not UTF-8"
 
+DAMAGE = (apsw.CorruptError, apsw.NotADBError)
+
 log = logging.getLogger(__name__)
 
 
@@ -30,7 +32,7 @@ def usable(path: Path) -> Iterator[None]:
         yield
     except apsw.ConstraintError as error:
         raise translate(error) from error
-    except (apsw.NotADBError, apsw.CorruptError) as error:
+    except DAMAGE as error:
         fault = f"{path} is damaged or not an SQLite database ({error})"
         remedy = f"Correct DATABASE_URL, or restore a back-up: {typed('restore FILE')}"
         raise NeedsRepair(f"{fault}. {remedy}") from error
@@ -55,17 +57,20 @@ def reason(error: Exception) -> str:
 
 def translate(error: Exception) -> StoreError:
     """The StoreError for any error of a change or a read."""
-    if isinstance(error, StoreError):
-        return error
-    if isinstance(error, apsw.ConstraintError):
-        return _refusal(error)
-    if isinstance(error, UnicodeDecodeError):
-        return Unavailable(NOT_UTF8)
+    match error:
+        case StoreError():
+            return error
+        case apsw.ConstraintError():
+            return _refusal(error)
+        case UnicodeDecodeError():
+            return Unavailable(NOT_UTF8)
+        case apsw.BusyError():
+            return Locked(str(error))
+        case apsw.InterruptError():
+            return TookTooLong(str(error))
     if not isinstance(error, apsw.Error):
         log.error("not an error of SQLite", exc_info=error)
-    kinds: dict[type, type[Unavailable]]
-    kinds = {apsw.BusyError: Locked, apsw.InterruptError: TookTooLong}
-    return kinds.get(type(error), Unavailable)(str(error))
+    return Unavailable(str(error))
 
 
 def _refusal(error: apsw.ConstraintError) -> StoreError:

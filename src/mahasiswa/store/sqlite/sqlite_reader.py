@@ -1,7 +1,7 @@
 """Reads on one connection. With a write-ahead log no writer blocks them."""
 
 from collections.abc import Callable, Generator
-from contextlib import closing
+from contextlib import closing, suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -81,10 +81,8 @@ def take_named(db: apsw.Connection, steps: Steps[T]) -> T:
 def read_snapshot(db: apsw.Connection, version: Version | None, at_most: int) -> Snapshot:
     with savepoint(db):
         last = take(db, shown_item())
-        try:
+        with suppress(apsw.TooBigError):
             packed, total = db.execute(sql.PACKED, {"records": at_most + 1, "nul": "\0"}).get
-        except apsw.TooBigError:
-            packed, total = b"", at_most + 1
-    if total > at_most:
+            if total <= at_most:
+                return Snapshot(version, total, packed, last)
         return Snapshot(version, 0, None, last)
-    return Snapshot(version, total, packed, last)

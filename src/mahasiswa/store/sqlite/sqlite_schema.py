@@ -13,12 +13,9 @@ import apsw
 
 from mahasiswa.settings import DEFAULT_HISTORY_DAYS
 from mahasiswa.store.sqlite import sqlite_sql as sql
-from mahasiswa.store.sqlite.backup import copy_before, refuse_if_lost
-from mahasiswa.store.sqlite.connection import opened, transaction
-from mahasiswa.store.sqlite.sqlite_errors import explained, usable
-from mahasiswa.store.store_errors import NeedsRepair, Unusable
+from mahasiswa.store.sqlite.connection import transaction
+from mahasiswa.store.store_errors import NeedsRepair
 from mahasiswa.system.administrator import typed
-from mahasiswa.system.folder_lock import folder_lock
 
 log = logging.getLogger(__name__)
 
@@ -28,28 +25,6 @@ UPGRADES = (Path(__file__).with_name("version_1.sql").read_text(),)
 
 class Newer(NeedsRepair):
     """A later release made the tables."""
-
-
-def migrate(path: Path, history_days: int | None = None, backups: Path | None = None) -> None:
-    """See SQLiteEngine. An older file is copied before it is upgraded."""
-    # Switching to a write-ahead log needs the file alone, and SQLite's busy timeout does not cover it. A restore and the
-    # service lock the folder too.
-    with usable(path), folder_lock(path.parent):
-        if not path.exists():
-            refuse_if_lost(path, backups)
-            path.touch(mode=0o600)  # SQLite gives the mode of the file to the write-ahead log
-        with opened(path) as db:
-            version = known_version(db, path)
-            if not version:
-                refuse_if_lost(path, backups)
-            elif version < len(UPGRADES):
-                fault = f"{path} is of an older version, and could not be copied before its upgrade"
-                with explained(fault, NeedsRepair):
-                    copy = copy_before(path)
-                log.info("%s is the list before the upgrade; an older release can restore it", copy)
-            upgrade(db, version, history_days)
-            if db.execute("PRAGMA journal_mode = WAL").get != "wal":
-                raise Unusable(f"{path} cannot have a write-ahead log. It needs a local disk")
 
 
 def upgrade(db: apsw.Connection, version: int, history_days: int | None = None) -> None:

@@ -3,7 +3,8 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
@@ -12,26 +13,29 @@ from typing import cast
 import apsw
 
 from mahasiswa.record import Mahasiswa
-from mahasiswa.store import Query, Snapshot, Store, T, Version
+from mahasiswa.store import PART_RECORDS, Query, Snapshot, Store, T, Version
+from mahasiswa.store.history_items import OLEH
 from mahasiswa.store.reader import Begin
 from mahasiswa.store.sqlite.connection import (
+    connect,
     has_moved,
     log_inodes,
     remove_wal,
     savepoint,
 )
-from mahasiswa.store.sqlite.sqlite_errors import translate
+from mahasiswa.store.sqlite.sqlite_errors import DAMAGE, translate
 from mahasiswa.store.sqlite.sqlite_reader import connect_to_read, read_snapshot, records, take
-from mahasiswa.store.sqlite.writer import Writer
-from mahasiswa.store.store_errors import Unavailable
+from mahasiswa.store.sqlite.writer import QueuedChange, commit
+from mahasiswa.store.store_errors import StoreError, Unavailable
 from mahasiswa.system.administrator import typed
-from mahasiswa.work import EXPORT, LIST, STEP_TIMEOUT_SECONDS, Kind, Slots, ended
+from mahasiswa.work import CHANGE, EXPORT, LIST, STEP_TIMEOUT_SECONDS, Busy, Kind, Slots, ended
 
 # Maximum pages of a file whose list is read on the event loop, 1 MB: about 4,000 records with their history, or 30,000 of
 # the shortest records.
 SHORT_LIST_PAGES = 256
 
 EXPORT_TIMEOUT_SECONDS = 3600.0  # maximum time of a whole export, also to a slow disk
+FINAL_CHECKPOINT_TIMEOUT_MILLISECONDS = 1000
 
 log = logging.getLogger(__name__)
 
@@ -43,7 +47,13 @@ class SQLiteStore(Store):
         self._path = path
         self._slots = slots
         self._idle: list[apsw.Connection] = []  # connections for reads
-        self._writer = Writer(path, self._check_file)
+        self._db = connect(path)  # the connection that writes, in a thread of its own
+        self._thread = ThreadPoolExecutor(1, "writer")
+        # The thread starts now. A change that finds no thread would be refused, but it would stay
+        # in the queue of the executor, and a later change would carry it out.
+        self._thread.submit(int).result()
+        self._queue: list[QueuedChange] = []  # the next group
+        self._committing: asyncio.Task[None] | None = None
         # This connection never writes, because data_version shows only the commits of other
         # connections. It is used on the event loop: its queries take a few microseconds, and a
         # switch to another thread takes a hundred.
@@ -58,16 +68,14 @@ class SQLiteStore(Store):
         self._fault = ""  # the reason why the file is used no more
 
     async def version(self) -> Version | None:
-        if (version := self.version_now()) is None:
-            self._check_file()
-        return version
+        self._check_file()
+        return self.version_now()
 
     def version_now(self) -> Version | None:
-        if self._fault or has_moved(self._watch):
-            return None
         # locked, or cannot be read: the read of the records will report the reason
         with suppress(apsw.Error):
-            return cast("int", self._pragmas.execute("PRAGMA data_version").get)
+            if not (self._fault or has_moved(self._watch)):
+                return cast("int", self._pragmas.execute("PRAGMA data_version").get)
         return None
 
     async def snapshot(self, at_most: int) -> Snapshot:
@@ -115,23 +123,62 @@ class SQLiteStore(Store):
                 finally:
                     self._idle.append(db)
             except (apsw.Error, UnicodeDecodeError) as error:
-                is_damage = isinstance(error, (apsw.CorruptError, apsw.NotADBError))
-                if is_damage and not self._fault:
+                if isinstance(error, DAMAGE) and not self._fault:
                     self._fault = f"{self._path} is damaged"
                     log.error("%s (%s). Run: %s", self._fault, error, typed("restore FILE"))  # noqa: TRY400
                 raise translate(error) from error
 
     async def run(self, steps: Begin[T]) -> T:
-        return await self._writer.write(steps)
+        if len(self._queue) >= CHANGE.waiting:
+            raise Busy(CHANGE.name)
+        answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        deadline = time.monotonic() + STEP_TIMEOUT_SECONDS
+        self._queue.append(QueuedChange(steps, OLEH.get(), answer, deadline))
+        if self._committing is None:
+            self._committing = asyncio.create_task(self._commit_groups())
+        try:
+            return await answer
+        finally:
+            del answer  # for the same reason as in work.ended
+
+    async def _commit_groups(self) -> None:
+        """Commit all changes that wait. Those that come meanwhile are the next group."""
+        while self._queue:
+            group = self._queue[:PART_RECORDS]
+            del self._queue[:PART_RECORDS]
+            outcomes: Sequence[object]
+            try:
+                self._check_file()
+                outcomes = await asyncio.wrap_future(self._thread.submit(commit, self._db, group))
+            except Exception as error:  # noqa: BLE001 - translate logs those that it does not know
+                outcomes = [translate(error)] * len(group)
+            for queued, outcome in zip(group, outcomes, strict=True):
+                if queued.answer.done():  # cancelled: its client has disconnected
+                    continue
+                if isinstance(outcome, StoreError):
+                    # Its traceback refers to the frames that hold this group.
+                    queued.answer.set_exception(outcome.with_traceback(None))
+                else:
+                    queued.answer.set_result(outcome)
+        self._committing = None
 
     async def close(self) -> None:
         for db in self._idle:
             db.close()
-        if self._giving_up:
-            await self._giving_up
-        else:
-            await self._writer.close()
+        await (self._giving_up or self._close_writer())
         self._watch.close()
+
+    async def _close_writer(self) -> None:
+        """Make all changes that wait, and close the connection that writes."""
+        if self._committing:
+            await self._committing
+        self._thread.shutdown()
+        # SQLite makes a checkpoint at the last close, but not if the file was moved. A kill would
+        # lose a log that was removed.
+        with suppress(apsw.Error):
+            self._db.set_busy_timeout(FINAL_CHECKPOINT_TIMEOUT_MILLISECONDS)
+            self._db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_FULL)
+        self._db.close()
 
     def _check_file(self) -> None:
         """Raise Unavailable if the file or its log is gone, or damaged: a change could make the damage worse."""
@@ -153,4 +200,4 @@ class SQLiteStore(Store):
             await asyncio.to_thread(remove_wal, self._path, self._log_inodes)
         except OSError as error:
             log.error("%s-wal was not removed: %s; remove it before the start", self._path, error)  # noqa: TRY400
-        await self._writer.close()
+        await self._close_writer()
