@@ -118,7 +118,7 @@ def test_of_two_programs_only_one_makes_a_backup_of_a_list(kept: Operator) -> No
     with unfinished(file.with_name(re.sub(r"-\d{8}T\d{6}Z", "", file.name))):
         assert kept.done("backup", "--due") == ""
         (said,) = kept.failed("backup")
-    fault = f"no backup was written to the folder {kept.backups}"
+    fault = f"no backup was written to {kept.backups}"
     assert said == f"mahasiswa: {fault}: another program is writing it now"
 
 
@@ -154,7 +154,7 @@ def test_the_service_makes_a_backup_at_its_start_if_it_is_due(kept: Operator) ->
 def test_a_backup_that_fails_is_one_error_of_the_service(kept: Operator) -> None:
     """The line has the reason. The service goes on."""
     kept.backups.touch()
-    said = f"no backup was written to the folder {kept.backups}: File exists"
+    said = f"no backup was written to {kept.backups}: File exists"
     with (
         Service(kept.database, {"BACKUP_DIR": str(kept.backups)}) as service,
         service.site() as site,
@@ -168,7 +168,7 @@ def test_a_backup_on_a_full_disk_leaves_no_file(kept: Operator, small_disk: Path
     kept.keep_backups(small_disk)
     use_up(small_disk)
     (line,) = kept.failed("backup")
-    assert line.startswith(f"mahasiswa: no backup was written to the folder {small_disk}: ")
+    assert line.startswith(f"mahasiswa: no backup was written to {small_disk}: ")
     assert [path.name for path in small_disk.iterdir()] == ["filler"]
 
 

@@ -109,7 +109,7 @@ FAULTS: dict[str, tuple[Callable[[Path, Path], object], str]] = {
     ),
     "no list": (
         lambda file, _: file.write_bytes(b""),
-        "{file} cannot be used: no such table: mahasiswa_history_state. ANY",
+        "{file} cannot be used: no such table: mahasiswa. ANY",
     ),
     "no database": (
         lambda file, _: overwrite(file),

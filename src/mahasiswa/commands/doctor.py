@@ -4,11 +4,10 @@ import http.client
 import socket
 from collections.abc import Iterator
 from contextlib import closing
-from datetime import timedelta
 from urllib.parse import urlsplit
 
 from mahasiswa.settings import Settings
-from mahasiswa.store.backup_folder import age, find_backups
+from mahasiswa.store.backup_folder import age_seconds, find_backups
 from mahasiswa.store.engines import engine_of
 from mahasiswa.store.results import Finding, good, wrong
 from mahasiswa.system.administrator import typed
@@ -67,7 +66,7 @@ def _backups(settings: Settings, list_id: str) -> Finding:
     backups = find_backups(folder, list_id)
     if not backups:
         return wrong(f"{folder} holds no back-up. {again}")
-    hours = age(backups[0]) / timedelta(hours=1)
+    hours = age_seconds(backups[0]) / 3600
     text = f"The newest back-up, {backups[0]}, is {hours:.1f} hours old."
     if hours > settings.backup_hours + BACKUP_DELAY_HOURS:
         return wrong(f"{text} {again}")

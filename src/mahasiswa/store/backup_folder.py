@@ -5,7 +5,7 @@ A back-up has the name of its database, the id of its list, and the moment in UT
 """
 
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
 
@@ -31,17 +31,18 @@ def moment_of(backup: Path) -> str:
     return backup.stem.rpartition("-")[2]
 
 
-def age(backup: Path) -> timedelta:
+def age_seconds(backup: Path) -> float:
     made = datetime.strptime(moment_of(backup), MOMENT).replace(tzinfo=UTC)
-    return datetime.now(UTC) - made
+    return (datetime.now(UTC) - made).total_seconds()
 
 
-def find_backups(folder: Path, list_id: str) -> Sequence[Path]:
+def find_backups(folder: Path, list_id: str, database: str = "*") -> Sequence[Path]:
     """The back-ups of a list, newest first; raise OSError. The folder need not exist.
 
-    Those from the future, by a wrong clock, do not count.
+    `database` is the name of its file without the suffix. It and the id may be patterns. Those from the future, by a
+    wrong clock, do not count.
     """
-    found = folder.glob(f"*-{list_id}-{ANY_MOMENT}.db")
+    found = folder.glob(f"{database}-{list_id}-{ANY_MOMENT}.db")
     now = moment_now()
     return sorted((file for file in found if moment_of(file) <= now), key=moment_of, reverse=True)
 

@@ -11,7 +11,7 @@ from starlette.responses import Response
 from mahasiswa import wording
 from mahasiswa.settings import Settings, SQLiteURL
 from mahasiswa.store import Store
-from mahasiswa.store.backup_folder import age, find_backups, id_of_list
+from mahasiswa.store.backup_folder import age_seconds, find_backups, id_of_list
 from mahasiswa.store.store_errors import StoreError
 from mahasiswa.web.pages import Pages
 from mahasiswa.web.request import Request
@@ -66,6 +66,6 @@ def _state_of_files(settings: Settings, list_id: str) -> dict[str, float]:
             state["disk_free_bytes"] = shutil.disk_usage(url.address.resolve().parent).free
             if settings.backup_dir and list_id:
                 newest = next(iter(find_backups(settings.backup_dir, list_id)), None)
-                seconds = age(newest).total_seconds() if newest else math.inf
+                seconds = age_seconds(newest) if newest else math.inf
                 state["newest_backup_age_seconds"] = seconds
     return state

@@ -6,7 +6,7 @@ import shutil
 import signal
 from collections.abc import Iterator
 from contextlib import closing, suppress
-from datetime import timedelta
+from glob import escape
 from pathlib import Path
 
 import apsw
@@ -14,7 +14,7 @@ import apsw
 from mahasiswa.store import shared_sql
 from mahasiswa.store.backup_folder import (
     ANY_LIST,
-    age,
+    age_seconds,
     expired,
     find_backups,
     id_of_list,
@@ -42,29 +42,23 @@ from mahasiswa.system.unfinished import publish, unfinished
 def back_up_in_folder(
     db: apsw.Connection, path: Path, folder: Path, due_hours: int
 ) -> Iterator[str]:
-    list_id = list_id_of(db)
+    list_id = id_of_list(db.execute(shared_sql.SIGNING_KEY).get)
     name = f"{path.stem}-{list_id}"
     folder.mkdir(mode=0o700, exist_ok=True)
     try:
         with unfinished(folder / f"{name}.db") as copy:
             backups = find_backups(folder, list_id)
-            if backups and age(backups[0]) < timedelta(hours=due_hours):
+            if backups and age_seconds(backups[0]) < due_hours * 3600:
                 return
             target = folder / f"{name}-{moment_now()}.db"
             yield complete(db, copy, target, may_replace=True)
+            if backups and _is_sound(db, backups[0]):
+                for old in expired([target, *backups]):
+                    old.unlink(missing_ok=True)
+                    yield f"removed the old back-up {old}"
     except BlockingIOError:  # by another worker, or by a command
         if not due_hours:
             raise
-        return
-    if backups and _is_sound(db, backups[0]):
-        for old in expired([target, *backups]):
-            old.unlink(missing_ok=True)
-            yield f"removed the old back-up {old}"
-
-
-def list_id_of(db: apsw.Connection) -> str:
-    """The id in the names of the back-ups of an open list."""
-    return id_of_list(db.execute(shared_sql.SIGNING_KEY).get)
 
 
 def _is_sound(db: apsw.Connection, before: Path) -> bool:
@@ -112,13 +106,12 @@ def check_integrity(db: apsw.Connection) -> None:
 
 def refuse_if_lost(path: Path, folder: Path | None) -> None:
     """Raise NeedsRepair if the folder has back-ups of that name, because the database holds no list."""
-    for file in find_backups(folder, ANY_LIST) if folder else []:
-        if file.name.rsplit("-", 2)[0] == path.stem:
-            back = typed(f"restore {shlex.quote(str(file))}")
-            raise NeedsRepair(
-                f"{path} holds no list, but it has back-ups. To have its records back: {back}. "
-                f"To begin an empty list, move its back-ups away from {folder}"
-            )
+    for file in find_backups(folder, ANY_LIST, escape(path.stem)) if folder else []:
+        back = typed(f"restore {shlex.quote(str(file))}")
+        raise NeedsRepair(
+            f"{path} holds no list, but it has back-ups. To have its records back: {back}. "
+            f"To begin an empty list, move its back-ups away from {folder}"
+        )
 
 
 def copy_upgraded(file: Path, copy: Path) -> int:
@@ -139,14 +132,12 @@ def copy_upgraded(file: Path, copy: Path) -> int:
 
 def is_lost(path: Path) -> bool:
     """Whether a file is missing, empty, damaged or of a newer release, so that SQL cannot put the records into it."""
-    if not path.exists():
-        return True
-    try:
-        with closing(connect(path)) as db:
-            check_integrity(db)
-            return not known_version(db, path)
-    except (*DAMAGE, Newer):
-        return True
+    with suppress(*DAMAGE, Newer):
+        if path.exists():
+            with closing(connect(path)) as db:
+                check_integrity(db)
+                return not known_version(db, path)
+    return True
 
 
 def replace_file(path: Path, copy: Path) -> Path | None:
@@ -168,18 +159,19 @@ def replace_file(path: Path, copy: Path) -> Path | None:
     return kept if kept.exists() else None
 
 
-def replace_records(path: Path, copy: Path) -> Restored:
+def replace_records(path: Path, copy: Path, count: int) -> Restored:
+    """Replace the records by those of the copy, in one transaction."""
     before: Path | None = None
     with opened(path) as db:
         db.execute(sql.ATTACH_BACKUP, (str(copy),))
         try:
             with transaction(db):
-                added, changed, removed, records = db.execute(sql.COMPARE_BACKUP).get
+                added, changed, removed = db.execute(sql.COMPARE_BACKUP).get
                 if rows := added + changed + removed:
                     # Under the lock of this transaction, so that the copy has every earlier change.
                     before = copy_before(path)
                     take_named(db, recorded("restore", [sql.RESTORE_BACKUP], {}, rows))
-                return Restored(records, added, changed, removed, before)
+                return Restored(count, added, changed, removed, before)
         except Exception as error:
             # If only its sync failed, the transaction may be in the write-ahead log.
             if before and not isinstance(error, apsw.IOError):

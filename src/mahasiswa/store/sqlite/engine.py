@@ -10,7 +10,7 @@ import apsw
 
 from mahasiswa.record import Incoming, Mahasiswa
 from mahasiswa.store import Query, commands, shared_sql
-from mahasiswa.store.backup_folder import ANY_LIST
+from mahasiswa.store.backup_folder import ANY_LIST, id_of_list
 from mahasiswa.store.results import Finding, Merged, Restored, good, wrong
 from mahasiswa.store.sqlite import sqlite_schema
 from mahasiswa.store.sqlite import sqlite_sql as sql
@@ -21,7 +21,6 @@ from mahasiswa.store.sqlite.backup import (
     copy_before,
     copy_upgraded,
     is_lost,
-    list_id_of,
     refuse_if_lost,
     replace_file,
     replace_records,
@@ -30,7 +29,7 @@ from mahasiswa.store.sqlite.connection import connect, opened, savepoint, transa
 from mahasiswa.store.sqlite.sqlite_errors import explained, usable
 from mahasiswa.store.sqlite.sqlite_reader import records, take, take_named
 from mahasiswa.store.sqlite.store import SQLiteStore
-from mahasiswa.store.store_errors import NeedsRepair, Unusable
+from mahasiswa.store.store_errors import Unusable
 from mahasiswa.system.folder_lock import folder_lock
 from mahasiswa.system.unfinished import unfinished
 from mahasiswa.work import Slots
@@ -72,7 +71,7 @@ class SQLiteEngine:
                     fault = (
                         f"{path} is of an older version, and could not be copied before its upgrade"
                     )
-                    with explained(fault, NeedsRepair):
+                    with explained(fault):
                         copy = copy_before(path)
                     log.info(
                         "%s is the list before the upgrade; an older release can restore it", copy
@@ -110,10 +109,10 @@ class SQLiteEngine:
 
     def rewrite(self) -> None:
         """Write the tables anew, so that the file and its log hold no removed text; raise Unusable."""
-        remedy = (
-            "Stop every program that reads it, make room for twice its size, and run this again"
+        fault = (
+            f"{self._path} and its log may still hold the texts. Stop every program that reads it, "
+            "make room for twice its size, and run this again"
         )
-        fault = f"{self._path} and its log may still hold the texts. {remedy}"
         with explained(fault), closing(connect(self._path)) as db:
             db.execute("VACUUM")
             # Other writers wait for as long as the attempt takes.
@@ -129,11 +128,7 @@ class SQLiteEngine:
         of the folder are removed (`backup_folder.expired`). With `due_hours`, there is no line and no copy if the newest
         one is younger, or if another program makes one now.
         """
-        place = file.absolute().parent if file else folder
-        with (
-            opened(self._path) as db,
-            explained(f"no backup was written to the folder {place}"),
-        ):
+        with opened(self._path) as db, explained(f"no backup was written to {file or folder}"):
             if file:
                 with unfinished(file) as copy:
                     yield complete(db, copy, file)
@@ -158,7 +153,7 @@ class SQLiteEngine:
             if is_lost(path):
                 return Restored(count, count, 0, 0, replace_file(path, copy), must_start=True)
             self.migrate()
-            return replace_records(path, copy)
+            return replace_records(path, copy, count)
 
     def examine(self) -> tuple[Finding, str]:
         """Check the whole database; return also the id of its list, which the names of its back-ups have.
@@ -169,9 +164,8 @@ class SQLiteEngine:
             with opened(self._path) as db:
                 check_integrity(db)
                 sqlite_schema.known_version(db, self._path)
-                list_id = list_id_of(db)
                 found = good(f"{self._path} is whole and holds {self.count()} records.")
-                return found, list_id
+                return found, id_of_list(db.execute(shared_sql.SIGNING_KEY).get)
         except Unusable as error:
             return wrong(str(error)), ANY_LIST
 

@@ -21,6 +21,7 @@ from mahasiswa.system.administrator import process_user, typed
 NOT_UTF8 = "another program has stored a text that is not UTF-8"
 
 DAMAGE = (apsw.CorruptError, apsw.NotADBError)
+KINDS: dict[type, type[Unavailable]] = {apsw.BusyError: Locked, apsw.InterruptError: TookTooLong}
 
 log = logging.getLogger(__name__)
 
@@ -39,43 +40,31 @@ def usable(path: Path) -> Iterator[None]:
     except (Unavailable, apsw.Error, OSError, UnicodeDecodeError) as error:
         rights = f"The user {process_user()} must be able to write it and its folder"
         remedy = f"{rights}, which must be on a local disk. Check DATABASE_URL too"
-        raise Unusable(f"{path} cannot be used: {reason(error)}. {remedy}") from error
+        raise Unusable(f"{path} cannot be used: {_reason(error)}. {remedy}") from error
 
 
 @contextmanager
-def explained(fault: str, kind: type[Unusable] = Unusable) -> Iterator[None]:
-    """Raise an error of this kind with this fault and its reason for every error of SQLite and of files."""
+def explained(fault: str) -> Iterator[None]:
+    """Raise NeedsRepair with this fault and its reason for every error of SQLite and of files."""
     try:
         yield
     except (apsw.Error, OSError) as error:
-        raise kind(f"{fault}: {reason(error)}") from error
+        raise NeedsRepair(f"{fault}: {_reason(error)}") from error
 
 
-def reason(error: Exception) -> str:
+def _reason(error: Exception) -> str:
     return getattr(error, "strerror", None) or str(error)
 
 
 def translate(error: Exception) -> StoreError:
     """The StoreError for any error of a change or a read."""
-    match error:
-        case StoreError():
-            return error
-        case apsw.ConstraintError():
-            return _refusal(error)
-        case UnicodeDecodeError():
-            return Unavailable(NOT_UTF8)
-        case apsw.BusyError():
-            return Locked(str(error))
-        case apsw.InterruptError():
-            return TookTooLong(str(error))
-    if not isinstance(error, apsw.Error):
-        log.error("not an error of SQLite", exc_info=error)
-    return Unavailable(str(error))
-
-
-def _refusal(error: apsw.ConstraintError) -> StoreError:
-    """The name of a constraint, or its column, gives the field and the reason."""
-    match str(error).partition(" constraint failed: "):
+    if isinstance(error, StoreError):
+        return error
+    if isinstance(error, UnicodeDecodeError):
+        return Unavailable(NOT_UTF8)
+    text = str(error)
+    # The name of a constraint, or its column, gives the field and the reason.
+    match text.partition(" constraint failed: "):
         case "CHECK", _, constraint:
             field, _, reason = constraint.partition("_")
             return Refused(field, reason)
@@ -83,4 +72,7 @@ def _refusal(error: apsw.ConstraintError) -> StoreError:
             return Refused(column.removeprefix("mahasiswa."), "missing")
         case "UNIQUE", _, _:
             return Refused("nim", "duplicate")
-    return Unavailable(str(error))  # raised by another program's trigger
+    if not isinstance(error, apsw.Error):
+        log.error("not an error of SQLite", exc_info=error)
+    # A constraint without such a text is the trigger of another program.
+    return KINDS.get(type(error), Unavailable)(text)

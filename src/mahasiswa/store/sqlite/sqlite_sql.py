@@ -62,8 +62,7 @@ SELECT
   (SELECT count(*) FROM kept.mahasiswa AS k WHERE NOT EXISTS (SELECT 1 FROM main.mahasiswa AS m WHERE m.nim = k.nim)),
   (SELECT count(*) FROM kept.mahasiswa AS k JOIN main.mahasiswa AS m USING (nim)
    WHERE m.nama <> k.nama OR m.alamat <> k.alamat),
-  (SELECT count(*) FROM main.mahasiswa AS m WHERE NOT EXISTS (SELECT 1 FROM kept.mahasiswa AS k WHERE k.nim = m.nim)),
-  (SELECT count(*) FROM kept.mahasiswa)"""
+  (SELECT count(*) FROM main.mahasiswa AS m WHERE NOT EXISTS (SELECT 1 FROM kept.mahasiswa AS k WHERE k.nim = m.nim))"""
 # The history of the back-up is restored only into a database that has neither records nor a history.
 RESTORE_BACKUP = """
 INSERT INTO main.mahasiswa_history SELECT * FROM kept.mahasiswa_history

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from functools import partial
@@ -146,7 +146,6 @@ class SQLiteStore(Store):
         while self._queue:
             group = self._queue[:PART_RECORDS]
             del self._queue[:PART_RECORDS]
-            outcomes: Sequence[object]
             try:
                 self._check_file()
                 outcomes = await asyncio.wrap_future(self._thread.submit(commit, self._db, group))
