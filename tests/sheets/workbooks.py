@@ -30,11 +30,6 @@ def by_openpyxl(
     return file.getvalue()
 
 
-def hide(row: int) -> Callable[[Any], None]:
-    """Return an edit that hides a row."""
-    return lambda sheet: setattr(sheet.row_dimensions[row], "hidden", True)
-
-
 def with_rows(row: bytes, count: int) -> bytes:
     """Return a workbook with this XML of a row so often below the titles."""
     usual, file = io.BytesIO(by_openpyxl(HEADER)), io.BytesIO()

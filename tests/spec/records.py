@@ -2,7 +2,6 @@
 
 from uuid import uuid4
 
-import httpx
 from harness import Page, Site
 from processes import Closing
 from visitor import Part
@@ -32,13 +31,6 @@ class Records(Closing):
         self._site.stores(*record)
         return record
 
-    def add_in_vain(self, **fields: str) -> int:
-        """Send an addition that must fail; return its status. It is not specified, so there may be no answer at all: 0."""
-        try:
-            return self._site.post(self._site.path("/mahasiswa/add"), fields).status_code
-        except httpx.HTTPError:
-            return 0
-
     def listed(self, nim: str) -> Record | None:
         """Return the record of this nim as the list shows it, or None if it is not listed."""
         page = self._site.list()
@@ -46,12 +38,9 @@ class Records(Closing):
             return None
         return Record(*texts(the_row(page, nim))[1:4])
 
-    def edit_page(self, nim: str) -> Page:
-        return self._site.page(self._site.path("/mahasiswa/edit/", nim))
-
     def stored(self, nim: str) -> Record:
         """Return the record of this nim as its edit form holds it. Unlike the list, a form adds no white space."""
-        fields = self.edit_page(nim).record_form.fields
+        fields = self._site.page(self._site.path("/mahasiswa/edit/", nim)).record_form.fields
         return Record(fields["nim"], fields["nama"], fields["alamat"])
 
     def close(self) -> None:

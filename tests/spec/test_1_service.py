@@ -72,29 +72,32 @@ def test_1_3_changes_are_url_encoded_posts(site: Site, records: Records) -> None
         assert "_method" not in page.html
 
 
-def test_1_4_listens_on_port_3000(own_database: str) -> None:
+@pytest.mark.beyond
+def test_1_4_listens_on_port_3000(database: str) -> None:
     """Without the setting PORT the service listens on TCP port 3000."""
     with socket.socket() as probe:
         if probe.connect_ex(("127.0.0.1", 3000)) == 0:
             pytest.skip("another program listens on port 3000")
-    with Service(own_database, {"PORT": None}) as service, service.site() as site:
+    with Service(database, {"PORT": None}) as service, service.site() as site:
         assert service.port == 3000
         assert site.get("/").status_code == 200
 
 
-def test_1_6_records_persist_between_runs(own_database: str) -> None:
+@pytest.mark.beyond
+def test_1_6_records_persist_between_runs(database: str) -> None:
     """The first start creates an empty store. A record is still stored after the service is stopped and started again."""
-    with Service(own_database) as service, service.site() as site:
+    with Service(database) as service, service.site() as site:
         assert site.list().rows == []
         site.add("0001", "Siti Aminah", "Jalan Kaliurang 5")
         service.restart()
         assert site.list().rows == [("1", "0001", "Siti Aminah", "Jalan Kaliurang 5")]
 
 
-def test_1_7_the_style_sheet_comes_from_cdn_url(own_database: str) -> None:
+@pytest.mark.beyond
+def test_1_7_the_style_sheet_comes_from_cdn_url(database: str) -> None:
     """The pages load the style sheet at the address in CDN_URL."""
     address = "https://cdn.example/dist/sheet.min.css"
-    with visited(own_database, {"CDN_URL": address}) as site:
+    with visited(database, {"CDN_URL": address}) as site:
         assert address in site.list().values(*STYLE_SHEET)
 
 

@@ -4,7 +4,7 @@ from urllib.parse import quote
 
 import pytest
 from harness import Site, led_to
-from sheets.workbooks import by_openpyxl, cells_of, hide
+from sheets.workbooks import by_openpyxl, cells_of
 from spreadsheets import HEADER, as_records, csv, numbered
 from stores import Database
 from web.importer import SELECT, Importer, Preview, refusal
@@ -83,7 +83,9 @@ def test_the_stored_nim_among_the_words_of_a_line_is_found(
 def test_another_name_and_a_hidden_row_are_doubts(people: Importer) -> None:
     """Such a row is neither removed nor downloaded until a person calls it right, or drops it."""
     rows = [HEADER[:2], ("001", " ANI."), ("002", "Citra"), ("003", "Citra"), ("20/4", "Eko")]
-    page = people.upload(by_openpyxl(*rows, edit=hide(4)))
+    page = people.upload(
+        by_openpyxl(*rows, edit=lambda sheet: sheet.row_dimensions.group(4, hidden=True))
+    )
     assert found(page) == ["001"]
     assert page.values("#periksa .problem", "id") == ["other_nama", "hidden"]
     assert page.texts("#other_nama .reason")[0] == "Di daftar: Budi · Tertulis: Citra"
