@@ -8,9 +8,8 @@ import hashlib
 import os
 import re
 import shutil
-import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
@@ -21,10 +20,11 @@ from playwright import sync_api
 from playwright.sync_api import Browser, Locator, Response, expect
 from processes import run
 
+from mahasiswa.system.folder_lock import folder_lock
+
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-SWITCHES = "--disable-gpu --disable-background-networking --disable-component-update --disable-sync --no-proxy-server"
 # No test may reach another machine, so no other name is resolved.
-ARGUMENTS = (*SWITCHES.split(), "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1")
+ARGUMENTS = ["--no-proxy-server", "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1"]
 NPM = Path(__file__).parents[1] / "npm"
 TIMEOUT_MILLISECONDS = 120_000
 DESKTOP = (1280, 800)
@@ -38,48 +38,44 @@ expect.set_options(timeout=TIMEOUT_MILLISECONDS)
 Network = Literal["answers", "unreachable", "hangs"]
 """How the CDN behaves when a page requests the style sheet. To answer, it needs Bootstrap from npm."""
 
-REPORT_VIOLATIONS = """
-document.addEventListener("securitypolicyviolation", event =>
-  console.error(`policy violated: ${event.effectiveDirective} ${event.blockedURI} ${event.sample}`))
-"""
-
 
 class Window:
     """A browser window with its own profile.
 
-    `requests` are the requests to the service, such as `POST /mahasiswa/add`. `foreign` are the requested addresses of
-    other servers. `dialogs` are the texts of dialogs, each of which is answered with `answer`. `problems` are the
-    errors and warnings of the console about scripts and policies.
+    `requests` are all requests, and `last` is the answer that the page came with. `dialogs` are the texts of dialogs,
+    each of which is answered with `answer`. `problems` are the errors and warnings of the console about scripts and
+    policies.
     """
+
+    last: Response
 
     def __init__(self, context: sync_api.BrowserContext, url: str) -> None:
         self.url, self.answer = url, True
-        self.requests: list[str] = []
-        self.foreign: list[str] = []
+        self.requests: list[sync_api.Request] = []
         self.dialogs: list[str] = []
         self.problems: list[str] = []
-        self._last: Response | None = None
         context.set_default_timeout(TIMEOUT_MILLISECONDS)
-        context.add_init_script(REPORT_VIOLATIONS)
         self.page = context.new_page()
-        self.page.on("request", self._note_request)
+        # Playwright sets an attribute of a handler, which a method of a list cannot have.
+        self.page.on("request", lambda request: self.requests.append(request))  # noqa: PLW0108
         self.page.on("dialog", self._answer_dialog)
         self.page.on("console", self._note_problem)
         self.page.on("pageerror", lambda error: self.problems.append(str(error)))
 
     @property
-    def posts(self) -> list[str]:
-        return [target for method, target in map(str.split, self.requests) if method == "POST"]
-
-    @property
     def rows(self) -> Locator:
         return self.page.locator("tbody tr")
 
-    def open(self, path: str) -> int:
-        """Open a path of the service without waiting for the CDN; return the status."""
-        self._last = self.page.goto(self.url + path, wait_until="commit")
-        self._wait_until_read()
-        return self._last.status if self._last else 0
+    @property
+    def foreign(self) -> set[str]:
+        """The requested addresses of other servers."""
+        urls = {request.url for request in self.requests}
+        return {url for url in urls if not url.startswith((self.url, "data:"))}
+
+    def open(self, path: str) -> None:
+        """Open a path of the service without waiting for the CDN."""
+        with self.leaving():
+            self.page.goto(self.url + path, wait_until="commit")
 
     def cells(self) -> list[list[str]]:
         """Return the exact texts of the list: nim, nama and alamat of each row."""
@@ -101,26 +97,13 @@ class Window:
         """Wait for the page to which the actions in the block lead."""
         with self.page.expect_navigation(wait_until="commit") as navigation:
             yield
-        self._last = navigation.value
-        self._wait_until_read()
-
-    def source(self) -> str:
-        assert self._last is not None
-        return self._last.text()
+        self.last = navigation.value
+        # The link is the last element of every page. The document's "load" event would wait for the CDN.
+        self.page.locator("link[rel=stylesheet]").wait_for(state="attached")
 
     def style(self, selector: str, name: str) -> str:
         script = "(element, name) => getComputedStyle(element).getPropertyValue(name)"
         return str(self.page.locator(selector).first.evaluate(script, name))
-
-    def _wait_until_read(self) -> None:
-        # The link is the last element of every page. The document's "load" event would wait for the CDN.
-        self.page.locator("link[rel=stylesheet]").wait_for(state="attached")
-
-    def _note_request(self, request: sync_api.Request) -> None:
-        if request.url.startswith(self.url):
-            self.requests.append(f"{request.method} {request.url.removeprefix(self.url)}")
-        elif not request.url.startswith("data:"):
-            self.foreign.append(request.url)
 
     def _answer_dialog(self, dialog: sync_api.Dialog) -> None:
         self.dialogs.append(f"{dialog.type}: {dialog.message}")
@@ -128,36 +111,13 @@ class Window:
 
     def _note_problem(self, message: sync_api.ConsoleMessage) -> None:
         # Tests request pages with status 404 and style sheets that do not arrive: these messages are expected.
-        if message.type in {"error", "warning"} and not message.text.startswith(
-            "Failed to load resource"
-        ):
+        expected = message.text.startswith("Failed to load resource")
+        if message.type in {"error", "warning"} and not expected:
             self.problems.append(message.text)
 
 
 OpenWindow = Callable[..., Window]
-"""The arguments are the last ones of `new_window`."""
-
-
-def new_window(
-    request: pytest.FixtureRequest,
-    chromium: Browser,
-    network: Network = "unreachable",
-    size: tuple[int, int] = DESKTOP,
-    **options: Any,  # noqa: ANN401 - those of Playwright's `Browser.new_context`
-) -> Window:
-    """Open a window on the service. Its context must be closed."""
-    url: str = request.getfixturevalue("service").url
-    context = chromium.new_context(
-        viewport={"width": size[0], "height": size[1]}, reduced_motion="reduce", **options
-    )
-    foreign = re.compile(f"^(?!{re.escape(url)})")
-    if network == "hangs":
-        context.route(foreign, lambda _: None)
-    elif network == "answers":
-        sheet = bootstrap(request.getfixturevalue("node_modules"))
-        headers = {"content-type": "text/css", "access-control-allow-origin": "*"}
-        context.route(foreign, lambda route: route.fulfill(body=sheet, headers=headers))
-    return Window(context, url)
+"""Takes a `Network`, a size, and options of Playwright's `Browser.new_context`."""
 
 
 @pytest.fixture(scope="session")
@@ -167,7 +127,7 @@ def chromium() -> Iterator[Browser]:
         pytest.skip(f"no browser is installed: none of {', '.join(CHROMIUM)} is on the PATH")
     with sync_api.sync_playwright() as playwright:
         browser = playwright.chromium.launch(
-            executable_path=installed, args=[*ARGUMENTS, *["--no-sandbox"] * (os.geteuid() == 0)]
+            executable_path=installed, args=ARGUMENTS, chromium_sandbox=os.geteuid() != 0
         )
         yield browser
         browser.close()
@@ -180,19 +140,18 @@ def node_modules(request: pytest.FixtureRequest) -> Path:
     if npm is None:
         pytest.skip("npm is not installed, so Bootstrap, axe-core and html-validate are missing")
     assert request.config.cache is not None
-    cache = request.config.cache.mkdir("npm")
-    place = cache / hashlib.sha256((NPM / "package-lock.json").read_bytes()).hexdigest()
-    if not place.exists():
-        with tempfile.TemporaryDirectory(dir=cache) as folder:
-            copy = shutil.copytree(NPM, Path(folder) / "npm")
+    digest = hashlib.sha256((NPM / "package-lock.json").read_bytes()).hexdigest()
+    folder = request.config.cache.mkdir(f"npm-{digest}")
+    modules = folder / "node_modules"
+    with folder_lock(folder):
+        # npm writes this file when all packages are there.
+        if not (modules / ".package-lock.json").exists():
+            shutil.copytree(NPM, folder, dirs_exist_ok=True)
             try:
-                run(npm, "ci", cwd=copy)
+                run(npm, "ci", cwd=folder)
             except AssertionError as error:
                 pytest.skip(f"npm could not install the packages of tests/npm: {error}")
-            # Another run was faster: the folder gets its name when it is complete.
-            with suppress(OSError):
-                copy.replace(place)
-    return place / "node_modules"
+    return modules
 
 
 @pytest.fixture
@@ -202,9 +161,22 @@ def open_window(
     """Empty the list, and return a function that opens windows. No console of a window may report a problem."""
     empty(service)
     windows: list[Window] = []
+    foreign = re.compile(f"^(?!{re.escape(service.url)})")
 
-    def opened(*arguments: Any, **options: Any) -> Window:  # noqa: ANN401 - those of `new_window`
-        windows.append(new_window(request, chromium, *arguments, **options))
+    def opened(
+        network: Network = "unreachable",
+        size: tuple[int, int] = DESKTOP,
+        **options: Any,  # noqa: ANN401 - those of Playwright
+    ) -> Window:
+        viewport: sync_api.ViewportSize = {"width": size[0], "height": size[1]}
+        context = chromium.new_context(viewport=viewport, reduced_motion="reduce", **options)
+        if network == "hangs":
+            context.route(foreign, lambda _: None)
+        elif network == "answers":
+            sheet = bootstrap(request.getfixturevalue("node_modules"))
+            headers = {"content-type": "text/css", "access-control-allow-origin": "*"}
+            context.route(foreign, lambda route: route.fulfill(body=sheet, headers=headers))
+        windows.append(Window(context, service.url))
         return windows[-1]
 
     yield opened

@@ -1,6 +1,6 @@
 """Uploads a file or a text as staff do, and reads the pages of an import or of a selection: `Importer`."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import httpx
 import pytest
@@ -76,7 +76,7 @@ class Importer:
         return Preview(self.site.page(target).html, target)
 
     def shown(self, answer: httpx.Response, status: int = 409) -> Preview:
-        """Return the preview of an answer with this status."""
+        """Return the preview of an answer with this status, or the page that refuses a file: its `alert` says why."""
         return Preview(page_of(answer, status).html, "")
 
     def press(
@@ -102,15 +102,6 @@ class Importer:
 
     def save(self, preview: Preview, action: str = "simpan") -> None:
         assert led_to(self.press(preview, action)) == self.site.path("/") + "?halaman=1"
-
-    @property
-    def records(self) -> Sequence[tuple[str, ...]]:
-        return self.site.records
-
-
-def refusal(answer: httpx.Response, status: int = 400) -> str:
-    """Return the alert of the form's page, which a refused file must lead to."""
-    return " ".join(page_of(answer, status).texts("[role=alert]"))
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from harness import Service
 from processes import until
 from sockets import HOST, connected, post, upload
 from spreadsheets import HEADER, csv
-from web.importer import IMPORT, Importer, refusal
+from web.importer import IMPORT, Importer
 
 from mahasiswa import wording
 from mahasiswa.work import PREVIEW_FORM, UPLOAD
@@ -73,10 +73,10 @@ def test_a_child_that_takes_too_long_is_killed(tmp_path: Path) -> None:
 
 def test_an_upload_that_cannot_be_read_leads_back_to_its_form(importer: Importer) -> None:
     """A pasted text is shown again."""
-    assert refusal(importer.send()) == wording.NOTHING_CHOSEN["impor"]
-    assert refusal(importer.send(b"%PDF-1.7 ", "surat.pdf")) == wording.PDF
+    assert importer.shown(importer.send(), 400).alert == wording.NOTHING_CHOSEN["impor"]
+    assert importer.shown(importer.send(b"%PDF-1.7 ", "surat.pdf"), 400).alert == wording.PDF
     answer = importer.send(pasted="tanpa nomor\n" * 5)
-    assert refusal(answer) == wording.LINES_NOT_READ
+    assert importer.shown(answer, 400).alert == wording.LINES_NOT_READ
     assert "tanpa nomor\n" * 5 in answer.text
 
 

@@ -12,7 +12,7 @@ from harness import Service, led_to
 from sheets.workbooks import by_openpyxl, cells_of
 from spreadsheets import HEADER, as_records, csv, numbered
 from stores import Database
-from web.importer import IMPORT, KEPT, Importer, Preview, refusal
+from web.importer import IMPORT, KEPT, Importer, Preview
 
 from mahasiswa import wording
 from mahasiswa.settings import parse_database_url
@@ -68,9 +68,9 @@ def test_a_preview_shows_what_an_import_would_write_and_writes_nothing(
     }
     assert importer.open(preview.path).html == preview.html
     assert not preview.css("main [name=data]")
-    assert importer.records == KEPT
+    assert importer.site.records == KEPT
     importer.save(preview, "simpan")
-    assert importer.records == [*KEPT, ("2304", "Dewi", "Sleman")]
+    assert importer.site.records == [*KEPT, ("2304", "Dewi", "Sleman")]
 
 
 def test_a_blank_cell_of_an_import_never_erases_a_text(importer: Importer, other: Database) -> None:
@@ -81,11 +81,11 @@ def test_a_blank_cell_of_an_import_never_erases_a_text(importer: Importer, other
     assert preview.buttons["perbarui"] == "Perbarui 2 mahasiswa"
     assert "simpan" not in preview.buttons
     importer.save(preview, "perbarui")
-    assert importer.records == as_records(
+    assert importer.site.records == as_records(
         "2301|Ani|Solo Baru", "2302|Budi S.|Bantul", "2303|Citra|Klaten"
     )
     importer.save(importer.upload(table("2303|Jogja", titles="NIM|Alamat")), "perbarui")
-    assert importer.records[2] == ("2303", "Citra", "Jogja")
+    assert importer.site.records[2] == ("2303", "Citra", "Jogja")
 
 
 def test_markup_in_cells_is_shown_as_text_by_a_preview(importer: Importer, other: Database) -> None:
@@ -108,9 +108,9 @@ def test_typed_cells_are_kept_by_a_button_and_not_saved_by_the_same_press(
     preview = importer.shown(answer)
     assert preview.texts("[role=status]")[0].strip() == wording.PREVIEW_ALERTS["checked"]
     assert ("4", "2303", "Citra", "Klaten") in preview.lines("baru")
-    assert importer.records == []
+    assert importer.site.records == []
     importer.save(preview)
-    assert len(importer.records) == 3
+    assert len(importer.site.records) == 3
 
 
 def test_a_typed_line_is_judged_again(importer: Importer) -> None:
@@ -147,7 +147,7 @@ def test_a_doubt_stops_its_lines_until_a_person_calls_them_right(
     again = importer.accepted(importer.open(preview.path))
     assert again.counts == {"Baru": 1, "Berubah": 1, "Perlu diperbaiki": 1}
     importer.save(again, "perbarui")
-    assert importer.records == as_records("2303|Citra|Solo", "TAMU|Ani|Solo")
+    assert importer.site.records == as_records("2303|Citra|Solo", "TAMU|Ani|Solo")
 
 
 def test_three_repairs_mend_all_lines_of_their_problem(importer: Importer, other: Database) -> None:
@@ -164,7 +164,7 @@ def test_three_repairs_mend_all_lines_of_their_problem(importer: Importer, other
         preview = importer.pressed(preview, action)
     assert preview.counts == {"Baru": 2, "Tidak berubah": 1}
     importer.save(preview)
-    assert importer.records[1:] == as_records("2300018101|Budi|Jl. B 1", "2300018102|Citra|-")
+    assert importer.site.records[1:] == as_records("2300018101|Budi|Jl. B 1", "2300018102|Citra|-")
 
 
 def test_columns_that_are_not_sure_must_be_chosen_first(importer: Importer) -> None:
@@ -180,7 +180,7 @@ def test_columns_that_are_not_sure_must_be_chosen_first(importer: Importer) -> N
     again = importer.pressed(preview, "baca", {"kolom.0.0": ""})
     assert "NIM dari kolom C, Nama dari kolom B, Alamat dari kolom D." in read_from(again)
     importer.save(again)
-    assert importer.records == as_records("2300018001|Budi|Solo", "2300018002|Dodo|Bantul")
+    assert importer.site.records == as_records("2300018001|Budi|Solo", "2300018002|Dodo|Bantul")
 
 
 def test_sure_columns_are_chosen_again_from_the_stored_cells(importer: Importer) -> None:
@@ -211,7 +211,7 @@ def test_sheets_are_chosen_in_the_preview(importer: Importer) -> None:
     lines = [("A, 2", "2301", "Ani", "Solo"), ("B, 2", "2302", "Budi", "Solo")]
     assert preview.lines("baru") == lines
     none = importer.press(preview, "baca", {"lembar.0": "0", "lembar.1": "0"})
-    assert refusal(none) == wording.NO_ROWS
+    assert importer.shown(none, 400).alert == wording.NO_ROWS
     assert importer.pressed(importer.open(preview.path), "baca", {"lembar.1": "1"}).counts
     preview = importer.open(preview.path)
     assert importer.pressed(preview, "baca", {"lembar.0": "0"}).lines("baru") == [
@@ -229,7 +229,7 @@ def test_a_button_of_an_older_page_does_nothing(importer: Importer, action: str)
     shown = importer.shown(answer)
     assert (shown.alert, shown.counts) == (STALE, new.counts)
     assert importer.open(old.path).fields == new.fields
-    assert importer.records == []
+    assert importer.site.records == []
 
 
 def test_records_that_have_changed_since_are_shown_before_anything_is_saved(
@@ -243,9 +243,9 @@ def test_records_that_have_changed_since_are_shown_before_anything_is_saved(
     assert answer.alert == CHANGED
     assert answer.texts(".compare del") == ["Budi T."]
     assert importer.shown(importer.press(preview, "perbarui")).alert == STALE
-    assert importer.records[1] == ("2302", "Budi T.", "Bantul")
+    assert importer.site.records[1] == ("2302", "Budi T.", "Bantul")
     importer.save(answer, "perbarui")
-    assert importer.records[1] == ("2302", "Budi S.", "Bantul")
+    assert importer.site.records[1] == ("2302", "Budi S.", "Bantul")
 
 
 def test_a_second_click_leads_to_the_same_page_and_stores_nothing_twice(
@@ -259,7 +259,7 @@ def test_a_second_click_leads_to_the_same_page_and_stores_nothing_twice(
     assert re.fullmatch(r"/\?halaman=1&perubahan=\d+-\d+", first)
     for answer in (importer.press(preview, "simpan"), importer.site.get(preview.path)):
         assert (answer.status_code, answer.headers["location"]) == (302, first)
-    assert importer.records == as_records("2301|Rahasiawati|Solo")
+    assert importer.site.records == as_records("2301|Rahasiawati|Solo")
     assert b"Rahasiawati" not in stage.read_bytes()
 
 
@@ -283,10 +283,10 @@ def test_all_lines_are_saved_or_none(importer: Importer, other: Database) -> Non
     )
     preview = importer.upload(table("2301|Ani|Solo", "2302|Budi|Solo", "2303|Citra|Solo"))
     assert importer.press(preview, "simpan").status_code == 503
-    assert importer.records == []
+    assert importer.site.records == []
     other.run("DROP TRIGGER refuse")
     importer.save(preview)
-    assert len(importer.records) == 3
+    assert len(importer.site.records) == 3
 
 
 # ---- which upload
@@ -313,8 +313,8 @@ def test_a_preview_that_is_not_there_asks_for_the_file_again(
             importer.site.post(f"{IMPORT}/{name}", {"versi": "2", "aksi": "simpan"}),
             importer.site.get(f"{IMPORT}/sisa/{name}"),
         ):
-            assert refusal(answer, 404) == wording.PREVIEW_GONE
-    assert importer.records == []
+            assert importer.shown(answer, 404).alert == wording.PREVIEW_GONE
+    assert importer.site.records == []
 
 
 def test_the_log_shows_only_the_beginning_of_the_name_of_an_upload(
@@ -408,7 +408,7 @@ def test_two_workers_never_act_on_one_version(two_workers: tuple[Service, Import
         assert sorted(clicks) == [302, *[409] * 7]
         preview = importer.open(preview.path)
         assert set(threads.map(lambda _: click("simpan", preview), range(8))) == {302}
-    assert importer.records == as_records("2301|Ani|Solo")
+    assert importer.site.records == as_records("2301|Ani|Solo")
     assert importer.site.page("/mahasiswa/riwayat").texts("main").count("Diimpor") <= 1
 
 

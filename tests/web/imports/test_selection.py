@@ -7,7 +7,7 @@ from harness import Site, led_to
 from sheets.workbooks import by_openpyxl, cells_of
 from spreadsheets import HEADER, as_records, csv, numbered
 from stores import Database
-from web.importer import SELECT, Importer, Preview, refusal
+from web.importer import SELECT, Importer, Preview
 
 from mahasiswa import wording
 from mahasiswa.sheets.read import UPLOAD_MAX_ROWS
@@ -62,7 +62,7 @@ def test_the_records_with_the_given_nims_are_found_and_removed(
     assert "&perubahan=" in removed.headers["location"]
     assert people.site.nims == [nim for nim in NIMS if nim not in ("001", "20/4")]
     people.site.accepts(people.site.page("/mahasiswa/riwayat").posts[0])
-    assert people.records == LIST
+    assert people.site.records == LIST
 
 
 def test_the_stored_nim_among_the_words_of_a_line_is_found(
@@ -155,7 +155,7 @@ def test_ten_thousand_hits_of_a_search_are_removed_at_once(
     assert site.nims == NIMS
 
     other.fill([*records, ("X", "Zainab", "Solo")])
-    assert "menemukan lebih dari 10.000" in refusal(site.submit(form))
+    assert "menemukan lebih dari 10.000" in people.shown(site.submit(form), 400).alert
 
 
 def test_an_upload_without_nims_is_refused(people: Importer) -> None:
@@ -165,4 +165,4 @@ def test_an_upload_without_nims_is_refused(people: Importer) -> None:
         (people.send(csv(HEADER[:1]), "a.csv"), wording.NO_ROWS),
         (people.site.post(f"{SELECT}/centang"), wording.NO_ROWS_TICKED),
     ):
-        assert refusal(answer) == reason
+        assert people.shown(answer, 400).alert == reason

@@ -17,7 +17,7 @@ from web.browser import (
     in_window,
     luminance,
 )
-from web.pages.every_page import PAGES, SITI, add_many
+from web.pages.test_every_page import SITI, show
 
 
 def test_a_phone_shows_all_cells_and_large_buttons(open_window: OpenWindow, site: Site) -> None:
@@ -119,10 +119,10 @@ def test_the_confirmation_of_a_change_is_in_the_window(
 
 
 def test_a_phone_reaches_the_links_without_passing_the_list(
-    open_window: OpenWindow, site: Site
+    open_window: OpenWindow, other: Database
 ) -> None:
     """One touch shows the downloads, the printout, the check and the other pages. A tick has 24 pixels."""
-    add_many(site, 60)
+    other.fill(numbered(60))
     window = open_window("answers", TALL_PHONE, is_mobile=True, has_touch=True)
     for path in ("/", "/?halaman=1"):
         window.open(path)
@@ -142,7 +142,7 @@ def test_the_buttons_of_a_preview_cover_nothing_that_has_the_focus(
 ) -> None:
     """On a phone they stand at the lower edge while the rows to repair are read, and take a third of the window at most."""
     window = open_window("answers", PHONE, is_mobile=True, has_touch=True)
-    PAGES["preview"](window, site)
+    show("preview", window, site)
     buttons = window.page.locator(".reachable")
     fields = window.page.locator("#salah").locator("input:not([type=hidden]), button")
     fields.first.scroll_into_view_if_needed()
@@ -176,8 +176,8 @@ def test_forced_colours_keep_the_rule_under_the_header(open_window: OpenWindow) 
 
 def test_a_printed_list_or_history_has_no_buttons(open_window: OpenWindow, site: Site) -> None:
     """Black on white, also in dark mode. The history is a table; nothing that needs a click is printed."""
-    add_many(site, 3)
-    site.add(*SITI)
+    for record in (*numbered(3), SITI):
+        site.add(*record)
     window = open_window("answers")
     window.open("/")
     is_hidden = "elements => elements.every(element => !element.checkVisibility())"

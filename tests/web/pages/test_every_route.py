@@ -54,7 +54,7 @@ def confirm_import(site: Site) -> None:
     importer, old, new = Importer(site), added(site), next(NIMS)
     preview = importer.upload(csv(HEADER, (old, "Ani Baru", "Solo"), ("", "Eko", "Klaten")))
     importer.save(importer.pressed(preview, "periksa", {"nim.0.3": new}), "perbarui")
-    assert {(old, "Ani Baru", "Solo"), (new, "Eko", "Klaten")} <= set(importer.records)
+    assert {(old, "Ani Baru", "Solo"), (new, "Eko", "Klaten")} <= set(importer.site.records)
 
 
 def select(site: Site) -> Form:
