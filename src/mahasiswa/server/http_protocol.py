@@ -9,6 +9,7 @@ import asyncio
 import logging
 import struct
 import weakref
+from contextlib import suppress
 from itertools import chain
 from socket import SO_LINGER, SOL_SOCKET
 from typing import Any
@@ -63,6 +64,9 @@ class HttpProtocol(HttpToolsProtocol):
         transport.set_write_buffer_limits(UNSENT_BYTES, 0)
         # The cycle takes this protocol for its transport. It calls is_closing(), write() and close().
         self.is_closing = transport.is_closing
+        # Weak, so that no connection waits for the garbage collector. While the application runs, the cycle's
+        # on_response keeps this connection.
+        self.connection: Any = weakref.proxy(self)
         self.timer = self.loop.call_later(CHECK_SECONDS, self.check_deadlines)
         self.rest()
 
@@ -71,13 +75,6 @@ class HttpProtocol(HttpToolsProtocol):
         if self.running:
             self.running.disconnected = True  # uvicorn marks the last request that waits
         super().connection_lost(exc)
-
-    def shutdown(self) -> None:
-        """Close the connection at once, or after the response to a request whose body may still arrive."""
-        if self.is_idle:
-            self.transport.close()
-        else:
-            self.persists = self.cycle.keep_alive = False
 
     def rest(self) -> None:
         """Begin to wait for the next request, when the response was taken."""
@@ -139,36 +136,34 @@ class HttpProtocol(HttpToolsProtocol):
             self.refuse(status)
             raise ValueError
         self.overhead = 0
+        self.readers = HttpProtocol.readers
+        self.scope["extensions"] = {KEY: self.connection}
         super().on_headers_complete()
         self.headers = []  # drops trailers
-        self.readers = HttpProtocol.readers
-        # Weak, so that no connection waits for the garbage collector. While the application runs, the cycle's
-        # on_response keeps this connection.
-        connection: Any = weakref.proxy(self)
-        self.cycle.transport = connection
-        self.scope["extensions"] = {KEY: connection}
-        # A response before the end of the body is the last one of its connection.
-        self.persists = self.cycle.keep_alive
-        self.cycle.keep_alive = False
 
     def _start_asgi_task(self, cycle: Any, app: Any) -> None:  # noqa: ANN401 - uvicorn's
         self.is_idle = False
         self.running = cycle
         if not self.flow.write_paused:
             self.left = WRITE_TIMEOUT_SECONDS
-        super()._start_asgi_task(cycle, app)
+        cycle.transport = self.connection
+        is_free = not self.transport.get_write_buffer_size()
+        if is_free and (page := self.app.middleware.kept_list(cycle.scope)):
+            cycle.more_body = False  # a body is ignored
+            # uvicorn sends the page without a wait, so it needs no task.
+            with suppress(StopIteration):
+                cycle.run_asgi(page).send(None)
+        else:
+            super()._start_asgi_task(cycle, app)
 
     def on_body(self, body: bytes) -> None:
         self.overhead = 0
         super().on_body(body)
 
-    def on_message_complete(self) -> None:
-        if not self.cycle.response_started:
-            self.cycle.keep_alive = self.persists
-        super().on_message_complete()
-
     def on_response_complete(self) -> None:
         """Begin to answer the next request that waits. uvicorn would set a timer too."""
+        if self.running.more_body:  # then it is the last response of this connection
+            self.close()
         self.rest()
         if self.is_closing():
             return

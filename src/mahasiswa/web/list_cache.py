@@ -1,7 +1,9 @@
 """Cache of the list page: rendered once per version of the data, then served from memory."""
 
+import asyncio
 import logging
 from collections import deque
+from collections.abc import Mapping
 from contextlib import suppress
 from datetime import date
 from typing import TYPE_CHECKING
@@ -42,18 +44,32 @@ class ListCache:
         self._pages = pages
         self._kept_of: tuple[Version | None, date] = (None, date.min)
         self._page: CachedPage | None = None
+        # The event loop's time of the poll whose requests need not ask for the version.
+        self._asked_at = 0.0
         self._readers: deque[Readers] = deque()
         self._rendering = SharedTask(self._render)
 
-    def respond_now(self, scope: Scope) -> Response | None:
-        """The answer to GET of exactly the list; None if the page is not kept, or not current."""
-        is_current = self._is_current(self._store.version_now())
-        return self._page.respond(scope) if self._page and is_current else None
+    def respond_now(self, scope: Scope, sent: Mapping[bytes, bytes]) -> Response | None:
+        """The answer to GET of exactly the list; None if the page is not kept, or not current.
 
-    async def respond(self, scope: Scope) -> Response | None:
+        The requests that one poll of the event loop has found were all sent before the first of them asks for the version, so
+        it is asked for once.
+        """
+        loop = asyncio.get_running_loop()
+        if self._asked_at != loop.time():
+            if not self._is_current(self._store.version_now()):
+                return None
+            self._asked_at = loop.time()
+            loop.call_soon(self._ask_again)
+        return self._page.respond(scope, sent) if self._page else None
+
+    def _ask_again(self) -> None:
+        self._asked_at = 0.0
+
+    async def respond(self, scope: Scope, sent: Mapping[bytes, bytes]) -> Response | None:
         """The same for GET or HEAD, rendered first if need be; None if the list is too long to keep."""
         page = await self._rendering.result()
-        return page.respond(scope) if page else None
+        return page.respond(scope, sent) if page else None
 
     async def _render(self) -> CachedPage | None:
         version = await self._store.version()

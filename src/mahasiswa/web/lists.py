@@ -28,7 +28,7 @@ async def index(request: Request, store: Store, pages: Pages) -> Response:
     if is_list_query(request.query_params):
         asked = ListQuery.of(request.query_params)
         return await request.while_connected(_page(request, asked, store, pages))
-    if page := await request.service.cache.respond(request.scope):
+    if page := await request.service.cache.respond(request.scope, request.sent):
         return page
     reader = store.reader(LIST)
     found = await reader.search(Query(), 0, 0)

@@ -10,7 +10,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from itertools import count
 
-from starlette.requests import ClientDisconnect
+from starlette.requests import ClientDisconnect, empty_receive
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
@@ -48,9 +48,6 @@ class Middleware:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one HTTP request."""
         request = Request(scope, receive, self.service)
-        if page := self._kept_list(request):
-            await page(scope, receive, send)
-            return
         began = time.perf_counter()
         request.address, person = self.guard.sender(request)
         # Each request is a task, so no other request has this name and this number.
@@ -76,13 +73,15 @@ class Middleware:
             self.service.requests[route.path if route else "other", status] += 1
             self._log(request, status, seconds)
 
-    def _kept_list(self, request: Request) -> Response | None:
+    def kept_list(self, scope: Scope) -> Response | None:
         """The list from memory, for a GET that needs neither a log nor a wait. All else would take twice the time."""
-        # Without the prefix of BASE_URL a path has no route.
-        is_plain = request.path == "/" and request.method == "GET" and request.route
-        if not is_plain or request.scope["query_string"] or self.guard.problem(request):
+        if scope["method"] != "GET" or scope["query_string"]:
             return None
-        page = self.service.cache.respond_now(request.scope)
+        request = Request(scope, empty_receive, self.service)
+        # Without the prefix of BASE_URL a path has no route.
+        if request.path != "/" or not request.route or self.guard.problem(request):
+            return None
+        page = self.service.cache.respond_now(scope, request.sent)
         if page:
             self.service.requests["/", page.status_code] += 1
         return page

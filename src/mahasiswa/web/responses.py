@@ -79,10 +79,9 @@ class CachedPage:
         self._forms = {True: (packed, gzip), False: (body, {**shared, "etag": f'"{tag}"'})}
         self._responses: dict[tuple[bool, bool], Response] = {}
 
-    def respond(self, scope: Scope) -> Response:
-        """The page, or 304 if the client has it already."""
+    def respond(self, scope: Scope, sent: Mapping[bytes, bytes]) -> Response:
+        """The page, or 304 if the client has it already. `sent` has the headers of the request."""
         connection_of(scope).readers = self.readers
-        sent = dict(scope["headers"])
         wants_gzip = takes_gzip(sent)
         body, headers = self._forms[wants_gzip]
         is_known = headers["etag"].encode() in sent.get(b"if-none-match", b"")
