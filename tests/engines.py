@@ -1,17 +1,13 @@
 """An empty database of either engine, `ENGINES` and `empty_database`, and fixtures that run a module on both."""
 
-import sqlite3
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
-import psycopg
 import pytest
 from harness import Service
 from postgres import own_schema
-from stores import url_of
-
-from mahasiswa.settings import SQLiteURL
+from stores import execute
 
 ENGINES = ["sqlite", "postgres"]
 
@@ -27,16 +23,11 @@ def empty_database(engine: str, folder: Path, request: pytest.FixtureRequest) ->
 
 
 def empty(service: Service) -> Service:
-    """Delete the records and the history of a service, and begin its log anew. No store of this process may be open on it."""
-    url = url_of(service.database)
-    with closing(
-        sqlite3.connect(url.address, timeout=30)
-        if isinstance(url, SQLiteURL)
-        else psycopg.connect(url.address)
-    ) as db:
-        db.execute("DELETE FROM mahasiswa")
-        db.execute("DELETE FROM mahasiswa_history")
-        db.commit()
+    """Delete the records and the history of a service, and begin its log anew."""
+    execute(
+        service.database,
+        "BEGIN; DELETE FROM mahasiswa; DELETE FROM mahasiswa_history; COMMIT",
+    )
     service.begin_log()
     return service
 

@@ -1,13 +1,12 @@
 """Uses a store through its protocol, and another program at the same database: `opened`, `execute`, `Database`."""
 
 import json
-import subprocess
-import sys
 from collections.abc import AsyncIterator, Awaitable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Literal
 
+import apsw
 import psycopg
 from processes import Closing
 
@@ -91,40 +90,16 @@ def records_of(snapshot: Snapshot) -> list[Mahasiswa]:
     return list(map(Mahasiswa, cells[::3], cells[1::3], cells[2::3]))
 
 
-# Python's sqlite3 must not open the file in a process that uses APSW: closing its descriptor drops APSW's locks.
-OTHER_PROGRAM = """
-import json, sqlite3, sys
-db = sqlite3.connect(sys.argv[1], timeout=30, isolation_level=None)
-for line in sys.stdin:
-    script, *values = json.loads(line)
-    try:
-        rows = db.execute(script, values).fetchall()
-    except (sqlite3.Warning, sqlite3.ProgrammingError):  # several statements
-        rows = db.executescript(script).fetchall()
-    print(json.dumps(rows), flush=True)
-"""
-
-
 class Database(Closing):
-    """An SQLite file, opened by another program, which runs these statements. It creates the file if necessary."""
+    """A connection to an SQLite file that is not the store's, like one of another program. It creates the file if necessary."""
 
-    def __init__(self, path: Path, *statements: str) -> None:
-        command = [sys.executable, "-ISc", OTHER_PROGRAM, str(path)]
-        pipe = subprocess.PIPE
-        self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True)
-        for statement in statements:
-            self.run(statement)
+    def __init__(self, path: Path) -> None:
+        self._connection = apsw.Connection(str(path))
+        self._connection.set_busy_timeout(30_000)
 
     def run(self, script: str, *values: str) -> list[tuple[Any, ...]]:
-        """Run a statement, or several; return the rows of a single one."""
-        assert self.process.stdin
-        assert self.process.stdout
-        self.process.stdin.write(json.dumps([script, *values]) + "\n")
-        self.process.stdin.flush()
-        answer = self.process.stdout.readline()
-        if not answer:
-            raise subprocess.CalledProcessError(self.process.wait(), script)
-        return list(map(tuple, json.loads(answer)))
+        """Run a statement, or several; return their rows."""
+        return self._connection.execute(script, values).fetchall()
 
     def fill(self, records: Iterable[Sequence[str]]) -> None:
         self.run("DELETE FROM mahasiswa")
@@ -134,18 +109,18 @@ class Database(Closing):
         )
 
     def close(self) -> None:
-        self.process.communicate(timeout=60)
+        self._connection.close()
 
 
 def holds(database: Path) -> dict[str, tuple[str, str]]:
-    """Return every record of a database as another program reads it. Fail if its integrity check does."""
+    """Return every record of a database as another connection reads it. Fail if its integrity check does."""
     with Database(database) as other:
         assert other.run("PRAGMA integrity_check") == [("ok",)]
         return {nim: (nama, alamat) for nim, nama, alamat in other.run("SELECT * FROM mahasiswa")}
 
 
 def execute(place: Place, script: str) -> list[tuple[Any, ...]]:
-    """Run SQL in another program, and return the rows of a single statement."""
+    """Run SQL on a connection of its own, and return the rows of a single statement."""
     url = url_of(place)
     if isinstance(url, SQLiteURL):
         with Database(url.address) as other:
@@ -164,5 +139,5 @@ AGE = {
 
 
 def age_history(place: Place) -> None:
-    """Make the whole history 31 days older, in another program."""
+    """Make the whole history 31 days older."""
     execute(place, f"UPDATE mahasiswa_history SET moment = {AGE[type(url_of(place))]}")

@@ -98,8 +98,7 @@ def test_forget_fails_while_another_program_reads(operator: Operator) -> None:
     """Exit code 1. It names the files that still hold the texts. Run again, the command succeeds."""
     operator.fill(TWO)
     with Database(operator.database) as other:
-        other.run("BEGIN")
-        other.run("SELECT * FROM mahasiswa")
+        other.run("BEGIN; SELECT * FROM mahasiswa")
         ended = operator.run("forget", "0001")
         other.run("ROLLBACK")
     assert ended.stdout.startswith("0001: the record and its history are removed\n")

@@ -1,15 +1,16 @@
 """Helpers of the tests that attack the service: another user meanwhile, the memory, the records, and a check of its log."""
 
 import os
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from functools import partial
+from pathlib import Path
 
 import httpx
-import psutil  # type: ignore[import-untyped]
 from harness import Service
 from processes import client_files, until, working
 
@@ -24,33 +25,23 @@ RELEASE_SECONDS = 35.0
 """Maximum time after an attack until its connections and temporary files are closed."""
 
 
-class Bystander:
-    """Another user, who looks at a page, adds, edits and deletes a record, and probes the service, one after the other.
+def visit(service: Service, page: str) -> tuple[float, float]:
+    """Look at a page, add, edit and delete a record, and probe the service, one after the other; every answer must be right.
 
-    `slowest` are the seconds of the slowest answer with the page, and of the slowest other answer.
+    Return the seconds of the answer with the page, and of the slowest other one.
     """
-
-    def __init__(self, service: Service, page: str) -> None:
-        self.service, self.page = service, page
-        self.slowest = [0.0, 0.0]
-
-    def visit(self) -> None:
-        """Every answer must be right."""
-        nim = f"tamu-{time.monotonic_ns()}"
-        with self.service.site() as site:
-            self._time(0, 200, site.get, self.page)
-            self._time(1, 302, site.add, nim, "Siti", "Solo")
-            self._time(1, 302, site.edit, nim, "Siti", "Bantul")
-            self._time(1, 200, site.get, "/sehat")
-            self._time(1, 302, site.delete, nim)
-
-    def _time(
-        self, kind: int, status: int, ask: Callable[..., httpx.Response], *arguments: str
-    ) -> None:
-        began = time.monotonic()
-        answer = ask(*arguments)
-        assert answer.status_code == status, answer.headers
-        self.slowest[kind] = max(self.slowest[kind], time.monotonic() - began)
+    nim = f"tamu-{time.monotonic_ns()}"
+    with service.site() as site:
+        answers = [
+            site.get(page),
+            site.add(nim, "Siti", "Solo"),
+            site.edit(nim, "Siti", "Bantul"),
+            site.get("/sehat"),
+            site.delete(nim),
+        ]
+    assert [answer.status_code for answer in answers] == [200, 302, 302, 200, 302]
+    of_page, *others = [answer.elapsed.total_seconds() for answer in answers]
+    return of_page, max(others)
 
 
 @contextmanager
@@ -59,29 +50,26 @@ def attacked(service: Service, page: str = "/") -> Iterator[None]:
 
     `page` is what the bystander looks at, if the list is so long that a busy machine needs minutes to send it.
     """
-    usual, bystander = Bystander(service, page), Bystander(service, page)
-    for _ in range(10):
-        usual.visit()
+    usual = [visit(service, page) for _ in range(10)]
+    meanwhile = []
     files, over = client_files(service.pid), threading.Event()
-    process, sizes = psutil.Process(service.pid), [0]
 
-    def visit() -> None:
-        bystander.visit()
+    def stand_by() -> None:
+        meanwhile.append(visit(service, page))
         while not over.is_set():
-            bystander.visit()
+            meanwhile.append(visit(service, page))
 
-    def measure() -> None:
-        while not over.wait(0.02):
-            sizes.append(process.memory_info().rss)
-
-    with working([visit, measure], over):
+    with working([stand_by], over):
         yield
     # If other programs wait for the processors too, each of them takes longer.
     limit = BYSTANDER_SECONDS * max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
-    for worst, before in zip(bystander.slowest, usual.slowest, strict=True):
-        assert worst < max(limit, FACTOR * before), (worst, before)
-    assert max(sizes) < MEMORY_MAX_BYTES
-    until(lambda: client_files(service.pid) <= files, RELEASE_SECONDS + FACTOR * max(usual.slowest))
+    before = list(map(max, zip(*usual, strict=True)))
+    for kind, slowest in enumerate(map(max, zip(*meanwhile, strict=True))):
+        assert slowest < max(limit, FACTOR * before[kind]), (slowest, before)
+    status = Path(f"/proc/{service.pid}/status").read_text()
+    (peak,) = re.findall(r"VmHWM:\s+(\d+) kB", status)
+    assert int(peak) << 10 < MEMORY_MAX_BYTES
+    until(lambda: client_files(service.pid) <= files, RELEASE_SECONDS + FACTOR * max(before))
     assert service.process.poll() is None
 
 

@@ -88,9 +88,10 @@ def test_a_log_that_grew_during_a_long_read_is_cut_to_64_mb(tmp_path: Path) -> N
         with service.site() as site:
             site.stores("0", *TEXTS)
         with (
-            Database(database, "BEGIN", "SELECT * FROM mahasiswa"),
+            Database(database) as other,
             ThreadPoolExecutor(4) as threads,
         ):
+            other.run("BEGIN; SELECT * FROM mahasiswa")
             list(threads.map(work, range(4)))
         grown = log.stat().st_size
         assert grown > WAL_MAX_BYTES

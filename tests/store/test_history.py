@@ -1,9 +1,9 @@
 """The history and undo: each engine keeps the same promises."""
 
 import asyncio
-import subprocess
 from collections.abc import Awaitable, Iterator
 
+import apsw
 import psycopg
 import pytest
 from spreadsheets import numbered
@@ -104,7 +104,7 @@ def test_no_program_can_change_a_nim(url: DatabaseURL) -> None:
     )
     update = "UPDATE mahasiswa SET nim ="
     for statement in (f"{update} '3' WHERE nim = '1'", f"{update} '0' || nim", insert):
-        with pytest.raises((psycopg.Error, subprocess.CalledProcessError)):
+        with pytest.raises((psycopg.Error, apsw.Error)):
             execute(url, statement)
     assert engine_of(url).merge([("1", "Ina", "Solo"), BUDI], update=True, dry_run=True)[:3] == (
         1,

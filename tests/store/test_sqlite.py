@@ -1,4 +1,4 @@
-"""The SQLite store: its files, and other programs. Each is a process, because sqlite3 here would drop locks."""
+"""The SQLite store: its files, and other programs."""
 
 import asyncio
 import shutil

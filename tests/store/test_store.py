@@ -4,9 +4,9 @@ import asyncio
 import re
 from itertools import cycle, islice
 from pathlib import Path
-from subprocess import CalledProcessError
 from typing import Any
 
+import apsw
 import psycopg
 import pytest
 from spreadsheets import numbered
@@ -85,7 +85,7 @@ async def test_no_other_program_can_break_a_rule(store: Store, url: DatabaseURL)
     """The rules stand in the database, so they bind every program."""
     await store.add(*SITI)
     for values in BROKEN_RULES:
-        with pytest.raises((psycopg.IntegrityError, CalledProcessError)):
+        with pytest.raises((psycopg.IntegrityError, apsw.Error)):
             execute(url, f"INSERT INTO mahasiswa VALUES ({values})")
     assert await read_all(store) == [SITI]
 

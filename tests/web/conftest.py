@@ -1,4 +1,4 @@
-"""Fixtures for tests of the pages: browser windows, an importer, and another program at the database of the service."""
+"""Fixtures for tests of the pages: browser windows, an importer, and another connection to the database of the service."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +12,7 @@ from web.importer import importer
 
 @pytest.fixture(scope="module")
 def other(service: Service) -> Iterator[Database]:
-    """Open the SQLite file of the service in another program."""
+    """Open the SQLite file of the service on another connection."""
     assert isinstance(service.database, Path)
     with Database(service.database) as database:
         yield database
