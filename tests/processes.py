@@ -146,13 +146,8 @@ class Forked:
             os.kill(self.pid, signal.SIGTERM)
 
 
-def forked(
-    *arguments: str, cwd: Path, env: Mapping[str, str], before: Sequence[str] = ()
-) -> subprocess.CompletedProcess[str]:
-    """Run `mahasiswa` to its end. A command `before` it starts a new Python."""
-    if before:
-        command = (*before, sys.executable, "-m", "mahasiswa", *arguments)
-        return finished(*command, cwd=cwd, env=env, timeout=FORK_SECONDS)
+def forked(*arguments: str, cwd: Path, env: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
+    """Run `mahasiswa` to its end."""
     with tempfile.NamedTemporaryFile() as output, tempfile.NamedTemporaryFile() as errors:
         process = Forked(*arguments, cwd=cwd, env=env, output=output.name, errors=errors.name)
         try:

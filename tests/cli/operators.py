@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from harness import without_settings
-from processes import cannot, forked, run
+from processes import cannot, finished, forked, run
 from spreadsheets import HEADER, Record, csv
 from stores import execute, merge, migrate
 
@@ -58,7 +58,11 @@ class Operator:
     ) -> subprocess.CompletedProcess[str]:
         """Run `mahasiswa` without a terminal, with these arguments and variables, by a command `before` it."""
         environment = self.environment | environment
-        answer = forked(*arguments, cwd=self.folder, env=environment, before=before)
+        if before:
+            command = (*before, *COMMAND, *arguments)
+            answer = finished(*command, cwd=self.folder, env=environment)
+        else:
+            answer = forked(*arguments, cwd=self.folder, env=environment)
         self.databases = SAID_DATABASE.findall(answer.stderr)
         answer.stderr = SAID_DATABASE.sub("", answer.stderr)
         return answer

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from cli.operators import COMMAND, TWO, Operator, records_of, use_up
 from harness import Service, free_port
-from processes import children, forked, started, until
+from processes import children, started, until
 from stores import execute
 
 from mahasiswa.system.unfinished import unfinished
@@ -186,7 +186,7 @@ def test_a_lost_database_is_not_begun_anew_beside_its_backups(kept: Operator, lo
     back = f"To have its records back: mahasiswa restore {file}"
     empty = f"To begin an empty list, move its back-ups away from {file.parent}"
     said = f"mahasiswa: {kept.database} holds no list, but it has back-ups. {back}. {empty}"
-    ended = forked(cwd=kept.folder, env=kept.environment)
+    ended = kept.run()
     assert (ended.returncode, ended.stderr) == (2, f"{said}\n")
     assert kept.failed("import", kept.write_rows(CITRA)) == [said]
 

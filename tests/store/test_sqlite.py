@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 from cli.operators import records_of
 from harness import Service, visited
-from postgres import until
-from processes import finished
+from processes import finished, until
 from sockets import CLOSE, post, statuses
 from stores import Database, age_history, execute, migrate, opened
 
@@ -195,9 +194,11 @@ async def test_a_worker_purges_without_other_changes_and_goes_on_after_a_failure
     execute(listed, "ALTER TABLE mahasiswa_history_state RENAME TO aside")
     async with opened(listed) as store, asyncio.timeout(10):
         purging = asyncio.create_task(worker.repeat(store.purge, 0.05))
-        await until(lambda: "hourly work failed: " in caplog.text)
+        await asyncio.to_thread(until, lambda: "hourly work failed: " in caplog.text)
         execute(listed, "ALTER TABLE aside RENAME TO mahasiswa_history_state")
-        await until(lambda: execute(listed, "SELECT count(*) FROM mahasiswa_history") == [(0,)])
+        await asyncio.to_thread(
+            until, lambda: execute(listed, "SELECT count(*) FROM mahasiswa_history") == [(0,)]
+        )
         purging.cancel()
     assert records_of(listed) == OLD_RECORDS
 

@@ -5,18 +5,18 @@ import random
 import re
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
 
 import pytest
 from faults.ledger import Ledger
 from harness import Service, free_port, visited
 from install.installed import do_what_staff_do
-from postgres import QUICK, Server, start_as_server_user, until
-from processes import until as wait_for
+from postgres import QUICK, Server, start_as_server_user
+from processes import until
 from sockets import CLOSE, get, post
-from store.postgres.proxy import Proxy
 from stores import BUDI, SITI, age_history, attempt, execute, merge, migrate, opened, read_all
 
 from mahasiswa.settings import PostgresURL
@@ -88,22 +88,77 @@ def test_without_its_database_the_service_answers_503_and_recovers(
         assert re.search("error connecting .* connection (failed|timeout)", service.stderr())
 
 
+class Proxy:
+    """Forwards connections to a port of 127.0.0.1.
+
+    `sent` holds every byte that clients have sent. `cut` makes the next COMMIT break every connection: "question" before
+    the server receives it, "answer" after the server has committed. Answers wait while `flowing` is not set.
+    """
+
+    def __init__(self, target: int) -> None:
+        self.sent = b""
+        self.cut = ""
+        self.flowing = asyncio.Event()
+        self.flowing.set()
+        self._target = target
+        self._writers: list[asyncio.StreamWriter] = []
+        self._running: list[asyncio.Task[None]] = []
+
+    @asynccontextmanager
+    async def before(self, dsn: str) -> AsyncIterator[Store]:
+        """Listen on a free port, and open a store whose connections go there."""
+        server = await asyncio.start_server(self._connect, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        try:
+            async with server, opened(dsn.replace(f":{self._target}/", f":{port}/")) as store:
+                yield store
+        finally:
+            self._end()
+            await asyncio.gather(*self._running)
+
+    async def _connect(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if task := asyncio.current_task():
+            self._running.append(task)
+        answers, questions = await asyncio.open_connection("127.0.0.1", self._target)
+        self._writers += [writer, questions]
+        await asyncio.gather(
+            self._forward("question", reader, questions), self._forward("answer", answers, writer)
+        )
+
+    async def _forward(
+        self, kind: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        with suppress(OSError):
+            while piece := await reader.read(65536):
+                if kind == "question":
+                    self.sent += piece
+                else:
+                    await self.flowing.wait()
+                if self.cut == kind and b"COMMIT\0" in piece:
+                    self.cut = ""
+                    self._end()
+                writer.write(piece)
+                await writer.drain()
+        writer.close()
+
+    def _end(self) -> None:
+        for writer in self._writers:
+            writer.transport.abort()
+
+
 @pytest.mark.parametrize("lost", ["question", "answer"])
 async def test_a_connection_lost_at_the_commit_makes_the_write_uncertain(
     server: Server, dsn: str, lost: str
 ) -> None:
     """If the same addition is repeated, it is stored, or refused because the first attempt was stored."""
     proxy = Proxy(server.port)
-    async with (
-        proxy.listening() as port,
-        opened(dsn.replace(f":{server.port}/", f":{port}/")) as store,
-    ):
+    async with proxy.before(dsn) as store:
         for write in (
             store.add(*SITI),
             store.update("0002", "Ani", "Klaten"),
             store.delete("0003"),
         ):
-            proxy.cut = "question" if lost == "question" else "answer"
+            proxy.cut = lost
             with pytest.raises(Uncertain):
                 await write
         assert await attempt(store.add(*SITI)) == (
@@ -132,7 +187,7 @@ def pooled(server: Server) -> Iterator[PostgresURL]:
         process = start_as_server_user(program, str(folder / "pgbouncer.ini"), log=log.fileno())
     address = f"postgresql://postgres@127.0.0.1:{port}/{name}"
     try:
-        wait_for(lambda: (folder / "log").read_text().count("listening on"))
+        until(lambda: (folder / "log").read_text().count("listening on"))
         yield PostgresURL(address)
     finally:
         process.kill()
@@ -190,15 +245,12 @@ async def test_a_caller_never_receives_a_version_that_was_read_before_its_call(
     A caller that is cancelled does not cancel it for the others.
     """
     proxy = Proxy(server.port)
-    async with (
-        proxy.listening() as port,
-        opened(dsn.replace(f":{server.port}/", f":{port}/")) as delayed,
-    ):
+    async with proxy.before(dsn) as delayed:
         before = await delayed.version()
         proxy.sent = b""
         proxy.flowing.clear()
         first = asyncio.ensure_future(delayed.version())
-        await until(lambda: b"pg_current_snapshot" in proxy.sent)
+        await asyncio.to_thread(until, lambda: b"pg_current_snapshot" in proxy.sent)
         await store.add(*SITI)
         later = [asyncio.ensure_future(delayed.version()) for _ in range(100)]
         await asyncio.sleep(0)

@@ -6,7 +6,8 @@ import tracemalloc
 from collections.abc import Awaitable, Callable
 
 import pytest
-from postgres import Server, awaited_locks, locked, until
+from postgres import Server, awaited_locks, locked
+from processes import until
 from stores import execute
 
 from mahasiswa.store import Query, Store
@@ -43,12 +44,12 @@ async def test_a_read_whose_client_has_gone_stops_on_the_server_within_a_second(
     with locked(dsn):
         for read in [*READS.values()] * 5:  # more often than any kind of work has slots
             reading = asyncio.ensure_future(read(store))
-            await until(lambda: awaited_locks(server.url()))
+            await asyncio.to_thread(until, lambda: awaited_locks(server.url()))
             reading.cancel()
             began = time.monotonic()
             with pytest.raises(asyncio.CancelledError):
                 await reading
-            await until(lambda: not awaited_locks(server.url()))
+            await asyncio.to_thread(until, lambda: not awaited_locks(server.url()))
             assert time.monotonic() - began < 3
 
 
@@ -59,7 +60,9 @@ async def test_a_commit_that_waits_for_the_standby_is_not_interrupted(
     """The deadline makes the change uncertain. The server must go on waiting: no one sees a commit on one host only."""
     server.alter("SET synchronous_standby_names = 'nobody'")
     try:
-        await until(lambda: server.execute("SHOW synchronous_standby_names") == [("nobody",)])
+        await asyncio.to_thread(
+            until, lambda: server.execute("SHOW synchronous_standby_names") == [("nobody",)]
+        )
         nims = map(str, range(1000))
 
         # The server's checkpointer reads the setting a moment later.

@@ -5,7 +5,8 @@ import time
 
 import psycopg
 import pytest
-from postgres import Server, awaited_locks, until
+from postgres import Server, awaited_locks
+from processes import until
 from stores import SITI, execute, merge, opened, read_all
 
 from mahasiswa.record import Mahasiswa, Write, digest
@@ -28,7 +29,7 @@ async def test_a_change_waits_four_seconds_for_another_program_and_delays_no_one
         other.execute("INSERT INTO mahasiswa VALUES ('1', 'Ina', 'Solo')")
         began = time.monotonic()
         waiting = asyncio.ensure_future(store.add("1", "Ani", "Solo"))
-        await until(lambda: awaited_locks(dsn))
+        await asyncio.to_thread(until, lambda: awaited_locks(dsn))
         await store.add("2", "Ani", "Solo")
         other.execute("SELECT FROM mahasiswa WHERE nim = '0001' FOR UPDATE")
         edits = [asyncio.ensure_future(store.update(SITI.nim, f"{n}", "Solo")) for n in range(20)]
@@ -82,7 +83,7 @@ async def test_a_transaction_that_a_deadlock_ended_is_made_again(dsn: str, store
         other.execute("SELECT FROM mahasiswa WHERE nim = 'b' FOR UPDATE")
         writes = [Write(record._replace(nama="Budi"), digest(record)) for record in records]
         writing = asyncio.ensure_future(store.write_all("import", writes))
-        await until(lambda: awaited_locks(dsn))
+        await asyncio.to_thread(until, lambda: awaited_locks(dsn))
         # This waits for our lock, and we wait for its lock: it proceeds when our transaction is rolled back.
         await asyncio.to_thread(other.execute, "SELECT FROM mahasiswa WHERE nim = 'a' FOR UPDATE")
         assert not writing.done()
