@@ -29,7 +29,7 @@ FAILURES = """
     hapus | | 2 | hapus
     export tidak/ada.csv | | 1 | tidak
     export diri.csv | | 1 | diri.csv: Too many levels of symbolic links
-    backup tidak/ada.db | | 1 | tidak: No such file or directory
+    backup tidak/ada.db | | 1 | tidak/ada.db: No such file or directory
     backup folder | | 2 | folder
     backup a.csv | | 1 | mahasiswa: a.csv exists already
     backup mahasiswa.db | | 1 | mahasiswa: mahasiswa.db exists already

@@ -149,7 +149,6 @@ class HttpProtocol(HttpToolsProtocol):
         cycle.transport = self.connection
         is_free = not self.transport.get_write_buffer_size()
         if is_free and (page := self.app.middleware.kept_list(cycle.scope)):
-            cycle.more_body = False  # a body is ignored
             # uvicorn sends the page without a wait, so it needs no task.
             with suppress(StopIteration):
                 cycle.run_asgi(page).send(None)
@@ -162,8 +161,6 @@ class HttpProtocol(HttpToolsProtocol):
 
     def on_response_complete(self) -> None:
         """Begin to answer the next request that waits. uvicorn would set a timer too."""
-        if self.running.more_body:  # then it is the last response of this connection
-            self.close()
         self.rest()
         if self.is_closing():
             return
@@ -198,6 +195,9 @@ class HttpProtocol(HttpToolsProtocol):
             self.cut_off()
         elif not self.is_closing():
             self.transport.write_eof()
+
+    def awaits_body(self) -> bool:
+        return bool(self.running.more_body)
 
     def cut_off(self) -> None:
         """Reset the connection. If it were closed, the kernel would keep up to 64 KB for a slow client, for minutes."""

@@ -16,6 +16,9 @@ class Connection(Protocol):
     readers: "Readers"
     """The clients that do not take the same list page as fast as it is sent."""
 
+    def awaits_body(self) -> bool:
+        """Whether the body of the request has not yet arrived as a whole."""
+
     def cut_off(self) -> None:
         """Reset the connection."""
 

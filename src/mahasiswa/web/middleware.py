@@ -19,6 +19,7 @@ from mahasiswa.record import NIM_MAX_CHARACTERS
 from mahasiswa.sheets.cells import TooHeavy
 from mahasiswa.sheets.stage import Gone
 from mahasiswa.store.history_items import NAMES_CHANGE, OLEH
+from mahasiswa.web.connection import connection_of
 from mahasiswa.web.forms import read_form
 from mahasiswa.web.page_renderer import NUMBER
 from mahasiswa.web.pages import Pages
@@ -103,6 +104,8 @@ class Middleware:
                 response = pages.error(request.problem_of(error))
         if response.status_code >= 400:
             response.headers["x-request-id"] = NUMBER.get()
+            if connection_of(request.scope).awaits_body():
+                response.headers["connection"] = "close"
         if response.status_code == 503:
             response.headers["retry-after"] = str(RETRY_AFTER_SECONDS)
         return compressed(response, request.sent)

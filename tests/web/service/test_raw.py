@@ -203,3 +203,12 @@ def test_so_many_requests_wait_on_a_connection(service: Service, more: int, answ
     """With one more, the connection ends after the answer to the request that is running."""
     waiting = get("/mahasiswa/add").replace(CLOSE, b"") * (PIPELINE_MAX_REQUESTS + more)
     assert statuses(service.raw(waiting + get("/mahasiswa/add"))) == [200] * answered
+
+
+def test_an_answer_before_the_end_of_the_body_is_the_last_of_its_connection(
+    service: Service,
+) -> None:
+    """The answer says so. Otherwise the client would send its next request on a connection that is closed."""
+    answer = service.raw(b"POST /tidak-ada HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nnim")
+    assert answer.startswith(b"HTTP/1.1 404 ")
+    assert b"\r\nconnection: close\r\n" in answer
