@@ -73,7 +73,7 @@ TESTS |= {
     "stage.sql": ["tests/web/imports"],
 }
 
-# What is no code: a comment and, in Python, a text.
+# Parts that are not code: comments and, in Python, string literals.
 PYTHON_IGNORED = r'(?s:""".*?""")|"[^"\n]*"|#.*$'
 SQL_IGNORED = r"--.*$"
 

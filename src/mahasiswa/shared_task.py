@@ -23,7 +23,7 @@ class SharedTask(Generic[T]):
         """Return the result, or raise what `work` raises."""
         if self._next is None:
             self._next = asyncio.create_task(self._work_after_others())
-            # asyncio logs an exception that nobody has read. All callers may be gone.
+            # All callers may be gone. Then asyncio would log that the exception was never read.
             self._next.add_done_callback(lambda task: task.cancelled() or task.exception())
         return await asyncio.shield(self._next)
 
