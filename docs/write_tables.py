@@ -103,7 +103,7 @@ LIMITS = [
     ("form of a preview or of a selection", "{PREVIEW_FORM_MAX_BYTES}", "413"),
     (
         "time in which the rest of a refused body is read, so that the client gets the page and no reset",
-        "{DRAIN_TIMEOUT_SECONDS}",
+        "{WRITE_TIMEOUT_SECONDS}",
         "the connection is closed",
     ),
     ("length of a NIM", "{NIM_MAX_CHARACTERS} characters", "400"),

@@ -23,7 +23,6 @@ from stores import fill
 
 from mahasiswa.server.http_protocol import (
     CHECK_SECONDS,
-    DRAIN_TIMEOUT_SECONDS,
     HEAD_TIMEOUT_SECONDS,
     WRITE_TIMEOUT_SECONDS,
 )
@@ -164,7 +163,7 @@ def test_each_slow_client_gets_what_the_table_says_and_others_are_answered(tmp_p
                 time.sleep(STEP_SECONDS)  # the pace of the clients
             clients["reader of 6 KB a second"][0].socket.close()
             # The others get a complete answer, so the service reads on for a while.
-            late = DRAIN_TIMEOUT_SECONDS + LATENESS_SECONDS
+            late = WRITE_TIMEOUT_SECONDS + LATENESS_SECONDS
             until(lambda: client_files(service.pid) <= files + 4, late)
     for name, deadline in DEADLINES.items():
         seconds = clients[name][0].seconds

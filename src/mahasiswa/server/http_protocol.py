@@ -9,7 +9,6 @@ import asyncio
 import logging
 import struct
 import weakref
-from contextlib import suppress
 from itertools import chain
 from socket import SO_LINGER, SOL_SOCKET
 from typing import Any
@@ -21,11 +20,9 @@ from mahasiswa.web.connection import KEY, MIN_BYTES_PER_SECOND, Readers
 
 # Maximum time for the head of a request, from the connection or from the end of the last response.
 HEAD_TIMEOUT_SECONDS = 10.0
-# Maximum time in which a client takes nothing of a response. What it takes gives time back.
+# Maximum time in which a client takes nothing of a response. What it takes gives time back. For the same time, the input
+# after the last response is ignored: a reset could delete that response before the client has read it.
 WRITE_TIMEOUT_SECONDS = 30.0
-# Maximum time in which the input after the last response is ignored. A reset could delete that
-# response before the client has read it.
-DRAIN_TIMEOUT_SECONDS = 30.0
 CHECK_SECONDS = 1.0  # time between two checks of the deadlines of a connection
 
 INPUT_MAX_BYTES = 64 * 1024
@@ -37,9 +34,6 @@ The last read may add 256 KB to a head that is not complete.
 HEAD_MAX_HEADERS = 100
 PATH_MAX_BYTES = 3200  # a nim of 255 characters takes at most 3,060
 PIPELINE_MAX_REQUESTS = 8  # that wait for the response to an earlier one
-# Maximum unsent bytes with which a response goes on. The head waits for the body in them, which
-# saves a system call for each response.
-UNSENT_BYTES = 1024
 NO_LINGER = struct.pack("ii", 1, 0)
 REFUSAL = b"content-length: 0\r\nconnection: close\r\n\r\n"
 
@@ -61,7 +55,7 @@ class HttpProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        transport.set_write_buffer_limits(UNSENT_BYTES, 0)
+        transport.set_write_buffer_limits(0)  # a response waits while a part of it is unsent
         # The cycle takes this protocol for its transport. It calls is_closing(), write() and close().
         self.is_closing = transport.is_closing
         # Weak, so that no connection waits for the garbage collector. While the application runs, the cycle's
@@ -80,7 +74,7 @@ class HttpProtocol(HttpToolsProtocol):
         """Begin to wait for the next request, when the response was taken."""
         self.is_idle = True
         if not self.flow.write_paused:
-            self.left = DRAIN_TIMEOUT_SECONDS if self.is_draining else HEAD_TIMEOUT_SECONDS
+            self.left = WRITE_TIMEOUT_SECONDS if self.is_draining else HEAD_TIMEOUT_SECONDS
             self.taken = self.written
 
     def check_deadlines(self) -> None:
@@ -94,9 +88,9 @@ class HttpProtocol(HttpToolsProtocol):
             self.cut_off() if unsent else self.transport.close()
         self.timer = self.loop.call_later(CHECK_SECONDS, self.check_deadlines)
 
-    def write(self, data: bytes) -> None:
-        self.written += len(data)
-        self.transport.write(data)
+    def write(self, *pieces: bytes) -> None:
+        self.written += sum(map(len, pieces))
+        self.transport.writelines(pieces)
 
     def pause_writing(self) -> None:
         super().pause_writing()
@@ -144,16 +138,17 @@ class HttpProtocol(HttpToolsProtocol):
     def _start_asgi_task(self, cycle: Any, app: Any) -> None:  # noqa: ANN401 - uvicorn's
         self.is_idle = False
         self.running = cycle
+        cycle.transport = self.connection
         if not self.flow.write_paused:
             self.left = WRITE_TIMEOUT_SECONDS
-        cycle.transport = self.connection
-        is_free = not self.transport.get_write_buffer_size()
-        if is_free and (page := self.app.middleware.kept_list(cycle.scope)):
-            # uvicorn sends the page without a wait, so it needs no task.
-            with suppress(StopIteration):
-                cycle.run_asgi(page).send(None)
-        else:
-            super()._start_asgi_task(cycle, app)
+            if cycle.keep_alive and (page := self.app.middleware.kept_list(cycle.scope)):
+                # The cycle, and a task for it, would take twice the time.
+                self.write(*page.pieces(cycle.default_headers))
+                cycle.response_complete = True
+                cycle.on_response()
+                del cycle.on_response  # which would keep this connection
+                return
+        super()._start_asgi_task(cycle, app)
 
     def on_body(self, body: bytes) -> None:
         self.overhead = 0

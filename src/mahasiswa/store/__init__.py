@@ -72,6 +72,10 @@ class Store(Database):
     async def snapshot(self, at_most: int) -> Snapshot:
         """Every record, if there are at most `at_most`, read as work of the kind LIST."""
 
+    def snapshot_now(self, at_most: int) -> Snapshot | None:  # noqa: ARG002 - the engine's
+        """The same without waiting; None if the list is long, or if the caller must wait for the database."""
+        return None
+
     @abstractmethod
     async def run(self, steps: Begin[T]) -> T:
         """Do all of these steps or none, in one transaction; return their result.

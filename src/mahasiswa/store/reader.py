@@ -40,11 +40,9 @@ class Snapshot(NamedTuple):
     `packed` is UTF-8: nim, nama and alamat of each record, with NUL between all of them. It is None if there are more
     records than the caller asked for, or if they are longer than SNAPSHOT_MAX_BYTES; then `total` is 0.
 
-    The records are at least as new as `version`, which is None if the database cannot tell its version. `last` is the
-    newest item of the history at that moment, or None if there is none.
+    `last` is the newest item of the history at that moment, or None if there is none.
     """
 
-    version: Version | None
     total: int
     packed: bytes | None
     last: News | None = None

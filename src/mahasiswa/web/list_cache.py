@@ -3,17 +3,12 @@
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Mapping
 from contextlib import suppress
 from datetime import date
 from typing import TYPE_CHECKING
 
-from starlette.responses import Response
-from starlette.types import Scope
-
 from mahasiswa.shared_task import SharedTask
 from mahasiswa.store import Snapshot, Store, Version
-from mahasiswa.web.list_html import LOOP_MAX_BYTES
 from mahasiswa.web.pages import Pages, with_rows
 from mahasiswa.web.responses import CachedPage, ProblemPage
 from mahasiswa.work import LIST, Slots
@@ -49,66 +44,70 @@ class ListCache:
         self._readers: deque[Readers] = deque()
         self._rendering = SharedTask(self._render)
 
-    def respond_now(self, scope: Scope, sent: Mapping[bytes, bytes]) -> Response | None:
-        """The answer to GET of exactly the list; None if the page is not kept, or not current.
+    def page_now(self) -> CachedPage | None:
+        """The current page, without waiting; None if it is not kept, and cannot be made at once.
 
         The requests that one poll of the event loop has found were all sent before the first of them asks for the version, so
         it is asked for once.
         """
         loop = asyncio.get_running_loop()
         if self._asked_at != loop.time():
-            if not self._is_current(self._store.version_now()):
+            version = self._store.version_now()
+            if version is None or not (self._is_current(version) or self._renew_now(version)):
                 return None
             self._asked_at = loop.time()
             loop.call_soon(self._ask_again)
-        return self._page.respond(scope, sent) if self._page else None
+        return self._page
+
+    def _renew_now(self, version: Version) -> bool:
+        """Whether the list is short, so that its page was made at once."""
+        today = self._pages.today()
+        with suppress(Exception):  # the usual way fails too, and reports it
+            if snapshot := self._store.snapshot_now(PAGE_MAX_RECORDS):
+                self._keep(version, today, self._page_of(snapshot))
+                return True
+        return False
 
     def _ask_again(self) -> None:
         self._asked_at = 0.0
 
-    async def respond(self, scope: Scope, sent: Mapping[bytes, bytes]) -> Response | None:
-        """The same for GET or HEAD, rendered first if need be; None if the list is too long to keep."""
-        page = await self._rendering.result()
-        return page.respond(scope, sent) if page else None
+    async def page(self) -> CachedPage | None:
+        """The current page, rendered first if need be; None if the list is too long to keep."""
+        return await self._rendering.result()
 
     async def _render(self) -> CachedPage | None:
         version = await self._store.version()
         if version is None:
             return None
         if not self._is_current(version):
-            snapshot = await self._store.snapshot(PAGE_MAX_RECORDS)
             today = self._pages.today()
-            page = await self._rendered(snapshot)
-            # The page is kept under the version of its records, which may be later than the version that was asked for.
-            self._kept_of = snapshot.version, today
-            self._page = page
-            self._cut_slowest_off()
+            snapshot = await self._store.snapshot(PAGE_MAX_RECORDS)
+            page = await self._slots.run(LIST, lambda: self._page_of(snapshot))
+            self._keep(version, today, page)
         return self._page
 
-    def _cut_slowest_off(self) -> None:
-        """Reset the clients that still take a very old page, because each page takes memory."""
-        if self._page:
-            self._readers.append(self._page.readers)
+    def _keep(self, version: Version, today: date, page: CachedPage | None) -> None:
+        """Keep a page whose records were read after this version, on this day or on the next one.
+
+        Clients that still take a very old page are reset, because each page takes memory.
+        """
+        self._kept_of = version, today
+        self._page = page
+        if page:
+            self._readers.append(page.readers)
         if len(self._readers) > VERSIONS_MAX:
             for reader in list(self._readers.popleft()):
                 log.warning("busy: a client that took an old list too slowly was cut off")
                 reader.cut_off()
 
-    def _is_current(self, version: Version | None) -> bool:
-        return version is not None and self._kept_of == (version, self._pages.today())
+    def _is_current(self, version: Version) -> bool:
+        return self._kept_of == (version, self._pages.today())
 
-    async def _rendered(self, snapshot: Snapshot) -> CachedPage | None:
-        """The page of these records: a short one at once, a long one in a thread. None if it is too long."""
-        packed = snapshot.packed
-        if packed is None:
-            return None
-
-        def render() -> CachedPage:
-            frame = self._pages.list_frame(snapshot.total, snapshot.last)
-            return CachedPage(with_rows(frame, self._pages.row, packed, 1), self._pages.headers)
-
+    def _page_of(self, snapshot: Snapshot) -> CachedPage | None:
+        """The page of these records; None if it is too long."""
         with suppress(ProblemPage):
-            if len(packed) <= LOOP_MAX_BYTES:
-                return render()
-            return await self._slots.run(LIST, render)
+            if snapshot.packed is not None:
+                frame = self._pages.list_frame(snapshot.total, snapshot.last)
+                body = with_rows(frame, self._pages.row, snapshot.packed, 1)
+                return CachedPage(body, self._pages.headers)
         return None

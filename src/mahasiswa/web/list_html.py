@@ -41,10 +41,6 @@ ENTITIES = (
     (b"\r", b"&#13;"),
 )
 
-LOOP_MAX_BYTES = 64 * 1024
-"""Maximum bytes of texts that are formatted on the event loop without a pause. Longer ones are formatted in a thread.
-The texts of 1,000 usual records are about as long."""
-
 place = re.compile(r"\{(\w+)\}")
 reserved = re.compile(rb"[^A-Za-z0-9_.~\0-]")  # RFC 3986, 2.3; NUL separates texts
 

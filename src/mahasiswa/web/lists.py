@@ -28,8 +28,8 @@ async def index(request: Request, store: Store, pages: Pages) -> Response:
     if is_list_query(request.query_params):
         asked = ListQuery.of(request.query_params)
         return await request.while_connected(_page(request, asked, store, pages))
-    if page := await request.service.cache.respond(request.scope, request.sent):
-        return page
+    if page := await request.service.cache.page():
+        return page.respond(request.scope, request.sent)
     reader = store.reader(LIST)
     found = await reader.search(Query(), 0, 0)
     # Read before the head is sent, so a read that fails is answered with a page.

@@ -25,7 +25,7 @@ from mahasiswa.web.page_renderer import NUMBER
 from mahasiswa.web.pages import Pages
 from mahasiswa.web.request import Request, Service
 from mahasiswa.web.request_guard import RequestGuard
-from mahasiswa.web.responses import ProblemPage, compressed, send_response
+from mahasiswa.web.responses import KeptResponse, ProblemPage, compressed, send_response
 from mahasiswa.web.uploads import UploadRefused
 
 # In the log, as nginx writes it: the client was gone, or cut off, before its answer ended.
@@ -74,7 +74,7 @@ class Middleware:
             self.service.requests[route.path if route else "other", status] += 1
             self._log(request, status, seconds)
 
-    def kept_list(self, scope: Scope) -> Response | None:
+    def kept_list(self, scope: Scope) -> KeptResponse | None:
         """The list from memory, for a GET that needs neither a log nor a wait. All else would take twice the time."""
         if scope["method"] != "GET" or scope["query_string"]:
             return None
@@ -82,10 +82,12 @@ class Middleware:
         # Without the prefix of BASE_URL a path has no route.
         if request.path != "/" or not request.route or self.guard.problem(request):
             return None
-        page = self.service.cache.respond_now(scope, request.sent)
-        if page:
-            self.service.requests["/", page.status_code] += 1
-        return page
+        page = self.service.cache.page_now()
+        if page is None:
+            return None
+        response = page.respond(scope, request.sent)
+        self.service.requests["/", response.status_code] += 1
+        return response
 
     async def _respond(self, request: Request) -> Response:
         pages = self.service.pages

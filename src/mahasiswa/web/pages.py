@@ -58,8 +58,10 @@ class Pages(PageRenderer):
         if page:
             shown = {"page": page, "news": news, "list_query": page.list_query}
             return self._around_rows("list.html", count=count, **shown, **values)
-        before, after = self._frames[min(count, 1)]
-        return placeholder.sub(lambda found: sent(values[found[1].decode()]), before), after
+        pieces, after = self._frames[min(count, 1)]
+        html = list(pieces)
+        html[1::2] = [sent(values[name.decode()]) for name in pieces[1::2]]
+        return b"".join(html), after
 
     def today(self) -> date:
         """The date in the time zone of the pages."""
@@ -176,11 +178,15 @@ class Pages(PageRenderer):
         return before, after
 
     @cached_property
-    def _frames(self) -> Sequence[Frame]:
-        """The list of specification 4.1 without and with rows. No record is in these frames, so they are rendered once."""
+    def _frames(self) -> Sequence[tuple[Sequence[bytes], bytes]]:
+        """The list of specification 4.1 without and with rows. No record is in these frames, so they are rendered once.
+
+        What is before the rows is cut at the placeholders, whose names stand at every second place.
+        """
         values = {name: _placeholder(name) for name in ("total", "latest", "today")}
         shown = {"page": None, "news": None, "list_query": "", **values}
-        return [self._around_rows("list.html", count=count, **shown) for count in (0, 1)]
+        frames = [self._around_rows("list.html", count=count, **shown) for count in (0, 1)]
+        return [(placeholder.split(before), after) for before, after in frames]
 
 
 def with_rows(frame: Frame, row: Sequence[bytes], packed: bytes, first: int) -> bytes:

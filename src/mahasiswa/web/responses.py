@@ -3,8 +3,10 @@
 import asyncio
 import hashlib
 import re
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from http import HTTPStatus
 from typing import BinaryIO, cast
 
 from starlette.responses import Response, StreamingResponse
@@ -67,6 +69,21 @@ async def chunks_of(
     yield after
 
 
+class KeptResponse(Response):
+    """A response that is sent many times."""
+
+    @cached_property
+    def _head(self) -> bytes:
+        status = HTTPStatus(self.status_code)
+        lines = [b"%b: %b\r\n" % header for header in self.raw_headers]
+        return b"".join([b"HTTP/1.1 %d %b\r\n" % (status, status.phrase.encode()), *lines])
+
+    def pieces(self, headers: Sequence[tuple[bytes, bytes]]) -> Sequence[bytes]:
+        """The whole response as HTTP/1.1, with these further headers, of which the first is the date."""
+        (_, date), *_ = headers
+        return self._head, b"date: ", date, b"\r\n\r\n", cast("bytes", self.body)
+
+
 class CachedPage:
     """A page that is rendered once and sent many times: plain, with gzip, or as 304 to a client that has it."""
 
@@ -77,9 +94,9 @@ class CachedPage:
         shared = {**headers, "vary": "Accept-Encoding", "content-type": "text/html; charset=utf-8"}
         gzip = {**shared, "etag": f'"{tag}-gzip"', "content-encoding": "gzip"}
         self._forms = {True: (packed, gzip), False: (body, {**shared, "etag": f'"{tag}"'})}
-        self._responses: dict[tuple[bool, bool], Response] = {}
+        self._responses: dict[tuple[bool, bool], KeptResponse] = {}
 
-    def respond(self, scope: Scope, sent: Mapping[bytes, bytes]) -> Response:
+    def respond(self, scope: Scope, sent: Mapping[bytes, bytes]) -> KeptResponse:
         """The page, or 304 if the client has it already. `sent` has the headers of the request."""
         connection_of(scope).readers = self.readers
         wants_gzip = takes_gzip(sent)
@@ -87,7 +104,8 @@ class CachedPage:
         is_known = headers["etag"].encode() in sent.get(b"if-none-match", b"")
         response = self._responses.get((wants_gzip, is_known))
         if response is None:  # making one costs more than sending it
-            response = Response(b"", 304, headers) if is_known else Response(body, 200, headers)
+            form = (b"", 304) if is_known else (body, 200)
+            response = KeptResponse(*form, headers)
             self._responses[wants_gzip, is_known] = response
         return response
 

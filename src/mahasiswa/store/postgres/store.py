@@ -8,7 +8,6 @@ import psycopg
 from psycopg import errors
 
 from mahasiswa.record import Mahasiswa
-from mahasiswa.shared_task import SharedTask
 from mahasiswa.store import Store, T
 from mahasiswa.store.history_items import OLEH
 from mahasiswa.store.postgres import postgres_sql as sql
@@ -41,22 +40,18 @@ class PostgresStore(Store):
         self._conninfo = conninfo
         self._slots = slots
         self.pools = {kind: Pool(conninfo, kind) for kind in POOLED_KINDS}
-        self._versions = SharedTask(lambda: self.pools[LIST].run(_version))
 
     async def version(self) -> str | None:
-        return await self._versions.result()
+        return await self.pools[LIST].run(_version)
 
     async def snapshot(self, at_most: int) -> Snapshot:
-        # Read the version before the records: then the records are of that version or of a later one.
-        version = await self.version()
-
         async def read(db: AsyncConnection) -> Snapshot:
             last = await _do_steps(db, sql.BEGIN_READING, shown_item())
             limits = {"records": at_most, "bytes": SNAPSHOT_MAX_BYTES}
             # The binary form needs no decoding, which would hold the event loop.
             cursor = await db.execute(sql.PACKED, limits, binary=True)
             total, packed = await cursor.fetchone() or (0, None)
-            return Snapshot(version, total, packed, last)
+            return Snapshot(total, packed, last)
 
         return await self.pools[LIST].run(read)
 

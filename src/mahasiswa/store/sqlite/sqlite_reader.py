@@ -9,7 +9,7 @@ from typing import Any
 import apsw
 
 from mahasiswa.record import Mahasiswa, near_key
-from mahasiswa.store import Query, Snapshot, T, Version, folding
+from mahasiswa.store import Query, Snapshot, T, folding
 from mahasiswa.store.reader import (
     SNAPSHOT_MAX_BYTES,
     Rows,
@@ -78,11 +78,11 @@ def take_named(db: apsw.Connection, steps: Steps[T]) -> T:
     return result
 
 
-def read_snapshot(db: apsw.Connection, version: Version | None, at_most: int) -> Snapshot:
+def read_snapshot(db: apsw.Connection, at_most: int) -> Snapshot:
     with savepoint(db):
         last = take(db, shown_item())
         with suppress(apsw.TooBigError):
             packed, total = db.execute(sql.PACKED, {"records": at_most + 1, "nul": "\0"}).get
             if total <= at_most:
-                return Snapshot(version, total, packed, last)
-        return Snapshot(version, 0, None, last)
+                return Snapshot(total, packed, last)
+        return Snapshot(0, None, last)

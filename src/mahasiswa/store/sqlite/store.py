@@ -30,9 +30,8 @@ from mahasiswa.store.store_errors import StoreError, Unavailable
 from mahasiswa.system.administrator import typed
 from mahasiswa.work import CHANGE, EXPORT, LIST, STEP_TIMEOUT_SECONDS, Busy, Kind, Slots, ended
 
-# Maximum pages of a file whose list is read on the event loop, 1 MB: about 4,000 records with their history, or 30,000 of
-# the shortest records.
-SHORT_LIST_PAGES = 256
+# Maximum pages of a file whose list is read, and made, on the event loop: 512 KB, about 2,000 records with their history.
+SHORT_LIST_PAGES = 128
 
 EXPORT_TIMEOUT_SECONDS = 3600.0  # maximum time of a whole export, also to a slow disk
 FINAL_CHECKPOINT_TIMEOUT_MILLISECONDS = 1000
@@ -79,14 +78,15 @@ class SQLiteStore(Store):
         return None
 
     async def snapshot(self, at_most: int) -> Snapshot:
-        # Read the version before the records: then the records are of that version or of a later one.
-        version = await self.version()
+        return await self.query(lambda db: read_snapshot(db, at_most), LIST)
+
+    def snapshot_now(self, at_most: int) -> Snapshot | None:
         # After an error here, the read is repeated in a thread. It waits for a lock, and reports
         # any other fault.
-        with suppress(apsw.Error, Unavailable):
+        with suppress(apsw.Error):
             if self._pragmas.execute("PRAGMA page_count").get <= SHORT_LIST_PAGES:
-                return read_snapshot(self._watch, version, at_most)
-        return await self.query(lambda db: read_snapshot(db, version, at_most), LIST)
+                return read_snapshot(self._watch, at_most)
+        return None
 
     async def read(self, steps: Begin[T], kind: Kind) -> T:
         def do(db: apsw.Connection) -> T:
