@@ -16,6 +16,8 @@ from hypothesis import HealthCheck, settings
 from postgres import QUICK, Server, own_schema
 from processes import CANNOT, cannot, run
 
+from mahasiswa.settings import Settings
+
 # Examples may be slow to make: the machine may be busy, and Hypothesis's tables of Unicode are made at their first use.
 # A test that takes `site` removes the records of each example itself.
 IN_CI = "CI" in os.environ
@@ -47,10 +49,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure() -> None:
-    """Give children the default handlers of Ctrl-C and SIGHUP, also in a background job, and nothing of systemd."""
+    """Give children the default handlers of Ctrl-C and SIGHUP, also in a background job, and no settings of this shell."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     # A child does not inherit this handler. It would inherit that SIGHUP is ignored, as nohup lets it be.
     signal.signal(signal.SIGHUP, lambda *_: None)
+    for variable, _ in Settings.declared():
+        os.environ.pop(variable, None)
     os.environ.pop("NOTIFY_SOCKET", None)  # of a unit that runs the tests
     # Hundreds of processes would compile the source again.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)

@@ -10,7 +10,6 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from harness import without_settings
 from processes import cannot, finished, forked, run
 from spreadsheets import HEADER, Record, csv
 from stores import execute, merge, migrate
@@ -33,7 +32,7 @@ class Operator:
         self.folder = folder
         self.database = folder / "mahasiswa.db"
         self.backups = folder / "cadangan"
-        self.environment = without_settings() | {"DATABASE_URL": f"sqlite:///{self.database}"}
+        self.environment = {**os.environ, "DATABASE_URL": f"sqlite:///{self.database}"}
         self.databases: list[str] = []
         """The databases that the last command said it used. They are left out of its standard error."""
 

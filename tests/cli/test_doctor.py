@@ -11,7 +11,7 @@ from typing import cast
 
 import pytest
 from cli.operators import TWO, Operator, overwrite
-from harness import Service, StartError, free_port
+from harness import Service, free_port
 from postgres import own_schema
 from processes import run
 from stores import execute, migrate
@@ -158,8 +158,8 @@ def test_a_remedy_can_be_pasted(kept: Operator) -> None:
     """A damaged list is restored, with which the service did not start. The next back-up is made."""
     ((page,),) = kept.sql("SELECT rootpage FROM sqlite_schema WHERE name = 'mahasiswa'")
     overwrite(kept.database, 4096 * (cast("int", page) - 1), 4096 * cast("int", page))
-    with pytest.raises(StartError, match=r"is damaged or .*restore a back-up"):
-        Service(kept.database)
+    (refused,) = kept.failed(code=2)
+    assert re.search(r"is damaged or .*restore a back-up", refused)
     (line,) = problems(kept)
     type_remedy(kept, line.replace("FILE", str(backup_of(kept))))
     assert kept.records() == TWO

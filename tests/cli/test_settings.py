@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from cli.operators import COMMAND
-from harness import Service, free_port, is_free, without_settings
+from harness import Service, free_port, is_free
 from processes import cannot, run, started
 
 from mahasiswa.settings import SettingError, Settings, SQLiteURL
@@ -100,11 +100,9 @@ def test_values_that_mean_the_same() -> None:
 
 @pytest.mark.parametrize(
     ("host", "addresses"),
-    [(None, LOOPBACKS), ("0.0.0.0", LOOPBACKS[:-1]), ("localhost", LOOPBACKS[:1])],
+    [("", LOOPBACKS), ("0.0.0.0", LOOPBACKS[:-1]), ("localhost", LOOPBACKS[:1])],
 )
-def test_the_service_listens_only_on_host(
-    tmp_path: Path, host: str | None, addresses: list[str]
-) -> None:
+def test_the_service_listens_only_on_host(tmp_path: Path, host: str, addresses: list[str]) -> None:
     """By default on IPv4 and IPv6. With an IPv4 address not on IPv6, and with one loopback address not on another."""
     if not host and not (socket.has_dualstack_ipv6() and has_ipv6()):
         cannot("use IPv6", "the loopback device has none")
@@ -115,7 +113,7 @@ def test_the_service_listens_only_on_host(
 def test_the_first_start_in_a_terminal_shows_four_short_lines(tmp_path: Path) -> None:
     """It says the address, the place of the records, that no back-ups are made, and how to stop, and nothing else."""
     screen, terminal = pty.openpty()
-    environment = without_settings() | {"HOST": "127.0.0.1", "PORT": str(free_port())}
+    environment = {**os.environ, "HOST": "127.0.0.1", "PORT": str(free_port())}
     options = {"cwd": tmp_path, "env": environment, "stdout": terminal, "stderr": terminal}
     with os.fdopen(screen, "rb", 0) as shown, started(*COMMAND, **options) as service:
         os.close(terminal)

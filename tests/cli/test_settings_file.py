@@ -60,8 +60,8 @@ def test_the_service_reads_the_file(elsewhere: Operator) -> None:
     file = elsewhere.folder / elsewhere.write(
         "a.env", b"HOST=localhost\nDATABASE_URL=sqlite:///../kampus.db"
     )
-    command = [*COMMAND, "--settings", str(file)]
-    with visited("", {"HOST": None, "DATABASE_URL": None}, command=command) as site:
+    command = ["env", "-uHOST", "-uDATABASE_URL", *COMMAND, "--settings", str(file)]
+    with visited("", command=command) as site:
         assert site.list().records == TWO
 
 

@@ -78,7 +78,7 @@ def test_1_4_listens_on_port_3000(database: str) -> None:
     with socket.socket() as probe:
         if probe.connect_ex(("127.0.0.1", 3000)) == 0:
             pytest.skip("another program listens on port 3000")
-    with Service(database, {"PORT": None}) as service, service.site() as site:
+    with Service(database, {"PORT": ""}) as service, service.site() as site:
         assert service.port == 3000
         assert site.get("/").status_code == 200
 

@@ -58,14 +58,14 @@ LOG: list[LogLine] = [
 @pytest.mark.parametrize(
     ("level", "levels"),
     [
-        (None, LEVELS),
+        ("", LEVELS),
         ("debug", LEVELS),
         ("Warning", LEVELS[1:]),
         ("error", LEVELS[2:]),
     ],
 )
 def test_the_log_has_changes_and_refusals_but_no_personal_texts(
-    tmp_path: Path, level: str | None, levels: list[str]
+    tmp_path: Path, level: str, levels: list[str]
 ) -> None:
     """`info` logs changes and refusals, `warning` refusals, each level failures; reads and texts other than nim never."""
     nama, alamat, cari = SECRETS
