@@ -45,6 +45,7 @@ def configure_logging(level: str, timezone: tzinfo) -> None:
     lines.timezone = timezone
     # No line shows these, and logging would look them up for each line.
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
+    logging._srcfile = None  # noqa: SLF001 - as Python's Logging HOWTO says, Optimization
     logging.basicConfig(level=logging.WARNING, format="%(message)s", handlers=[lines], force=True)
     logging.getLogger("mahasiswa").setLevel(level.upper())
     # uvicorn reports a request that was cut off at shutdown as an error. The middleware logs all other errors.

@@ -11,7 +11,7 @@ from urllib.parse import parse_qs
 from python_multipart.multipart import parse_options_header
 from starlette.requests import ClientDisconnect
 
-from mahasiswa.web.connection import MIN_BYTES_PER_SECOND
+from mahasiswa.web.connection import MIN_BYTES_PER_SECOND, connection_of
 from mahasiswa.web.request import Form, Request
 from mahasiswa.web.responses import ProblemPage
 from mahasiswa.wording import ProblemName
@@ -118,13 +118,15 @@ async def body_pieces(
     if length > max_bytes:
         raise ProblemPage(too_large, max_bytes)
     now = asyncio.get_running_loop().time
+    connection = connection_of(request.scope)
     left = BODY_TIMEOUT_SECONDS
     received = 0
     has_more = True
     while has_more:
         began = now()
         try:
-            async with asyncio.timeout(left):
+            # What has arrived is received without a wait.
+            async with asyncio.timeout(left if connection.awaits_body() else None):
                 message = await request.receive()
         except TimeoutError:
             raise ProblemPage("too slow") from None
@@ -136,8 +138,7 @@ async def body_pieces(
             raise ProblemPage(too_large, max_bytes)
         earned = len(piece) / MIN_BYTES_PER_SECOND - (now() - began)
         left = min(BODY_TIMEOUT_SECONDS, left + earned)
-        # Stop reading at Content-Length: waiting for the empty final message costs one more receive().
-        has_more = message.get("more_body", False) and received != length
+        has_more = message.get("more_body", False)
         yield piece
 
 

@@ -1,4 +1,4 @@
-"""Renders a page from its template, and sets the headers that all answers share."""
+"""Renders a page from its template, and sets the headers that all pages share."""
 
 import base64
 import copy
@@ -128,8 +128,8 @@ class PageRenderer:
         return {**self.headers, **self.not_stored, "content-disposition": disposition}
 
     def redirect_to(self, path: str) -> Response:
-        """302 to one of the routes, without a body (specification 7.5)."""
-        return Response(b"", 302, {"location": self.path(path), **self.headers})
+        """302 to one of the routes, without a body (specification 7.5). The headers of a page say nothing about it."""
+        return Response(b"", 302, {"location": self.path(path)})
 
     def record_path(self, action: str, nim: str) -> str:
         """The address of a record's `edit`, `nim` or `delete`. Everything is percent-encoded, so any nim is one segment."""
