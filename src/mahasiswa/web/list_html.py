@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from itertools import chain
 
 from markupsafe import escape
@@ -99,7 +100,7 @@ def format_bodies(
     cells = b"".join(map(_escaped, slices(packed, ESCAPED_MAX_BYTES))).split(NUL)
     nims = cells[::CELLS]
     values: dict[bytes, Sequence[bytes]] = {
-        b"number": [b"%d" % number for number in range(first, first + len(nims))],
+        b"number": _numbers(first, len(nims)),
         b"nim": nims,
         b"nama": cells[1::CELLS],
         b"alamat": cells[2::CELLS],
@@ -117,6 +118,12 @@ def format_bodies(
         body[0] = b"<tbody>\n" + body[0]
         body[-1] += end
         yield b"".join(body)
+
+
+@lru_cache(maxsize=4)
+def _numbers(first: int, count: int) -> Sequence[bytes]:
+    """The numbers of rows. To make them takes a fifth of the time of a page, and most changes leave their count."""
+    return [b"%d" % number for number in range(first, first + count)]
 
 
 def _escaped(text: bytes) -> bytes:

@@ -27,7 +27,6 @@ except ImportError:  # isal has no wheel for this machine
     GZIP_LEVEL = 4
 
 STREAM_PIECE_BYTES = 64 * 1024  # of a file that is sent
-GZIP_MIN_BYTES = 1024  # a shorter page fits into one packet as it is
 
 refuses_gzip = re.compile(rb"gzip\s*;\s*q=0(\.0*)?\s*(,|$)")
 
@@ -132,11 +131,9 @@ def compressed(response: Response, headers: Mapping[bytes, bytes]) -> Response:
         response.body_iterator = _gzipped_stream(
             cast("AsyncIterator[bytes]", response.body_iterator)
         )
-    elif len(response.body) >= GZIP_MIN_BYTES:
+    else:
         response.body = gzipped(bytes(response.body))
         response.headers["content-length"] = str(len(response.body))
-    else:
-        return response
     response.headers["content-encoding"] = "gzip"
     return response
 
