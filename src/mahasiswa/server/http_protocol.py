@@ -143,7 +143,7 @@ class HttpProtocol(HttpToolsProtocol):
             self.left = WRITE_TIMEOUT_SECONDS
             if cycle.keep_alive and (page := self.app.middleware.kept_list(cycle.scope)):
                 # The cycle, and a task for it, would take twice the time.
-                self.write(*page.pieces(cycle.default_headers))
+                self.write(STATUS_LINE[page.status_code], *page.pieces(cycle.default_headers))
                 cycle.response_complete = True
                 cycle.on_response()
                 del cycle.on_response  # which would keep this connection

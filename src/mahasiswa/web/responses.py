@@ -6,7 +6,6 @@ import re
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from http import HTTPStatus
 from typing import BinaryIO, cast
 
 from starlette.responses import Response, StreamingResponse
@@ -73,12 +72,10 @@ class KeptResponse(Response):
 
     @cached_property
     def _head(self) -> bytes:
-        status = HTTPStatus(self.status_code)
-        lines = [b"%b: %b\r\n" % header for header in self.raw_headers]
-        return b"".join([b"HTTP/1.1 %d %b\r\n" % (status, status.phrase.encode()), *lines])
+        return b"".join(b"%b: %b\r\n" % header for header in self.raw_headers)
 
     def pieces(self, headers: Sequence[tuple[bytes, bytes]]) -> Sequence[bytes]:
-        """The whole response as HTTP/1.1, with these further headers, of which the first is the date."""
+        """The response after its status line, with the first of these headers, which is the date."""
         (_, date), *_ = headers
         return self._head, b"date: ", date, b"\r\n\r\n", cast("bytes", self.body)
 
