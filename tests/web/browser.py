@@ -216,20 +216,3 @@ def each_look(window: Window) -> Iterator[str]:
 def bootstrap(node_modules: Path) -> bytes:
     """Return the style sheet to which the pages link, from its npm package."""
     return (node_modules / "bootstrap" / "dist" / "css" / "bootstrap.min.css").read_bytes()
-
-
-def contrast(one: str, other: str) -> float:
-    """Return the contrast ratio of two computed colours, from 1 to 21, by WCAG 2.2."""
-    dark, light = sorted((luminance(one), luminance(other)))
-    return (light + 0.05) / (dark + 0.05)
-
-
-def luminance(colour: str) -> float:
-    """Return the relative luminance of a computed colour, from 0 (black) to 1 (white), by WCAG 2.2."""
-    channels = re.fullmatch(r"rgb\((\d+), (\d+), (\d+)\)", colour)
-    assert channels, f"{colour} is not opaque"
-    red, green, blue = (
-        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4
-        for part in (int(channel) / 255 for channel in channels.groups())
-    )
-    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
