@@ -1,17 +1,15 @@
-"""Fixtures and helpers for tests in Chromium: windows that record requests, dialogs and messages of the console.
+"""Fixtures and helpers for tests in Chromium: windows that record dialogs and messages of the console.
 
 All tests of a worker share one browser. While it runs, Playwright keeps an event loop in this thread, so coroutine tests
 would be refused: conftest.py puts the modules with browser tests last.
 """
 
-import hashlib
 import os
-import re
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import pytest
 from engines import empty
@@ -20,44 +18,38 @@ from playwright import sync_api
 from playwright.sync_api import Browser, Locator, Response, expect
 from processes import run
 
+from mahasiswa.settings import BOOTSTRAP
 from mahasiswa.system.folder_lock import folder_lock
 
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 # No test may reach another machine, so no other name is resolved.
 ARGUMENTS = ["--no-proxy-server", "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1"]
 NPM = Path(__file__).parents[1] / "npm"
+SHEET = "bootstrap/dist/css/bootstrap.min.css"
 TIMEOUT_MILLISECONDS = 120_000
-DESKTOP = (1280, 800)
-PHONE = (375, 667)
-LAPTOP, TALL_PHONE = (1366, 768), (390, 844)
+# Options of `open_window`. A mobile window uses the viewport that a page sets.
+PHONE = {"viewport": {"width": 375, "height": 667}, "is_mobile": True, "has_touch": True}
 CONFIRMATION = "confirm: Apakah Anda yakin ingin menghapus data ini?"
 """The entry in `Window.dialogs` for the question before a deletion."""
 
 expect.set_options(timeout=TIMEOUT_MILLISECONDS)
 
-Network = Literal["answers", "unreachable", "hangs"]
-"""How the CDN behaves when a page requests the style sheet. To answer, it needs Bootstrap from npm."""
-
 
 class Window:
     """A browser window with its own profile.
 
-    `requests` are all requests, and `last` is the answer that the page came with. `dialogs` are the texts of dialogs,
-    each of which is answered with `answer`. `problems` are the errors and warnings of the console about scripts and
-    policies.
+    `last` is the answer that the page came with. `dialogs` are the texts of dialogs, each of which is answered with
+    `answer`. `problems` are the errors and warnings of the console about scripts and policies.
     """
 
     last: Response
 
     def __init__(self, context: sync_api.BrowserContext, url: str) -> None:
         self.url, self.answer = url, True
-        self.requests: list[sync_api.Request] = []
         self.dialogs: list[str] = []
         self.problems: list[str] = []
         context.set_default_timeout(TIMEOUT_MILLISECONDS)
         self.page = context.new_page()
-        # Playwright sets an attribute of a handler, which a method of a list cannot have.
-        self.page.on("request", lambda request: self.requests.append(request))  # noqa: PLW0108
         self.page.on("dialog", self._answer_dialog)
         self.page.on("console", self._note_problem)
         self.page.on("pageerror", lambda error: self.problems.append(str(error)))
@@ -65,12 +57,6 @@ class Window:
     @property
     def rows(self) -> Locator:
         return self.page.locator("tbody tr")
-
-    @property
-    def foreign(self) -> set[str]:
-        """The requested addresses of other servers."""
-        urls = {request.url for request in self.requests}
-        return {url for url in urls if not url.startswith((self.url, "data:"))}
 
     def open(self, path: str) -> None:
         """Open a path of the service without waiting for the CDN."""
@@ -117,7 +103,7 @@ class Window:
 
 
 OpenWindow = Callable[..., Window]
-"""Takes a `Network`, a size, and options of Playwright's `Browser.new_context`."""
+"""Takes `cdn=True` to reach the style sheet, and options of Playwright's `Browser.new_context`."""
 
 
 @pytest.fixture(scope="session")
@@ -134,24 +120,24 @@ def chromium() -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="session")
-def node_modules(request: pytest.FixtureRequest) -> Path:
-    """Install the packages of tests/npm once per machine. Skip the test if npm cannot install them."""
+def node_modules() -> Path:
+    """Install the packages of tests/npm once. Skip the test if npm cannot install them."""
     npm = shutil.which("npm")
     if npm is None:
         pytest.skip("npm is not installed, so Bootstrap, axe-core and html-validate are missing")
-    assert request.config.cache is not None
-    digest = hashlib.sha256((NPM / "package-lock.json").read_bytes()).hexdigest()
-    folder = request.config.cache.mkdir(f"npm-{digest}")
-    modules = folder / "node_modules"
-    with folder_lock(folder):
-        # npm writes this file when all packages are there.
-        if not (modules / ".package-lock.json").exists():
-            shutil.copytree(NPM, folder, dirs_exist_ok=True)
+    modules = NPM / "node_modules"
+    installed = modules / ".package-lock.json"  # npm writes it when all packages are there
+    with folder_lock(NPM):
+        if not installed.exists() or is_newer(NPM / "package-lock.json", installed):
             try:
-                run(npm, "ci", cwd=folder)
+                run(npm, "ci", cwd=NPM)
             except AssertionError as error:
                 pytest.skip(f"npm could not install the packages of tests/npm: {error}")
     return modules
+
+
+def is_newer(one: Path, other: Path) -> bool:
+    return one.stat().st_mtime > other.stat().st_mtime
 
 
 @pytest.fixture
@@ -161,21 +147,13 @@ def open_window(
     """Empty the list, and return a function that opens windows. No console of a window may report a problem."""
     empty(service)
     windows: list[Window] = []
-    foreign = re.compile(f"^(?!{re.escape(service.url)})")
 
-    def opened(
-        network: Network = "unreachable",
-        size: tuple[int, int] = DESKTOP,
-        **options: Any,  # noqa: ANN401 - those of Playwright
-    ) -> Window:
-        viewport: sync_api.ViewportSize = {"width": size[0], "height": size[1]}
-        context = chromium.new_context(viewport=viewport, reduced_motion="reduce", **options)
-        if network == "hangs":
-            context.route(foreign, lambda _: None)
-        elif network == "answers":
-            sheet = bootstrap(request.getfixturevalue("node_modules"))
+    def opened(*, cdn: bool = False, **options: Any) -> Window:  # noqa: ANN401 - those of Playwright
+        context = chromium.new_context(reduced_motion="reduce", **options)
+        if cdn:
+            sheet = request.getfixturevalue("node_modules") / SHEET
             headers = {"content-type": "text/css", "access-control-allow-origin": "*"}
-            context.route(foreign, lambda route: route.fulfill(body=sheet, headers=headers))
+            context.route(BOOTSTRAP, lambda route: route.fulfill(path=sheet, headers=headers))
         windows.append(Window(context, service.url))
         return windows[-1]
 
@@ -191,18 +169,6 @@ def window(open_window: OpenWindow) -> Window:
     return open_window()
 
 
-def in_window(locator: Locator) -> bool:
-    """Return whether a person sees the whole element without scrolling: inside the window, and covered by nothing."""
-    return bool(
-        locator.evaluate("""element => {
-          const box = element.getBoundingClientRect();
-          const isInside = box.width && box.top >= 0 && box.left >= 0 && box.bottom <= innerHeight && box.right <= innerWidth;
-          const shown = document.elementFromPoint(box.x + box.width / 2, box.y + box.height / 2);
-          return Boolean(isInside && shown && (element.contains(shown) || shown.contains(element)));
-        }""")
-    )
-
-
 def each_look(window: Window) -> Iterator[str]:
     """Yield while the page has the CDN's style sheet, and again when it has lost it."""
     window.page.wait_for_load_state("load")
@@ -211,8 +177,3 @@ def each_look(window: Window) -> Iterator[str]:
     window.page.evaluate("document.querySelector('link[rel=stylesheet]').sheet.disabled = true")
     assert not window.style("html", "--bs-blue")
     yield "without the CDN"
-
-
-def bootstrap(node_modules: Path) -> bytes:
-    """Return the style sheet to which the pages link, from its npm package."""
-    return (node_modules / "bootstrap" / "dist" / "css" / "bootstrap.min.css").read_bytes()

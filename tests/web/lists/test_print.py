@@ -54,7 +54,7 @@ def test_the_whole_list_is_printed_as_a_table(
 ) -> None:
     """At least 35 rows stand on each full page, below the header, with title, number of students and date on the first."""
     other.fill(STUDENTS[:120])
-    window = open_window("answers")
+    window = open_window(cdn=True)
     window.open("/")
     for look in each_look(window):
         sheets = printed(window, tmp_path, A4 if look == "without the CDN" else F4)

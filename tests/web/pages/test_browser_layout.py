@@ -4,24 +4,32 @@ import re
 
 import pytest
 from harness import Site
-from playwright.sync_api import expect
+from playwright.sync_api import Locator, expect
 from spreadsheets import numbered
 from stores import Database
-from web.browser import (
-    LAPTOP,
-    PHONE,
-    TALL_PHONE,
-    OpenWindow,
-    each_look,
-    in_window,
-)
+from web.browser import PHONE, OpenWindow, each_look
 from web.pages.test_every_page import SITI, show
+
+LAPTOP = {"viewport": {"width": 1366, "height": 768}}
+TALL_PHONE = {**PHONE, "viewport": {"width": 390, "height": 844}}
+
+
+def in_window(locator: Locator) -> bool:
+    """Return whether a person sees the whole element without scrolling: inside the window, and covered by nothing."""
+    return bool(
+        locator.evaluate("""element => {
+          const box = element.getBoundingClientRect();
+          const isInside = box.width && box.top >= 0 && box.left >= 0 && box.bottom <= innerHeight && box.right <= innerWidth;
+          const shown = document.elementFromPoint(box.x + box.width / 2, box.y + box.height / 2);
+          return Boolean(isInside && shown && (element.contains(shown) || shown.contains(element)));
+        }""")
+    )
 
 
 def test_a_phone_shows_all_cells_and_large_buttons(open_window: OpenWindow, site: Site) -> None:
     """On a phone each record shows its number, texts and buttons, and the buttons are large enough for a thumb."""
     site.add(*SITI)
-    window = open_window(size=PHONE, is_mobile=True, has_touch=True)
+    window = open_window(**PHONE)
     window.open("/")
     for cell in window.rows.locator("td").all():
         expect(cell).to_be_in_viewport(ratio=1)
@@ -47,7 +55,7 @@ def test_a_laptop_shows_thirteen_students_with_quiet_buttons(
     other.fill(
         [(f"23000180{n:02}", f"Siti Nur Rahmawati {n}", ADDRESSES[n % 2]) for n in range(60)]
     )
-    window = open_window("answers", LAPTOP)
+    window = open_window(cdn=True, **LAPTOP)
     for path in ("/", "/?halaman=1"):
         window.open(path)
         for look in each_look(window):
@@ -75,9 +83,9 @@ def test_the_inputs_of_a_record_help_a_touch_keyboard(site: Site) -> None:
     )
 
 
-@pytest.mark.parametrize("size", [LAPTOP, TALL_PHONE])
+@pytest.mark.parametrize("device", [LAPTOP, TALL_PHONE])
 def test_the_confirmation_of_a_change_is_in_the_window(
-    open_window: OpenWindow, other: Database, size: tuple[int, int]
+    open_window: OpenWindow, other: Database, device: dict[str, object]
 ) -> None:
     """With 300 records it stands above everything that scrolls, after an addition with its warning and its buttons.
 
@@ -85,7 +93,7 @@ def test_the_confirmation_of_a_change_is_in_the_window(
     first row, and its button removes the new record. test_every_page.py has its contrast.
     """
     other.fill(numbered(300, "Nama {}", "Jalan Kaliurang 5, Sleman"))
-    window = open_window("answers", size)
+    window = open_window(cdn=True, **device)
     page = window.page
     confirmation, warning = page.locator(".latest"), page.locator(".warning")
 
@@ -121,7 +129,7 @@ def test_a_phone_reaches_the_links_without_passing_the_list(
 ) -> None:
     """One touch shows the downloads, the printout, the check and the other pages. A tick has 24 pixels."""
     other.fill(numbered(60))
-    window = open_window("answers", TALL_PHONE, is_mobile=True, has_touch=True)
+    window = open_window(cdn=True, **TALL_PHONE)
     for path in ("/", "/?halaman=1"):
         window.open(path)
         window.page.get_by_text("Lainnya").tap()
@@ -139,7 +147,7 @@ def test_the_buttons_of_a_preview_cover_nothing_that_has_the_focus(
     open_window: OpenWindow, site: Site
 ) -> None:
     """On a phone they stand at the lower edge while the rows to repair are read, and take a third of the window at most."""
-    window = open_window("answers", PHONE, is_mobile=True, has_touch=True)
+    window = open_window(cdn=True, **PHONE)
     show("preview", window, site)
     buttons = window.page.locator(".reachable")
     fields = window.page.locator("#salah").locator("input:not([type=hidden]), button")
@@ -152,12 +160,12 @@ def test_the_buttons_of_a_preview_cover_nothing_that_has_the_focus(
             assert in_window(buttons)
     box = buttons.bounding_box()
     assert box
-    assert 3 * box["height"] <= PHONE[1]
+    assert box["height"] <= 667 / 3
 
 
 def test_forced_colours_keep_the_rule_under_the_header(open_window: OpenWindow) -> None:
     """With forced colours the header of the table keeps the line below it."""
-    window = open_window("answers", forced_colors="active")
+    window = open_window(cdn=True, forced_colors="active")
     window.open("/")
     for _ in each_look(window):
         line = [window.style("th", f"border-bottom-{name}") for name in ("style", "width", "color")]
@@ -168,7 +176,7 @@ def test_a_printed_list_or_history_has_no_buttons(open_window: OpenWindow, site:
     """Black on white, also in dark mode. The history is a table; nothing that needs a click is printed."""
     for record in (*numbered(3), SITI):
         site.add(*record)
-    window = open_window("answers")
+    window = open_window(cdn=True)
     window.open("/")
     is_hidden = "elements => elements.every(element => !element.checkVisibility())"
     for _ in each_look(window):

@@ -102,7 +102,7 @@ def test_every_picture_of_the_guide_is_small(
         site: Site = request.getfixturevalue("site")
         for student in STUDENTS:
             site.add(*student)
-        window = open_window("answers", (960, 640))
+        window = open_window(cdn=True, viewport={"width": 960, "height": 640})
         height, path = PICTURES[name]
         window.open(path(site))
         if name == "formulir.png":
