@@ -262,7 +262,7 @@ def _run(words: list[str], database: Path) -> tuple[float, float]:
 
 WORKS: dict[str, Callable[[int], list[Line]]] = {
     "get-12": lambda rounds: list_page(
-        rounds, 12, 64, Goal(0.35, NGINX, by_processor=True), Goal(5, EXPRESS.name)
+        rounds, 12, 64, Goal(0.35, NGINX, by_processor=True), Goal(7, EXPRESS.name)
     ),
     "get-1000": lambda rounds: list_page(
         rounds, 1000, 32, Goal(0.55, NGINX), Goal(40, EXPRESS.name)
@@ -270,7 +270,7 @@ WORKS: dict[str, Callable[[int], list[Line]]] = {
     "get-10000": lambda rounds: list_page(
         rounds, 10_000, 8, Goal(1.1, NGINX), Goal(40, EXPRESS.name)
     ),
-    "after-write-12": lambda rounds: after_write(rounds, 12, 0.85),
+    "after-write-12": lambda rounds: after_write(rounds, 12, 1),
     "after-write-1000": lambda rounds: after_write(rounds, 1000, 3.5),
     "after-write-10000": lambda rounds: after_write(rounds, 10_000, 4),
     "add": additions,
