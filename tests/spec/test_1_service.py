@@ -5,16 +5,18 @@ from urllib.parse import urlsplit
 
 import pytest
 from harness import URL_ENCODED, Page, Service, Site, visited
-from spec.records import Records, the_row
+from spec.records import listed
+from stores import SITI
 
 STYLE_SHEET = ("link[rel~=stylesheet]", "href")
 
 
-def pages(site: Site, records: Records) -> dict[str, Page]:
+def pages(site: Site) -> dict[str, Page]:
+    site.add(*SITI)
     targets = [
         site.path("/"),
         site.path("/mahasiswa/add"),
-        site.path("/mahasiswa/edit/", records.add().nim),
+        site.path("/mahasiswa/edit/", SITI.nim),
     ]
     return dict(
         zip(
@@ -25,10 +27,10 @@ def pages(site: Site, records: Records) -> dict[str, Page]:
     )
 
 
-def test_1_2_every_get_answers_a_complete_html_page(site: Site, records: Records) -> None:
+def test_1_2_every_get_answers_a_complete_html_page(site: Site) -> None:
     """Every GET is answered with a complete HTML document with the same title, container and style sheet of another host."""
     layouts = set()
-    for content, page in pages(site, records).items():
+    for content, page in pages(site).items():
         html = page.html.strip().lower()
         assert html.startswith("<!doctype html")
         assert "<html" in html
@@ -59,11 +61,11 @@ def container(page: Page, content: str) -> tuple[str, str | None]:
     return str(around[0].tag), around[0].attributes.get("class")
 
 
-def test_1_3_changes_are_url_encoded_posts(site: Site, records: Records) -> None:
+def test_1_3_changes_are_url_encoded_posts(site: Site) -> None:
     """The forms of all pages use only GET and POST, and those that change something are URL-encoded POSTs."""
-    nim = records.add().nim
-    (delete,) = the_row(site.list(), nim).forms
-    shown = pages(site, records).values()
+    shown = pages(site).values()
+    (row,) = site.list().table
+    (delete,) = row.forms
     for form in (delete, *(page.record_form for page in shown if not page.table)):
         assert form.method == "post"
     for page in shown:
@@ -101,12 +103,10 @@ def test_1_7_the_style_sheet_comes_from_cdn_url(database: str) -> None:
         assert address in site.list().values(*STYLE_SHEET)
 
 
-def test_3_add_creates_and_delete_removes(site: Site, records: Records) -> None:
+def test_3_add_creates_and_delete_removes(site: Site) -> None:
     """A record exists from its addition to its deletion, and can then be added again."""
-    nim = records.new_nim()
-    assert records.listed(nim) is None
     for nama in ("Siti", "Budi"):
-        site.add(nim, nama, "Solo")
-        assert records.listed(nim) == (nim, nama, "Solo")
-        site.delete(nim)
-        assert records.listed(nim) is None
+        site.add("0001", nama, "Solo")
+        assert listed(site) == [("0001", nama, "Solo")]
+        site.delete("0001")
+        assert listed(site) == []

@@ -5,7 +5,9 @@ from html import unescape
 
 import pytest
 from harness import URL_ENCODED, Form, Page, Site, free_port, visited
-from spec.records import TEXT_INPUT, Records, texts, the_row
+from spec.records import TEXT_INPUT, listed, stored, texts
+from spreadsheets import as_records, numbered
+from stores import BUDI, SITI
 
 
 # ---- 4, paths and payload
@@ -16,7 +18,7 @@ def test_4_0_paths_are_relative_to_base_url(database: str) -> None:
     settings = {"PORT": str(port), "BASE_URL": f"http://127.0.0.1:{port}/data/kampus"}
     with visited(database, settings) as site:
         assert site.add("0001", "Siti", "Solo").headers["location"] == "/data/kampus/"
-        row = the_row(site.page("/data/kampus/"), "0001")
+        (row,) = site.page("/data/kampus/").table
         assert [link.target for link in row.links] == ["/data/kampus/mahasiswa/edit/0001"]
         assert [form.target for form in row.forms] == ["/data/kampus/mahasiswa/delete/0001"]
         assert "/data/kampus/mahasiswa/add" in [link.target for link in site.list().links]
@@ -31,12 +33,11 @@ def test_4_0_paths_are_relative_to_base_url(database: str) -> None:
         assert site.list().rows == []
 
 
-def test_4_0_payload_is_url_encoded(site: Site, records: Records) -> None:
+def test_4_0_payload_is_url_encoded(site: Site) -> None:
     """Percent signs and plus signs of a URL-encoded body are decoded once, as UTF-8."""
-    nim = records.new_nim()
-    body = f"nim={nim}&nama=Ren%C3%A9+%26+Zo%c3%ab%3D1%2B1&alamat=100%2525+%F0%9F%8F%A0".encode()
+    body = b"nim=1&nama=Ren%C3%A9+%26+Zo%c3%ab%3D1%2B1&alamat=100%2525+%F0%9F%8F%A0"
     site.send("POST", site.path("/mahasiswa/add"), body, content_type=URL_ENCODED)
-    assert records.stored(nim) == (nim, "René & Zoë=1+1", "100%25 🏠")
+    assert stored(site, "1") == ("1", "René & Zoë=1+1", "100%25 🏠")
 
 
 # ---- 4.1 to 4.3: the pages
@@ -52,38 +53,33 @@ def test_4_1_2_list_page_has_heading_and_add_link(site: Site) -> None:
     assert page.columns == ["No", "NIM", "Nama", "Alamat", "Aksi"]
 
 
-def test_4_1_4_every_record_is_a_row_with_its_position_nim_nama_alamat(
-    site: Site, records: Records
-) -> None:
+def test_4_1_4_every_record_is_a_row_with_its_position_nim_nama_alamat(site: Site) -> None:
     """A record is one row of five cells: its position counted from 1, nim, nama, alamat and one more."""
-    added = {records.add(f"Nama {i}", f"Alamat {i}") for i in range(12)}
+    added = numbered(12, "Nama {}", "Alamat {}")
+    for record in added:
+        site.add(*record)
     rows = list(map(texts, site.list().table))
-    assert [row[0] for row in rows] == [str(number + 1) for number in range(len(rows))]
+    assert [row[0] for row in rows] == [str(number + 1) for number in range(12)]
     assert {len(row) for row in rows} == {5}
-    assert added <= {tuple(row[1:4]) for row in rows}
+    assert listed(site) == added
 
 
-def test_4_1_5_row_has_an_edit_link_and_a_delete_form(site: Site, records: Records) -> None:
+def test_4_1_5_row_has_an_edit_link_and_a_delete_form(site: Site) -> None:
     """The last cell holds Edit and a form with Delete, whose question a browser asks, and which works without it."""
-    nim = records.add().nim
-    row = the_row(site.list(), nim)
+    site.add(*SITI)
+    (row,) = site.list().table
     (link,), (form,) = row.links, row.forms
-    assert (link.text, link.target) == ("Edit", site.path("/mahasiswa/edit/", nim))
-    assert (form.method, form.target, form.submit) == (
-        "post",
-        site.path("/mahasiswa/delete/", nim),
-        "Delete",
-    )
+    assert (link.text, link.target) == ("Edit", site.path("/mahasiswa/edit/0001"))
+    target = site.path("/mahasiswa/delete/0001")
+    assert (form.method, form.target, form.submit) == ("post", target, "Delete")
     assert "Apakah Anda yakin ingin menghapus data ini?" in unescape(site.list().html)
     site.submit(form)
-    assert records.listed(nim) is None
+    assert listed(site) == []
 
 
-def test_4_1_6_no_records_no_rows(site: Site, foreign_url: str) -> None:
-    """Without records the table has its header and an empty body. Every test deletes its own records."""
+def test_4_1_6_no_records_no_rows(site: Site) -> None:
+    """Without records the table has its header and an empty body."""
     page = site.list()
-    if foreign_url and any(row.forms for row in page.table):
-        pytest.skip("the list holds records that are not ours to delete")
     assert page.columns == ["No", "NIM", "Nama", "Alamat", "Aksi"]
     assert page.css("tbody td") == []
 
@@ -100,20 +96,20 @@ def the_form(page: Page, heading: str, target: str, values: Sequence[str]) -> Fo
     return form
 
 
-def test_4_2_2_add_form_has_three_required_text_inputs(site: Site, records: Records) -> None:
+def test_4_2_2_add_form_has_three_required_text_inputs(site: Site) -> None:
     """The POST form has nim, nama and alamat, empty, required and editable, and Simpan, which adds the texts."""
     target = site.path("/mahasiswa/add")
     form = the_form(site.page(target), "Tambah Data Mahasiswa", target, [""] * 3)
     assert not form.css("[readonly]")
     assert [text.strip() for text in form.texts("label")] == ["NIM", "Nama", "Alamat"]
-    nim = records.new_nim()
-    site.accepts(form, nim=nim, nama="Agus Salim", alamat="Wates")
-    assert records.listed(nim) == (nim, "Agus Salim", "Wates")
+    site.accepts(form, nim="1", nama="Agus Salim", alamat="Wates")
+    assert listed(site) == as_records("1|Agus Salim|Wates")
 
 
-def test_4_3_2_edit_form_has_three_required_text_inputs(site: Site, records: Records) -> None:
+def test_4_3_2_edit_form_has_three_required_text_inputs(site: Site) -> None:
     """The POST form has the record's nim, nama and alamat. Only nim is read-only, and a browser sends all three."""
-    for added in (records.add("Siti", "Solo"), records.add("Budi", "Bantul")):
+    for added in (SITI, BUDI):
+        site.add(*added)
         target = site.path("/mahasiswa/edit/", added.nim)
         form = the_form(site.page(target), "Edit Data Mahasiswa", target, added)
         assert form.values("[readonly]", "name") == ["nim"]
@@ -133,104 +129,82 @@ def test_4_3_2_edit_form_has_three_required_text_inputs(site: Site, records: Rec
         "Ünïcödé ꦗꦮ 学生 🎓",
     ],
 )
-def test_4_4_1_add_stores_the_values_without_changes(
-    site: Site, records: Records, text: str
-) -> None:
+def test_4_4_1_add_stores_the_values_without_changes(site: Site, text: str) -> None:
     """The three values are stored exactly as they were sent, and shown as text."""
-    nim = records.new_nim()
-    site.add(nim, text, text)
-    assert records.stored(nim) == (nim, text, text)
-    assert records.listed(nim) == (nim, text.strip(), text.strip())
+    site.add("0001", text, text)
+    assert stored(site, "0001") == ("0001", text, text)
+    assert listed(site) == [("0001", text.strip(), text.strip())]
 
 
-def test_4_5_1_edit_sets_nama_and_alamat(site: Site, records: Records) -> None:
+def test_4_5_1_edit_sets_nama_and_alamat(site: Site) -> None:
     """The record in the path gets both texts of its form. Its nim never changes, even if the body has another one."""
-    added, other, unknown = (
-        records.add("Siti", "Solo"),
-        records.add("Lain", "Lain"),
-        records.new_nim(),
-    )
-    for nim in (added.nim, other.nim, unknown):
-        form = site.page(site.path("/mahasiswa/edit/", added.nim)).record_form
+    site.add(*SITI)
+    site.add(*BUDI)
+    for nim in (SITI.nim, BUDI.nim, "0003"):
+        form = site.page(site.path("/mahasiswa/edit/", SITI.nim)).record_form
         site.submit(form, nim=nim, nama=f" Siti {nim} ", alamat="Jalan <Baru> & Lama")
-        assert records.stored(added.nim) == (added.nim, f" Siti {nim} ", "Jalan <Baru> & Lama")
-        assert records.listed(other.nim) == other
-        assert records.listed(unknown) is None
+        assert stored(site, SITI.nim) == (SITI.nim, f" Siti {nim} ", "Jalan <Baru> & Lama")
+        assert listed(site)[1:] == [BUDI]
 
 
-def test_4_6_1_delete_removes_the_record(site: Site, records: Records) -> None:
+def test_4_6_1_delete_removes_the_record(site: Site) -> None:
     """Only the record in the path is deleted. The row numbers then have no gap, and the others keep their nims."""
-    first, removed, last = (records.add(f"Nama {i}") for i in range(3))
-    site.delete(removed.nim)
-    rows = list(map(texts, site.list().table))
-    assert [row[0] for row in rows] == [str(i + 1) for i in range(len(rows))]
-    assert [records.listed(each.nim) for each in (first, removed, last)] == [first, None, last]
+    added = numbered(3)
+    for record in added:
+        site.add(*record)
+    site.delete(added[1][0])
+    assert [texts(row)[0] for row in site.list().table] == ["1", "2"]
+    assert listed(site) == [added[0], added[2]]
 
 
 # ---- 4.7: routing
 @pytest.mark.parametrize("path", ["/mahasiswa/delete/", "/mahasiswa/edit/"])
 @pytest.mark.parametrize("method", ["GET", "PUT", "PATCH", "DELETE"])
-def test_4_7_1_a_route_matches_only_its_own_method(
-    site: Site, records: Records, method: str, path: str
-) -> None:
+def test_4_7_1_a_route_matches_only_its_own_method(site: Site, method: str, path: str) -> None:
     """A request with another method changes nothing; its answer is not specified."""
-    added = records.add()
-    site.send(
-        method, site.path(path, added.nim), b"nama=Lain&alamat=Lain", content_type=URL_ENCODED
-    )
-    assert records.listed(added.nim) == added
+    site.add(*SITI)
+    target = site.path(path, SITI.nim)
+    site.send(method, target, b"nama=Lain&alamat=Lain", content_type=URL_ENCODED)
+    assert listed(site) == [SITI]
 
 
-def test_4_7_1_a_get_of_the_add_route_adds_nothing(site: Site, records: Records) -> None:
+def test_4_7_1_a_get_of_the_add_route_adds_nothing(site: Site) -> None:
     """GET /mahasiswa/add with the fields in its query shows the form and adds no record."""
-    nim = records.new_nim()
-    site.page(site.path("/mahasiswa/add") + f"?nim={nim}&nama=Siti&alamat=Solo")
-    assert records.listed(nim) is None
+    site.page(site.path("/mahasiswa/add") + "?nim=1&nama=Siti&alamat=Solo")
+    assert listed(site) == []
 
 
-def test_4_7_2_routes_do_not_overlap(site: Site, records: Records) -> None:
+def test_4_7_2_routes_do_not_overlap(site: Site) -> None:
     """In the routes edit and delete the word "add" is a nim."""
-    if records.listed("add"):
-        pytest.skip("the list has a record with the nim 'add' that this test may not change")
-    nim = records.new_nim()
     for path in ("/mahasiswa/edit/add", "/mahasiswa/delete/add"):
-        answer = site.post(site.path(path), {"nim": nim, "nama": "Siti", "alamat": "Solo"})
+        answer = site.post(site.path(path), {"nim": "1", "nama": "Siti", "alamat": "Solo"})
         assert answer.status_code == 302
-    assert [records.listed(each) for each in (nim, "add")] == [None, None]
+    assert listed(site) == []
 
 
-@pytest.mark.parametrize("form", ["0{}", "{}e1", "a b {}", "{}é学🎓", "%2541{}", "{}+%"])
-def test_4_7_3_path_parameter_is_text(site: Site, records: Records, form: str) -> None:
+@pytest.mark.parametrize("nim", ["07", "7e1", "a b 7", "7é学🎓", "%25417", "7+%"])
+def test_4_7_3_path_parameter_is_text(site: Site, nim: str) -> None:
     """The path parameter is the nim as text: leading zeros are kept, and percent-encoded UTF-8 is decoded, once."""
-    nim = records.new_nim(form)
     site.add(nim, "Siti", "Solo")
-    assert records.stored(nim) == (nim, "Siti", "Solo")
+    assert stored(site, nim) == (nim, "Siti", "Solo")
     site.edit(nim, "Budi", "Bantul")
-    assert records.listed(nim) == (nim, "Budi", "Bantul")
+    assert listed(site) == [(nim, "Budi", "Bantul")]
     site.delete(nim)
-    assert records.listed(nim) is None
+    assert listed(site) == []
 
 
-def test_4_7_3_nims_that_look_equal_as_numbers_are_two(site: Site, records: Records) -> None:
+def test_4_7_3_nims_that_look_equal_as_numbers_are_two(site: Site) -> None:
     """Two nims that differ only in leading zeros are different records in every route."""
-    digits = str(int(records.new_nim(), 16))
-    nim, zeros = records.forget(digits), records.forget("00" + digits)
-    site.add(nim, "Siti", "Solo")
-    site.add(zeros, "Budi", "Bantul")
-    assert records.stored(nim).nama == "Siti"
-    site.edit(zeros, "Ani", "Bantul")
-    site.delete(nim)
-    assert records.listed(nim) is None
-    assert records.listed(zeros) == (zeros, "Ani", "Bantul")
+    site.add("7", "Siti", "Solo")
+    site.add("007", "Budi", "Bantul")
+    assert stored(site, "7") == ("7", "Siti", "Solo")
+    site.edit("007", "Ani", "Bantul")
+    site.delete("7")
+    assert listed(site) == as_records("007|Ani|Bantul")
 
 
-def test_4_7_4_a_refresh_does_not_repeat_the_change(site: Site, records: Records) -> None:
+def test_4_7_4_a_refresh_does_not_repeat_the_change(site: Site) -> None:
     """Each successful POST redirects to a page that can be reloaded without a second change."""
-    nim = records.new_nim()
-    for answer in (
-        site.add(nim, "Siti", "Solo"),
-        site.edit(nim, "Budi", "Bantul"),
-        site.delete(nim),
-    ):
+    for answer in (site.add(*SITI), site.edit(SITI.nim, "Budi", "Bantul"), site.delete(SITI.nim)):
         first, second = (site.page(answer.headers["location"]).rows for _ in range(2))
         assert first == second
