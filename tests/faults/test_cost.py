@@ -1,8 +1,10 @@
 """The cost contract: the worst input of a route, alone or from many clients, does not take the service from others."""
 
+import io
 import os
 import re
 import sys
+import zipfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
@@ -12,9 +14,9 @@ import pytest
 from faults.attack import at_once, attacked
 from harness import Service, assert_log_is_sound
 from processes import cannot, until
-from sheets.workbooks import text_row, with_rows, zip_bomb
+from sheets.workbooks import by_openpyxl
 from sockets import CLOSE, connected, get, post, upload
-from spreadsheets import numbered
+from spreadsheets import HEADER, numbered
 from stores import Database, execute, fill
 
 from mahasiswa.work import EXPORT, SEARCH, Kind
@@ -34,8 +36,26 @@ def pasted(nim: bytes) -> bytes:
     return upload(b"NIM\tNama\tAlamat\r\n" + nim + b"\tAni\tSolo\r\n")
 
 
-def wide_workbook() -> bytes:
-    return upload(with_rows(text_row(b"a", 16_384), 10), b"berkas", b"a.xlsx")
+def workbook(text: bytes, cells: int, rows: int) -> bytes:
+    """Return the upload of a workbook with this text in so many cells of so many rows."""
+    row = b"<row>" + b'<c t="inlineStr"><is><t>%b</t></is></c>' % text * cells + b"</row>"
+    usual, file = io.BytesIO(by_openpyxl(HEADER)), io.BytesIO()
+    with (
+        zipfile.ZipFile(usual) as source,
+        zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as target,
+    ):
+        for name in source.namelist():
+            before, end, after = source.read(name).partition(b"</sheetData>")
+            with target.open(name, "w") as part:
+                part.write(before)
+                part.writelines([row] * rows if end else [])
+                part.write(end + after)
+    return upload(file.getvalue(), b"berkas", b"a.xlsx")
+
+
+def zip_bomb() -> bytes:
+    """Return the upload of a workbook that is small, and large when it is unpacked."""
+    return workbook(b"A" * 5_000, 200, 300)
 
 
 def removed(body: bytes) -> bytes:
@@ -66,7 +86,7 @@ REQUESTS: dict[str, tuple[int, Callable[[], bytes]]] = {
         2,
         lambda: removed((b"'" * 1500 + b"\n") * 10_000),
     ),
-    "rows of 16,384 cells are uploaded": (2, wide_workbook),
+    "rows of 16,384 cells are uploaded": (2, lambda: workbook(b"a", 16_384, 10)),
     "10,000 NIMs of 255 letters of three bytes are pasted": (
         2,
         lambda: pasted(
@@ -79,7 +99,7 @@ REQUESTS: dict[str, tuple[int, Callable[[], bytes]]] = {
         lambda: upload(b"[12/3 10.15] Bu Rina: 23000181 Siti Nur\n" * 60_000),
     ),
     "exports are abandoned": (64, lambda: get("/mahasiswa/ekspor.xlsx")),
-    "zip bombs are uploaded and abandoned": (8, lambda: upload(zip_bomb(), b"berkas", b"a.xlsx")),
+    "zip bombs are uploaded and abandoned": (8, zip_bomb),
 }
 """The number of clients that send a request at once, and the request."""
 

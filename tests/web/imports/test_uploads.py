@@ -10,10 +10,10 @@ from pathlib import Path
 
 import psutil  # type: ignore[import-untyped]
 import pytest
+from faults.test_cost import zip_bomb
 from harness import Service
 from processes import children, is_running, until
-from sheets.workbooks import zip_bomb
-from sockets import statuses, upload
+from sockets import statuses
 from spreadsheets import HEADER, csv
 from web.importer import Importer
 
@@ -28,7 +28,7 @@ def reading(service: Service) -> Iterator[tuple[int, "Future[bytes]"]]:
     """Upload a bomb, and stop the child that reads it; yield its id, and the answer."""
     until(lambda: not children(service.pid))
     with ThreadPoolExecutor(1) as thread:
-        answer = thread.submit(service.raw, upload(zip_bomb(), b"berkas", b"a.xlsx"), 120)
+        answer = thread.submit(service.raw, zip_bomb(), 120)
         (child,) = until(lambda: children(service.pid))
         os.kill(child, signal.SIGSTOP)
         yield child, answer
@@ -46,7 +46,7 @@ def test_a_child_that_dies_costs_one_page(service: Service) -> None:
 
 
 def test_a_zip_bomb_is_refused_with_its_page(service: Service) -> None:
-    page = service.raw(upload(zip_bomb(), b"berkas", b"a.xlsx"), 120)
+    page = service.raw(zip_bomb(), 120)
     assert statuses(page) == [413]
     assert wording.TOO_HEAVY.split(".")[0].encode() in page
 
@@ -68,7 +68,7 @@ def test_a_child_has_no_password_and_few_rights(tmp_path: Path) -> None:
 def test_no_child_outlives_its_request(tmp_path: Path, how: str) -> None:
     with Service(tmp_path / "a.db") as service:
         with socket.create_connection(("127.0.0.1", service.port)) as client:
-            client.sendall(upload(zip_bomb(), b"berkas", b"a.xlsx"))
+            client.sendall(zip_bomb())
             (child,) = until(lambda: children(service.pid))
             process = psutil.Process(child)
             until(lambda: process.rlimit(psutil.RLIMIT_AS)[0] == MEMORY_BYTES)
