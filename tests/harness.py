@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from processes import Closing, Forked, until
+from processes import COMMAND, Closing, until
 from visitor import URL_ENCODED, Form, Page, Site, led_to, page_of
 
 # Most tests need both a service and a visitor, so they import all of it from here.
@@ -47,7 +47,7 @@ class Service(Closing):
         environment: Mapping[str, str] | None = None,
         *,
         cwd: Path | None = None,
-        command: Sequence[str] = (),
+        command: Sequence[str] = COMMAND,
     ) -> None:
         self.database = database
         url = f"sqlite:///{database.absolute()}" if isinstance(database, Path) else database
@@ -123,19 +123,8 @@ class Service(Closing):
         """Start the program. Fail unless it says that it accepts requests."""
         until(lambda: is_free(self.port), STOP_SECONDS)  # workers may end after the main process
         self._stdout.write_bytes(b"")
-        self.process = self._run()
-        try:
-            until(self._is_ready, START_SECONDS)
-        except BaseException:
-            self.close()
-            raise
-
-    def _run(self) -> Forked | subprocess.Popen[bytes]:
-        output, errors = str(self._stdout), str(self._stderr)
-        if not self._command:
-            return Forked(cwd=self._cwd, env=self.environment, output=output, errors=errors)
         with self._stdout.open("ab") as stdout, self._stderr.open("ab") as stderr:
-            return subprocess.Popen(
+            self.process = subprocess.Popen(
                 self._command,
                 cwd=self._cwd,
                 env=self.environment,
@@ -144,6 +133,11 @@ class Service(Closing):
                 stderr=stderr,
                 start_new_session=True,
             )
+        try:
+            until(self._is_ready, START_SECONDS)
+        except BaseException:
+            self.close()
+            raise
 
     def _is_ready(self) -> bool:
         assert self.process.poll() is None, self.stderr()

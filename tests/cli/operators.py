@@ -4,17 +4,15 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from processes import cannot, finished, forked, run
+from processes import COMMAND, cannot, finished, run
 from spreadsheets import HEADER, Record, csv
 from stores import execute, merge, migrate
 
-COMMAND = [sys.executable, "-m", "mahasiswa"]
 SAID_DATABASE = re.compile("^database: (.*)\n", re.MULTILINE)
 TWO: list[Record] = [("0001", "Ani", "Solo"), ("0002", "Budi", "Bantul")]
 
@@ -57,11 +55,8 @@ class Operator:
     ) -> subprocess.CompletedProcess[str]:
         """Run `mahasiswa` without a terminal, with these arguments and variables, by a command `before` it."""
         environment = self.environment | environment
-        if before:
-            command = (*before, *COMMAND, *arguments)
-            answer = finished(*command, cwd=self.folder, env=environment)
-        else:
-            answer = forked(*arguments, cwd=self.folder, env=environment)
+        command = (*before, *COMMAND, *arguments)
+        answer = finished(*command, cwd=self.folder, env=environment)
         self.databases = SAID_DATABASE.findall(answer.stderr)
         answer.stderr = SAID_DATABASE.sub("", answer.stderr)
         return answer

@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from cli.operators import COMMAND, TWO, Operator, records_of, use_up
+from cli.operators import TWO, Operator, records_of, use_up
 from harness import Service, free_port
-from processes import children, started, until
+from processes import COMMAND, children, started, until
 from stores import execute
 
 from mahasiswa.system.unfinished import unfinished

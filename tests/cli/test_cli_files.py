@@ -4,9 +4,9 @@ import stat
 from pathlib import Path
 
 import pytest
-from cli.operators import COMMAND, TWO, Operator, records_of
+from cli.operators import TWO, Operator, records_of
 from harness import visited
-from processes import until
+from processes import COMMAND, until
 
 # With this umask a file is private only if the program asks for it.
 WIDE_UMASK = ["sh", "-c", 'umask 000; exec "$@"', "sh"]

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from cli.operators import COMMAND, Operator
+from cli.operators import Operator
 from postgres import own_schema
-from processes import started, until
+from processes import COMMAND, started, until
 from spreadsheets import HEADER, csv, numbered
 from stores import execute
 

@@ -26,7 +26,7 @@ def operator_with_a_backup(operator: Operator) -> Operator:
     """Run commands in a folder with a back-up of TWO, and a list that holds NOW since."""
     operator.fill([("0001", "Ani", "Sleman"), TWO[1]])
     operator.sql("UPDATE mahasiswa SET alamat = 'Solo' WHERE nim = '0001'")
-    operator.done("backup", "cadangan.db")
+    operator.sql(f"VACUUM INTO '{operator.folder}/cadangan.db'")
     operator.sql(
         f"DELETE FROM mahasiswa WHERE nim = '0002'; INSERT INTO mahasiswa VALUES {NOW[1]}",
     )

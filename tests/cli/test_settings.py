@@ -10,9 +10,8 @@ from importlib.metadata import version
 from pathlib import Path
 
 import pytest
-from cli.operators import COMMAND
 from harness import Service, free_port, is_free
-from processes import cannot, run, started
+from processes import COMMAND, cannot, run, started
 
 from mahasiswa.settings import SettingError, Settings, SQLiteURL
 

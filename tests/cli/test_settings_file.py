@@ -3,9 +3,9 @@
 import os
 
 import pytest
-from cli.operators import COMMAND, TWO, Operator
+from cli.operators import TWO, Operator
 from harness import visited
-from processes import cannot
+from processes import COMMAND, cannot
 
 from mahasiswa.system.administrator import process_user
 

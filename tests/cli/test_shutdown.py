@@ -10,9 +10,8 @@ from contextlib import AbstractContextManager, closing
 from pathlib import Path
 
 import pytest
-from cli.operators import COMMAND
 from harness import START_SECONDS, URL_ENCODED, Service, free_port, is_free
-from processes import started, until
+from processes import COMMAND, started, until
 
 END_SECONDS = 5.0
 """The service promises to end within this time after SIGTERM or Ctrl-C."""

@@ -1,7 +1,7 @@
 """Everything is read and written in UTF-8, whatever the locale of the machine is."""
 
 import pytest
-from cli.operators import COMMAND, Operator
+from cli.operators import Operator
 from harness import Service
 from spreadsheets import HEADER, csv
 
@@ -26,21 +26,21 @@ def test_commands_read_and_write_utf_8(abroad: Operator) -> None:
     del abroad.environment["DATABASE_URL"]
 
     def done(*arguments: str) -> str:
-        return abroad.done("--settings", f"{folder}/é.env", *arguments, before=["env"])
+        return abroad.done("--settings", f"{folder}/é.env", *arguments)
 
-    assert "postgresql://…" in abroad.done("--help", before=["env"])
+    assert "postgresql://…" in abroad.done("--help")
     assert done("import", "--accept-doubts", f"{folder}/masuk ’.csv").startswith("written: 1 new")
     assert abroad.databases == [f"{folder}/siswa’.db"]
     assert done("export", "-") == "\ufeff" + csv(HEADER, SITI).decode().replace("\r\n", "\n")
     assert done("backup").startswith(f"{folder}/cadangan é/siswa’-")
     assert done("forget", SITI[0]).startswith(f"{SITI[0]}: the record and its history are removed")
-    checked = abroad.run("--settings", f"{folder}/é.env", "doctor", before=["env"]).stdout
+    checked = abroad.run("--settings", f"{folder}/é.env", "doctor").stdout
     assert f"{folder}/siswa’.db" in checked
 
 
 def test_the_service_reads_and_writes_utf_8(abroad: Operator) -> None:
     """Also standard output, which names the file."""
-    with Service(abroad.folder / "siswa’.db", ASCII, command=COMMAND) as service:
+    with Service(abroad.folder / "siswa’.db", ASCII) as service:
         with service.site() as site:
             site.stores(*SITI)
             assert site.list().records == [SITI]

@@ -10,10 +10,10 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from cli.operators import COMMAND, Operator, records_of
+from cli.operators import Operator, records_of
 from faults.attack import additions
 from harness import Service, assert_log_is_sound
-from processes import started, working
+from processes import COMMAND, started, working
 from stores import holds
 
 # Each list has records that the other one lacks, and some nims with other texts.
