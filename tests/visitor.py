@@ -16,14 +16,11 @@ URL_ENCODED = "application/x-www-form-urlencoded"
 
 SENT = ":is(input, select)[name]:not([type=submit], [disabled], [type=radio]:not([checked]), [type=checkbox]:not([checked]))"
 
-Fields = Mapping[str, str] | Sequence[tuple[str, str]]
-
 
 class Link(NamedTuple):
-    """A link. `href` is as written in the page, `target` is the address of a browser's request."""
+    """A link to another page. `target` is the address of a browser's request."""
 
     text: str
-    href: str
     target: str
 
 
@@ -50,8 +47,8 @@ class Part:
     @property
     def links(self) -> list[Link]:
         return [
-            Link(node.text().strip(), href, browser_target(self.url, href))
-            for node, href in zip(self.css("a[href]"), self.values("a[href]", "href"), strict=True)
+            Link(node.text().strip(), browser_target(self.url, node.attributes["href"]))
+            for node in self.css("a[href]:not([href^='#'])")
         ]
 
     @property
@@ -60,13 +57,12 @@ class Part:
 
 
 class Form(Part):
-    """A form. `action` is as written in the page, `target` is the address of a browser's request, `submit` is the button's text."""
+    """A form. `target` is the address of a browser's request, `submit` is the button's text."""
 
     def __init__(self, node: LexborNode, url: str) -> None:
         super().__init__(node, url)
         self.method = (node.attributes.get("method") or "get").lower()
-        self.action = node.attributes.get("action") or ""
-        self.target = browser_target(url, self.action)
+        self.target = browser_target(url, node.attributes.get("action"))
         buttons = self.texts("button:not([type]), button[type=submit]")
         self.submit = [*buttons, *self.values("input[type=submit]"), ""][0].strip()
 
@@ -92,12 +88,6 @@ class Page(Part):
         return [text.strip() for text in self.texts("h1, h2, h3, h4, h5, h6")]
 
     @property
-    def columns(self) -> list[str]:
-        """The header cells of the table."""
-        header, *_ = self.parts("table tr:not(.paper)")
-        return [text.strip() for text in header.cells]
-
-    @property
     def table(self) -> list[Part]:
         """The rows of the table's body."""
         return self.parts("tbody > tr:has(td)")
@@ -113,8 +103,7 @@ class Page(Part):
 
     @property
     def nims(self) -> list[str]:
-        """The nims of all rows. A row with one cell, as some implementations show for an empty list, has no nim."""
-        return [nim for record in self.records for nim in record[:1]]
+        return [nim for nim, *_ in self.records]
 
     @property
     def record_form(self) -> Form:
@@ -151,9 +140,8 @@ class Site(Closing):
         parts = urlsplit(url)
         self.origin = f"{parts.scheme}://{parts.netloc}"
         self.prefix = parts.path.rstrip("/")
-        transport = httpx.HTTPTransport(
-            verify=parts.scheme == "https", trust_env=False, uds=socket or None
-        )
+        # Without verification, because it takes long to load the certificates of the system.
+        transport = httpx.HTTPTransport(verify=False, uds=socket or None)
         self.client = httpx.Client(
             transport=transport, base_url=self.origin, timeout=TIMEOUT_SECONDS
         )
@@ -174,9 +162,12 @@ class Site(Closing):
     def get(self, target: str) -> httpx.Response:
         return self.send("GET", target)
 
-    def post(self, target: str, fields: Fields = ()) -> httpx.Response:
+    def post(
+        self, target: str, fields: Mapping[str, str | list[str]] | None = None
+    ) -> httpx.Response:
         """Send fields with POST as an HTML form does."""
-        return self.send("POST", target, urlencode(fields).encode(), content_type=URL_ENCODED)
+        body = urlencode(fields or {}, doseq=True).encode()
+        return self.send("POST", target, body, content_type=URL_ENCODED)
 
     def page(self, target: str) -> Page:
         """Return the page at a target. Fail unless the status is 200."""
@@ -187,10 +178,6 @@ class Site(Closing):
     def submit(self, form: Form, **typed: str) -> httpx.Response:
         """Send a form; `typed` replaces the values of inputs."""
         return self.post(form.target, form.fields | typed)
-
-    def accepts(self, form: Form, **typed: str) -> None:
-        """Send a form. Fail unless the answer is the redirect after a change."""
-        assert self.submit(form, **typed).status_code == 302
 
     def list(self) -> Page:
         return self.page(self.path("/"))
@@ -233,8 +220,8 @@ def led_to(answer: httpx.Response) -> str:
     return re.sub(r"&perubahan=\d+-\d+(?=#|$)", "", answer.headers["location"])
 
 
-def browser_target(page_url: str, href: str) -> str:
-    """Return the target of a link as a browser asks for it, or another site's whole URL."""
+def browser_target(page_url: str, address: str | None) -> str:
+    """Return the target of a link or a form as a browser asks for it, or another site's whole URL."""
     page = httpx.URL(page_url)
-    link = page.join(href)
+    link = page.join(address or "")
     return link.raw_path.decode() if link.netloc == page.netloc else str(link)

@@ -55,9 +55,7 @@ def test_a_path_without_the_prefix_of_base_url_is_404(below: Site, target: str) 
 
 def prefixed(page: Page) -> Page:
     """Check that the page has links or forms, and that the addresses of all of them have the prefix once."""
-    # Which is within the page.
-    links = [link.href for link in page.links if not link.href.startswith("#")]
-    targets = links + [form.action for form in page.forms]
+    targets = [link.target for link in page.links] + [form.target for form in page.forms]
     assert targets
     for target in targets:
         assert target.startswith(f"{PREFIX}/")

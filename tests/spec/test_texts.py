@@ -1,7 +1,7 @@
 """Unusual but real texts: each can be added, listed, edited by its link and deleted by its button."""
 
 import pytest
-from harness import Site
+from harness import Site, led_to
 from hostile import HOSTILE
 from spec.records import TEXT_INPUT
 
@@ -22,10 +22,10 @@ def test_records_of_any_text_are_kept_to_the_byte(site: Site) -> None:
         assert row.cells[1:4] == (nim, nim, nim)
         form = site.page(row.links[0].target).record_form
         assert form.values(TEXT_INPUT) == [nim, nim, nim]
-        site.accepts(form, alamat="Klaten")
+        led_to(site.submit(form, alamat="Klaten"))
     rows = {row.cells[1]: row for row in site.list().table}
     for nim in NIMS:
         assert rows[nim].cells[1:4] == (nim, nim, "Klaten")
-        site.accepts(rows[nim].forms[0])
+        led_to(site.submit(rows[nim].forms[0]))
         assert site.get(rows[nim].links[0].target).status_code == 404
     assert not set(NIMS) & set(site.list().nims)

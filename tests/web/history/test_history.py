@@ -41,7 +41,7 @@ def line(page: Page) -> str:
 
 
 def undo_latest(site: Site) -> None:
-    site.accepts(site.page(HISTORY).posts[0])
+    led_to(site.submit(site.page(HISTORY).posts[0]))
 
 
 def import_all(site: Site, *records: Record) -> None:

@@ -92,7 +92,7 @@ def test_a_record_that_has_changed_since_is_left_alone(site: Site, changed: list
     site.delete(SITI[0])
     for button in (newest, edited):
         assert_changed_again(site.submit(button), history)
-    site.accepts(added)  # the record is not in the list, as before its addition
+    led_to(site.submit(added))  # the record is not in the list, as before its addition
     assert site.records == []
     site.add(SITI[0], "Siti <b>", "Klaten")
     for button in (newest, edited):
@@ -125,7 +125,7 @@ def test_the_records_of_an_import_that_have_not_changed_since_are_taken_back(
     assert site.nims == ["00", "07", "10", "80"]
     redo = site.page(HISTORY).posts[0]
     assert redo.submit == "Ulangi perubahan (57 data)"
-    site.accepts(redo)
+    led_to(site.submit(redo))
     assert len(site.records) == 60
     execute(service.database, "UPDATE mahasiswa SET nama = 'Lain'")
     assert_changed_again(site.submit(redo), HISTORY)
@@ -134,8 +134,8 @@ def test_the_records_of_an_import_that_have_not_changed_since_are_taken_back(
 @pytest.mark.usefixtures("imported")
 def test_the_history_of_one_nim_has_its_line_of_an_import_and_of_a_bulk_delete(site: Site) -> None:
     """Both texts, a button for that record alone, and a link to the batch."""
-    ticked = site.post("/mahasiswa/pilih/centang", [("nim[]", "03"), ("nim[]", "04")])
-    site.accepts(site.page(led_to(ticked)).form("versi"), aksi="hapus")
+    ticked = site.post("/mahasiswa/pilih/centang", {"nim[]": ["03", "04"]})
+    led_to(site.submit(site.page(led_to(ticked)).form("versi"), aksi="hapus"))
     target = f"{HISTORY}?cari=03"
     page = site.page(target)
     assert page.texts("td strong")[:2] == ["Dihapus", "Diimpor"]

@@ -61,7 +61,7 @@ def test_the_records_with_the_given_nims_are_found_and_removed(
     removed = people.press(page, "hapus")
     assert "&perubahan=" in removed.headers["location"]
     assert people.site.nims == [nim for nim in NIMS if nim not in ("001", "20/4")]
-    people.site.accepts(people.site.page("/mahasiswa/riwayat").posts[0])
+    led_to(people.site.submit(people.site.page("/mahasiswa/riwayat").posts[0]))
     assert people.site.records == LIST
 
 
@@ -126,7 +126,7 @@ def test_a_selection_is_printed_and_downloaded_in_its_order(
     other.fill([("", "Kosong", "Solo"), *LIST])
     site = people.site
     nims = ["003", "", "001"]
-    ticked = [("nim[]", quote(nim, safe="")) for nim in nims]
+    ticked = {"nim[]": [quote(nim, safe="") for nim in nims]}
     page = people.open(led_to(site.post(f"{SELECT}/centang", ticked)))
     text = site.get(page.target("Unduh CSV")).text
     names = ["Citra", "Kosong", "Ani Putri"]

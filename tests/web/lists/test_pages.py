@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 import httpx
 import pytest
-from harness import Page, Service, Site, assert_log_is_sound
+from harness import Page, Service, Site, assert_log_is_sound, led_to
 from hostile import HOSTILE
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
@@ -72,10 +72,10 @@ def test_any_texts_come_back_unchanged_and_do_not_change_a_page(
     for texts in (("1", "Siti", "Solo"), (nim, nama, alamat)):
         target = site.path("/mahasiswa/edit/", texts[0])
         try:
-            site.accepts(site.page("/mahasiswa/add").record_form, **Mahasiswa._make(texts)._asdict())  # fmt: skip
+            led_to(site.submit(site.page("/mahasiswa/add").record_form, **Mahasiswa._make(texts)._asdict()))  # fmt: skip
             edit = site.page(site.list().table[0].links[0].target).record_form
             assert tuple(edit.fields.values()) == texts
-            site.accepts(edit)
+            led_to(site.submit(edit))
             assert site.list().rows == [("1", *texts)]
             pages.append([
                 (200, site.get("/")),
@@ -88,7 +88,7 @@ def test_any_texts_come_back_unchanged_and_do_not_change_a_page(
                 (200, site.get("/mahasiswa/impor")),
             ])  # fmt: skip
         finally:
-            site.accepts(site.list().table[0].forms[0])
+            led_to(site.submit(site.list().table[0].forms[0]))
     for (status, usual), (_, answer) in zip(*pages, strict=True):
         assert_same_structure(answer, usual, status)
 

@@ -68,7 +68,7 @@ def confirm_deletion(site: Site) -> None:
     """Delete the record of a selection."""
     form = select(site)
     before = site.nims
-    site.accepts(form, aksi="hapus")
+    led_to(site.submit(form, aksi="hapus"))
     assert len(site.nims) == len(before) - 1
 
 

@@ -134,7 +134,7 @@ def test_a_conflict_shows_every_text_that_saving_would_change_and_saves_nothing(
     assert (form.target, page.target("Gunakan data terbaru")) == (PATH, PATH)
     assert stored(siti) == theirs
     # The button of this page has the version that the page shows, so sending it again overwrites that version.
-    siti.accepts(form, versi=version(page))
+    led_to(siti.submit(form, versi=version(page)))
     assert stored(siti) == typed
 
 

@@ -63,7 +63,7 @@ def test_a_refused_form_is_shown_again(
     heading = "Tambah Data Mahasiswa" if target == ADD else "Edit Data Mahasiswa"
     page = page_of(answer, 409 if is_duplicate else 400)
     form = page.record_form
-    assert (page.headings, form.action) == ([heading], target)
+    assert (page.headings, form.target) == ([heading], target)
     assert form.values("[aria-invalid=true]", "name") == list(wrong)
     assert form.values("[autofocus]", "name") == list(wrong)[:1]
     for field, words in wrong.items():

@@ -26,9 +26,9 @@ def links(page: Page) -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
     for link in page.links:
         if link.text in leaving:
-            found.setdefault(link.text, set()).add(link.href)
+            found.setdefault(link.text, set()).add(link.target)
     for form in page.posts:
-        found.setdefault(form.submit, set()).add(form.action)
+        found.setdefault(form.submit, set()).add(form.target)
     return found
 
 
@@ -75,7 +75,7 @@ def test_a_refused_form_keeps_the_place(people: Site) -> None:
     assert refused(people.post(add, record), 409) == duplicate
     assert refused(people.post(edit, {"nama": "Siti"}), 400) == {"Batal": back, "Simpan": {edit}}
     page = page_of(people.post(edit, {**record, "versi": "x"}), 409)
-    assert {page.forms[0].action, page.target("Gunakan data terbaru")} == {edit}
+    assert {page.forms[0].target, page.target("Gunakan data terbaru")} == {edit}
 
 
 def test_an_error_page_of_a_record_keeps_the_place(people: Site) -> None:

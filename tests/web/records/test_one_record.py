@@ -15,7 +15,7 @@ TAKEN = (
 
 def buttons(page: Page) -> list[tuple[str, str]]:
     """Return the text and the address of each button that sends the form of a record."""
-    action = page.record_form.action
+    action = page.record_form.target
     found = page.css("main form button")
     return [(button.text(), button.attributes.get("formaction") or action) for button in found]
 
