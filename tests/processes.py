@@ -81,16 +81,16 @@ def started(*command: str | Path, **options: Any) -> Iterator[subprocess.Popen[A
 
 
 @contextmanager
-def working(work: Sequence[Callable[[], object]], stop: Event) -> Iterator[Callable[[], bool]]:
-    """Run functions in threads until `stop` is set at the end of the block. Yield whether one has ended."""
+def working(work: Sequence[Callable[[], object]], stop: Event) -> Iterator[None]:
+    """Run functions in threads until `stop` is set at the end of the block. Fail if one of them does."""
     with ThreadPoolExecutor(len(work)) as threads:
         jobs = [threads.submit(function) for function in work]
         try:
-            yield lambda: any(job.done() for job in jobs)
+            yield
         finally:
             stop.set()
-        for job in jobs:
-            job.result(120)
+            for job in jobs:
+                job.result(120)
 
 
 def children(pid: int) -> list[int]:

@@ -1,9 +1,8 @@
 """Clients of several instances of the service, which compare every page with the changes that were acknowledged."""
 
 import itertools
-import random
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 
@@ -11,115 +10,99 @@ import httpx
 from processes import until, working
 from visitor import Site, page_of
 
-PAUSE_SECONDS = 0.03
-"""Pause of each client after a request, so that the list stays small."""
+CLIENTS = 5
+"""The number of clients of each instance."""
+
+PAUSE_SECONDS = 0.001
 
 UNCERTAIN = "Belum dapat dipastikan"
 
-DELETED = 9
-"""The last step of a record, after its addition (1) and its edits (2 and 3), whose texts are their numbers."""
+ADDED, DELETED = 1, 3
+"""The first and the last step of a record. Its texts are the number of its step: 1 if it was added, 2 if it was edited."""
 
 
 class Ledger:
-    """Clients of all instances, every change that was acknowledged to them, and every page that lacked one.
+    """Clients of all instances, and the steps of every record.
 
     Each record has one writer. `_reached` is the last step that was acknowledged or that a page has shown. A page that is
-    requested later shows it or a later one.
+    requested later shows it or a later one, but none that was not sent.
     """
 
-    def __init__(self, urls: Sequence[str], pause_seconds: float = PAUSE_SECONDS) -> None:
-        self.urls = urls
-        self.acknowledged = [0] * len(urls)
+    def __init__(self, *urls: str) -> None:
+        self.acknowledged = dict.fromkeys(urls, 0)
         """The number of additions that each instance has acknowledged."""
-        self._pause_seconds = pause_seconds
-        self._stale: list[str] = []
+        self._sent: dict[str, int] = {}
         self._reached: dict[str, int] = {}
-        self._deletions: set[str] = set()
         self._lock = threading.Lock()
         self._over = threading.Event()
-        self._has_ended: Callable[[], bool] = self._over.is_set
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        works: list[Callable[..., None]] = [*[self._write] * 4, self._read]
+        """Change and read the list during the block. Fail if a page was stale, or if an acknowledged change is lost."""
         clients = [
-            partial(self._repeat, work, instance, f"{instance}-{number}")
-            for number, work in enumerate(works)
-            for instance in range(len(self.urls))
+            partial(self._work, url, f"{instance}-{number}")
+            for instance, url in enumerate(self.acknowledged)
+            for number in range(CLIENTS)
         ]
-        with working(clients, self._over) as self._has_ended:
+        with working(clients, self._over):
             yield
+        for url in self.acknowledged:
+            with Site(url) as site:
+                assert self._read(site)
 
     def wait_for(self, more: int) -> None:
         """Wait until each instance has acknowledged `more` additions from now on."""
-        enough = [count + more for count in self.acknowledged]
+        before = self.acknowledged.copy()
         until(
-            lambda: self._has_ended() or all(map(int.__le__, enough, self.acknowledged)),
+            lambda: all(self.acknowledged[url] >= before[url] + more for url in before),
             60,
         )
 
-    def check(self) -> None:
-        """Fail if a page was stale, or if an instance has lost an acknowledged change."""
-        for url in self.urls:
-            with Site(url) as site:
-                self._read(site)
-        assert not self._stale, self._stale[:5]
-
-    def _repeat(self, work: Callable[..., None], instance: int, name: str) -> None:
-        numbers = itertools.count()
-        while not self._over.is_set():
-            with Site(self.urls[instance]) as site, suppress(httpx.TransportError):
+    def _work(self, url: str, name: str) -> None:
+        """Change a record and read the list, again and again. Connect anew for each record, also after a fault."""
+        for number in itertools.count():
+            with suppress(httpx.TransportError), Site(url) as site:
                 site.client.timeout = 10
-                while not self._over.wait(self._pause_seconds):
-                    work(site, instance, f"{name}-{next(numbers)}")
+                self._write(site, url, f"{name}-{number}", is_kept=number % 4 == 0)
+                self._read(site)
+            if self._over.wait(PAUSE_SECONDS):
+                return
 
-    def _write(self, site: Site, instance: int, nim: str) -> None:
-        """Add a record, edit it, and perhaps delete it. Leave it if an answer does not tell whether a change is stored."""
-        dice = random.Random(nim)
-        self._reached[nim] = 0
-        for step in (1, *range(2, dice.randint(2, 4)), *[DELETED] * (dice.random() < 0.3)):
-            if step == DELETED:
-                self._deletions.add(nim)
-            while (answer := take(step, site, nim)).status_code != 302:
+    def _write(self, site: Site, url: str, nim: str, *, is_kept: bool) -> None:
+        """Add a record, edit it, and delete it unless it is kept. Leave it if an answer does not tell what is stored."""
+        changes = [
+            partial(site.add, nim, "1", "1"),
+            partial(site.edit, nim, "2", "2"),
+            partial(site.delete, nim),
+        ]
+        for step, change in enumerate(changes[: DELETED - is_kept], ADDED):
+            self._sent[nim] = step
+            while (answer := change()).status_code != 302:
                 assert answer.status_code == 503, answer.text
-                if UNCERTAIN in answer.text or self._over.wait(self._pause_seconds):
+                if UNCERTAIN in answer.text or self._over.wait(PAUSE_SECONDS):
                     return
             self._reach(nim, step)
-            if step == 1:
-                self.acknowledged[instance] += 1
+            if step == ADDED:
+                self.acknowledged[url] += 1
                 assert site.add(nim, "0", "0").status_code in (409, 503)
 
-    def _read(self, site: Site, *_: object) -> None:
-        """Compare a page of the list with the steps that were reached before its request."""
+    def _read(self, site: Site) -> bool:
+        """Compare a page of the list with the steps before its request. Return whether the service could read it."""
         reached = self._reached.copy()
         answer = site.get("/")
         if answer.status_code == 503:
-            return
-        shown = rows(answer)
-        assert shown.keys() <= self._reached.keys()
-        for nim, least in reached.items():
-            # A record that was added after the request is not shown either.
-            is_deleted = least > 0 and nim in self._deletions
-            step = shown.get(nim) or DELETED * is_deleted
+            return False
+        shown: dict[str, int] = {}
+        for nim, nama, alamat in page_of(answer).records:
+            assert nama == alamat, "the texts are of two changes"
+            assert nim not in shown
+            shown[nim] = int(nama)
+        for nim in reached.keys() | shown.keys():
+            least, step = reached.get(nim, 0), shown.get(nim, DELETED)
+            assert least <= step <= self._sent[nim], f"{nim}: {step} was shown after {least}"
             self._reach(nim, step)
-            if step < least:
-                self._stale.append(f"{nim}: {step} was shown after {least}")
+        return True
 
     def _reach(self, nim: str, step: int) -> None:
         with self._lock:
-            self._reached[nim] = max(self._reached[nim], step)
-
-
-def take(step: int, site: Site, nim: str) -> httpx.Response:
-    if step == DELETED:
-        return site.delete(nim)
-    return (site.add if step == 1 else site.edit)(nim, str(step), str(step))
-
-
-def rows(answer: httpx.Response) -> dict[str, int]:
-    """Return nim and step of each row of a long list page. Fail if nama and alamat of a row are of two changes."""
-    records = page_of(answer).records
-    assert all(nama == alamat for _, nama, alamat in records)
-    shown = {nim: int(nama) for nim, nama, _ in records}
-    assert len(shown) == len(records)
-    return shown
+            self._reached[nim] = max(self._reached.get(nim, 0), step)
