@@ -13,7 +13,7 @@ pytest.register_assert_rewrite("cli.operators", "harness", "visitor")
 from engines import ENGINES, empty, empty_database
 from harness import Service, Site
 from hypothesis import HealthCheck, settings
-from postgres import QUICK, Server, own_schema
+from postgres import Server, own_schema
 from processes import CANNOT, cannot, run
 
 from mahasiswa.settings import Settings
@@ -123,7 +123,7 @@ def anyio_backend() -> str:
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[str]:
     """Return the address of a PostgreSQL server, which is started when the first test needs it."""
-    with Server(QUICK) as server:
+    with Server() as server:
         yield server.url()
 
 

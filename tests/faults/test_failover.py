@@ -27,7 +27,8 @@ def test_no_acknowledged_change_is_lost_with_the_primary() -> None:
             usual = (time.monotonic() - began) / 50
             # So that the kill may meet any moment of a transaction.
             time.sleep(random.uniform(0, 0.5))
-            primary.kill()
+            for process in primary.freeze():  # so that none of them sees another one die
+                process.kill()
             standby.execute("SELECT pg_promote(wait => true)")
             promoted = time.monotonic()
             ledger.wait_for(1)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
-from postgres import QUICK, Server, own_schema
+from postgres import Server, own_schema
 from stores import migrate
 
 from mahasiswa.settings import PostgresURL
@@ -12,7 +12,7 @@ from mahasiswa.settings import PostgresURL
 @pytest.fixture(scope="session")
 def server() -> Iterator[Server]:
     """Start a server that only these tests use, so that they may stop it."""
-    with Server(QUICK) as server:
+    with Server() as server:
         yield server
 
 

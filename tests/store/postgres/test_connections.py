@@ -14,8 +14,8 @@ import pytest
 from faults.ledger import Ledger
 from harness import Service, free_port, visited
 from install.installed import do_what_staff_do
-from postgres import QUICK, Server, start_as_server_user
-from processes import until
+from postgres import Server, as_server_user
+from processes import started, until
 from sockets import CLOSE, get, post
 from stores import BUDI, SITI, age_history, attempt, execute, merge, migrate, opened, read_all
 
@@ -176,23 +176,18 @@ def pooled(server: Server) -> Iterator[PostgresURL]:
     name = f"pooled_{random.getrandbits(32):x}"
     server.execute(f"CREATE DATABASE {name}")
     folder = server.folder / name
-    folder.mkdir(mode=0o755)
+    folder.mkdir()
     port = free_port()
     (folder / "pgbouncer.ini").write_text(
         f"[databases]\n{name} = host=127.0.0.1 port={server.port} user=postgres\n"
         f"[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\nunix_socket_dir =\n"
         "auth_type = any\npool_mode = transaction\ndefault_pool_size = 3\n"
     )
-    with (folder / "log").open("wb") as log:
-        process = start_as_server_user(program, str(folder / "pgbouncer.ini"), log=log.fileno())
-    address = f"postgresql://postgres@127.0.0.1:{port}/{name}"
-    try:
+    command = as_server_user(program, folder / "pgbouncer.ini")
+    with (folder / "log").open("wb") as log, started(*command, stdout=log, stderr=log):
         until(lambda: (folder / "log").read_text().count("listening on"))
-        yield PostgresURL(address)
-    finally:
-        process.kill()
-        process.wait()
-        server.execute(f"DROP DATABASE {name} WITH (FORCE)")
+        yield PostgresURL(f"postgresql://postgres@127.0.0.1:{port}/{name}")
+    server.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
 
 def test_every_operation_works_through_a_pooler_in_transaction_mode(pooled: PostgresURL) -> None:
@@ -270,7 +265,7 @@ async def test_a_standby_can_be_read_without_a_version_and_not_written(
         url.address, "INSERT INTO mahasiswa VALUES ('0001', 'Siti Aminah', 'Jalan Kaliurang 5')"
     )
     age_history(url)
-    with Server(QUICK, standby_of=server) as standby:
+    with Server(standby_of=server) as standby:
         standby_url = PostgresURL(url.address.replace(f":{server.port}/", f":{standby.port}/"))
         migrate(standby_url, 7)
         async with opened(standby_url) as store:
