@@ -44,6 +44,7 @@ AS_NOBODY = (
     "--clear-groups",
     "--inh-caps=+dac_override",
     "--ambient-caps=+dac_override",
+    "--securebits=+no_setuid_fixup",
 )
 
 # The parts of the table `mahasiswa` and its comment.
