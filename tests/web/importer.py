@@ -1,7 +1,5 @@
 """Uploads a file or a text as staff do, and reads the pages of an import or of a selection: `Importer`."""
 
-from collections.abc import Mapping
-
 import httpx
 import pytest
 from harness import Page, Site, led_to, page_of
@@ -58,18 +56,17 @@ class Importer:
     def __init__(self, site: Site, path: str = IMPORT) -> None:
         self.site, self.path = site, path
 
-    def send(self, data: bytes = b"", name: str = "", pasted: str = "") -> httpx.Response:
-        """Send the form as a browser does: both fields, even if nothing was chosen or typed."""
+    def send(self, data: bytes | str, name: str = "daftar.csv") -> httpx.Response:
+        """Send the form as a browser does, with a file, or with a text that is pasted."""
+        is_file = isinstance(data, bytes)
+        file, text = ((name, data), "") if is_file else (("", ""), data)
         return self.site.client.post(
-            self.site.path(self.path), files={"berkas": (name, data)}, data={"tempel": pasted}
+            self.site.path(self.path), files={"berkas": file}, data={"tempel": text}
         )
 
-    def upload(self, data: bytes, name: str = "daftar.csv") -> Preview:
-        """Send a file; the response must lead to a preview."""
+    def upload(self, data: bytes | str, name: str = "daftar.csv") -> Preview:
+        """Send a file or a text; the response must lead to a preview."""
         return self.open(led_to(self.send(data, name)))
-
-    def paste(self, text: str) -> Preview:
-        return self.open(led_to(self.send(pasted=text)))
 
     def open(self, target: str) -> Preview:
         """Open the address of a preview."""
@@ -79,17 +76,13 @@ class Importer:
         """Return the preview of an answer with this status, or the page that refuses a file: its `alert` says why."""
         return Preview(page_of(answer, status).html, "")
 
-    def press(
-        self, preview: Preview, action: str, typed: Mapping[str, str] | None = None
-    ) -> httpx.Response:
+    def press(self, preview: Preview, action: str, **typed: str) -> httpx.Response:
         """Press a button of a preview, by its value, after changing some fields."""
-        return self.site.submit(preview.form("versi"), **(typed or {}), aksi=action)
+        return self.site.submit(preview.form("versi"), **typed, aksi=action)
 
-    def pressed(
-        self, preview: Preview, action: str, typed: Mapping[str, str] | None = None
-    ) -> Preview:
+    def pressed(self, preview: Preview, action: str, **typed: str) -> Preview:
         """The same; the response must lead to a preview."""
-        return self.open(led_to(self.press(preview, action, typed)))
+        return self.open(led_to(self.press(preview, action, **typed)))
 
     def accepted(self, preview: Preview) -> Preview:
         """Call the columns and all doubts right."""

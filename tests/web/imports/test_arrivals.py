@@ -73,9 +73,9 @@ def test_a_child_that_takes_too_long_is_killed(tmp_path: Path) -> None:
 
 def test_an_upload_that_cannot_be_read_leads_back_to_its_form(importer: Importer) -> None:
     """A pasted text is shown again."""
-    assert importer.shown(importer.send(), 400).alert == wording.NOTHING_CHOSEN["impor"]
+    assert importer.shown(importer.send(""), 400).alert == wording.NOTHING_CHOSEN["impor"]
     assert importer.shown(importer.send(b"%PDF-1.7 ", "surat.pdf"), 400).alert == wording.PDF
-    answer = importer.send(pasted="tanpa nomor\n" * 5)
+    answer = importer.send("tanpa nomor\n" * 5)
     assert importer.shown(answer, 400).alert == wording.LINES_NOT_READ
     assert "tanpa nomor\n" * 5 in answer.text
 

@@ -101,10 +101,10 @@ def test_typed_cells_are_kept_by_a_button_and_not_saved_by_the_same_press(
 ) -> None:
     """A button that saves shows the preview again, and says why."""
     preview = importer.upload(table("2301|Ani|Solo", "|Budi|Bantul 1", "2303||Klaten"))
-    preview = importer.pressed(preview, "lewati:no_nama", {"nim.0.3": "2304"})
+    preview = importer.pressed(preview, "lewati:no_nama", **{"nim.0.3": "2304"})
     assert ("3", "2304", "Budi", "Bantul 1") in preview.lines("baru")
     preview = importer.pressed(preview, "kembalikan:person")
-    answer = importer.press(preview, "simpan", {"nama.0.4": " Citra "})
+    answer = importer.press(preview, "simpan", **{"nama.0.4": " Citra "})
     preview = importer.shown(answer)
     assert preview.texts("[role=status]")[0].strip() == wording.PREVIEW_ALERTS["checked"]
     assert ("4", "2303", "Citra", "Klaten") in preview.lines("baru")
@@ -116,10 +116,10 @@ def test_typed_cells_are_kept_by_a_button_and_not_saved_by_the_same_press(
 def test_a_typed_line_is_judged_again(importer: Importer) -> None:
     """The typed line may have another problem. It may also become equal to another line, and then counts once."""
     preview = importer.upload(table("2301|Ani|Solo", "|Ani|Solo", "|Budi|Solo"))
-    again = importer.pressed(preview, "periksa", {"nim.0.3": "2301", "nim.0.4": "1,2E+11"})
+    again = importer.pressed(preview, "periksa", **{"nim.0.3": "2301", "nim.0.4": "1,2E+11"})
     assert again.counts == {"Baru": 1, "Perlu diperbaiki": 1, "Dilewati": 1}
     assert again.problems == ["NIM dibulatkan Excel (1,2E+11). Ketik NIM-nya."]
-    differs = importer.pressed(again, "periksa", {"nim.0.4": "2301"})
+    differs = importer.pressed(again, "periksa", **{"nim.0.4": "2301"})
     assert differs.counts == {"Perlu diperbaiki": 2, "Dilewati": 1}
 
 
@@ -175,9 +175,9 @@ def test_columns_that_are_not_sure_must_be_chosen_first(importer: Importer) -> N
     assert "Kolom Nama belum pasti." in preview.texts("main .bad")
     assert preview.texts("tbody [scope=row]") == ["Nama", "Nama", "NIM", "Alamat"]
     assert "Ani · Cici" in preview.texts("tbody td")
-    none = importer.shown(importer.press(preview, "baca", {"kolom.0.2": ""}), 400)
+    none = importer.shown(importer.press(preview, "baca", **{"kolom.0.2": ""}), 400)
     assert none.alert == wording.PREVIEW_ALERTS["columns"]
-    again = importer.pressed(preview, "baca", {"kolom.0.0": ""})
+    again = importer.pressed(preview, "baca", **{"kolom.0.0": ""})
     assert "NIM dari kolom C, Nama dari kolom B, Alamat dari kolom D." in read_from(again)
     importer.save(again)
     assert importer.site.records == as_records("2300018001|Budi|Solo", "2300018002|Dodo|Bantul")
@@ -191,7 +191,7 @@ def test_sure_columns_are_chosen_again_from_the_stored_cells(importer: Importer)
     assert read_from(preview) == (
         "Berkas: a.xlsx, 2 baris. NIM dari kolom B, Nama dari kolom C, Alamat dari kolom E. Tidak dibaca: No, Ayah."
     )
-    again = importer.pressed(preview, "baca", {"kolom.0.2": "", "kolom.0.3": "nama"})
+    again = importer.pressed(preview, "baca", **{"kolom.0.2": "", "kolom.0.3": "nama"})
     assert again.lines("baru") == [("2", "7100", "Budi", "Solo")]
     assert again.fields["nama.0.3"] == "Dodo"
 
@@ -210,11 +210,11 @@ def test_sheets_are_chosen_in_the_preview(importer: Importer) -> None:
     assert "Lembar yang tidak dibaca: “Rekap”." in read_from(preview)
     lines = [("A, 2", "2301", "Ani", "Solo"), ("B, 2", "2302", "Budi", "Solo")]
     assert preview.lines("baru") == lines
-    none = importer.press(preview, "baca", {"lembar.0": "0", "lembar.1": "0"})
+    none = importer.press(preview, "baca", **{"lembar.0": "0", "lembar.1": "0"})
     assert importer.shown(none, 400).alert == wording.NO_ROWS
-    assert importer.pressed(importer.open(preview.path), "baca", {"lembar.1": "1"}).counts
+    assert importer.pressed(importer.open(preview.path), "baca", **{"lembar.1": "1"}).counts
     preview = importer.open(preview.path)
-    assert importer.pressed(preview, "baca", {"lembar.0": "0"}).lines("baru") == [
+    assert importer.pressed(preview, "baca", **{"lembar.0": "0"}).lines("baru") == [
         ("2", *lines[1][1:])
     ]
 
@@ -225,7 +225,7 @@ def test_a_button_of_an_older_page_does_nothing(importer: Importer, action: str)
     """The answer is the preview as it is now, which says so. So two windows never save what one of them has not shown."""
     old = importer.upload(table("2301|Ani|Solo", "|Budi|Bantul", "|Citra|Solo"))
     new = importer.pressed(old, "lewati:0.3")
-    answer = importer.press(old, action, {"nim.0.4": "2305"})
+    answer = importer.press(old, action, **{"nim.0.4": "2305"})
     shown = importer.shown(answer)
     assert (shown.alert, shown.counts) == (STALE, new.counts)
     assert importer.open(old.path).fields == new.fields
@@ -349,7 +349,7 @@ def test_many_lines_with_a_problem_can_be_typed_on_one_page(importer: Importer) 
     page = importer.open(place)
     typed = {name: "Jl. Mawar 5, Sleman" for name in page.fields if name.startswith("alamat.0")}
     assert len(typed) > PAGE_LINES
-    answer = importer.press(page, "periksa", typed)
+    answer = importer.press(page, "periksa", **typed)
     assert led_to(answer) == place
     assert importer.open(place).counts["Baru"] == PAGE_LINES
     assert (
@@ -420,7 +420,7 @@ def test_a_full_disk_is_a_page_and_the_preview_stays_as_it_was(small_disk: Path)
         filler = use_up(small_disk)
         long = "Budi " * 10_000
         for answer in (
-            importer.press(preview, "periksa", {"nama.0.3": long}),
+            importer.press(preview, "periksa", **{"nama.0.3": long}),
             importer.send(csv(HEADER, ("2301", "Ani", "Solo")), "a.csv"),
         ):
             assert answer.status_code == 503

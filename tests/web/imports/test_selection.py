@@ -54,7 +54,7 @@ def test_the_records_with_the_given_nims_are_found_and_removed(
     people: Importer, given: str | bytes
 ) -> None:
     """The page removes nothing. The redirect names the change, and one button restores all."""
-    page = people.paste(given) if isinstance(given, str) else people.upload(given)
+    page = people.upload(given)
     assert found(page) == ["001", "20/4"]
     assert ["999" in text for text in missing(page)] == [True]
     assert people.site.nims == NIMS
@@ -73,7 +73,7 @@ def test_the_stored_nim_among_the_words_of_a_line_is_found(
     whole = ("001 Ani", "Eko", "Solo")
     other.fill([*LIST, *students, whole])
     lines = [line.format(*student) for line, student in zip(BESIDE, students, strict=True)]
-    page = people.paste("\n".join([*lines, whole[0], "2300018101 2300018102"]))
+    page = people.upload("\n".join([*lines, whole[0], "2300018101 2300018102"]))
     page = people.open(f"{page.path}?bagian=ditemukan")
     assert found(page) == [nim for nim, *_ in (*students, whole)]
     assert missing(page) == ["baris 16: 2300018101 2300018102"]
@@ -96,9 +96,9 @@ def test_another_name_and_a_hidden_row_are_doubts(people: Importer) -> None:
 
 def test_a_typed_nim_is_looked_up_and_never_removed_by_the_same_press(people: Importer) -> None:
     """A blank input drops its line. A nearly equal NIM is named, and takes the place of the typed one."""
-    page = people.paste("001\n999\n998\n2")
+    page = people.upload("001\n999\n998\n2")
     assert page.texts("#near .bad") == ["NIM ini mirip dengan 002 (Budi) yang sudah ada."]
-    page = people.shown(people.press(page, "hapus", {"nim.0.2": "003", "nim.0.3": " "}))
+    page = people.shown(people.press(page, "hapus", **{"nim.0.2": "003", "nim.0.3": " "}))
     assert page.texts("[role=status]")[0].strip().startswith("Perbaikan Anda sudah diperiksa.")
     assert (found(page), missing(page)) == (["001", "003"], ["baris 4: 2"])
     assert people.site.nims == NIMS
@@ -108,7 +108,7 @@ def test_a_typed_nim_is_looked_up_and_never_removed_by_the_same_press(people: Im
 def test_two_windows_and_a_second_click_remove_nothing_more(people: Importer) -> None:
     """A record that was changed meanwhile is removed too. A new record stays."""
     site = people.site
-    older = people.paste("001\n002\n003\n77")
+    older = people.upload("001\n002\n003\n77")
     page = people.pressed(older, "lewati:0.3")
     assert (people.press(older, "hapus").status_code, site.nims) == (409, NIMS)
     site.delete("001")
@@ -161,7 +161,7 @@ def test_ten_thousand_hits_of_a_search_are_removed_at_once(
 def test_an_upload_without_nims_is_refused(people: Importer) -> None:
     """The page has the form again with the reason."""
     for answer, reason in (
-        (people.send(), wording.NOTHING_CHOSEN["pilih"]),
+        (people.send(""), wording.NOTHING_CHOSEN["pilih"]),
         (people.send(csv(HEADER[:1]), "a.csv"), wording.NO_ROWS),
         (people.site.post(f"{SELECT}/centang"), wording.NO_ROWS_TICKED),
     ):

@@ -46,14 +46,14 @@ def preview_import(site: Site) -> None:
     assert importer.upload(by_openpyxl(HEADER, new), "a.xlsx").counts == {"Baru": 1}
     changed = csv(HEADER, (old, "Ani Baru", "Solo"), new)
     assert importer.upload(changed).counts == {"Baru": 1, "Berubah": 1}
-    assert importer.paste("\n".join(map("\t".join, (HEADER, new)))).counts == {"Baru": 1}
+    assert importer.upload("\n".join(map("\t".join, (HEADER, new)))).counts == {"Baru": 1}
 
 
 def confirm_import(site: Site) -> None:
     """Repair a line, and import a new and a changed record."""
     importer, old, new = Importer(site), added(site), next(NIMS)
     preview = importer.upload(csv(HEADER, (old, "Ani Baru", "Solo"), ("", "Eko", "Klaten")))
-    importer.save(importer.pressed(preview, "periksa", {"nim.0.3": new}), "perbarui")
+    importer.save(importer.pressed(preview, "periksa", **{"nim.0.3": new}), "perbarui")
     assert {(old, "Ani Baru", "Solo"), (new, "Eko", "Klaten")} <= set(importer.site.records)
 
 
