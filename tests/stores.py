@@ -1,14 +1,12 @@
-"""Uses a store through its protocol, and another program at the same database: `opened`, `execute`, `Database`."""
+"""Uses a store through its protocol, and another program at the same database: `opened`, `execute`, `connect`."""
 
-import json
 from collections.abc import AsyncIterator, Awaitable, Iterable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any, Literal
 
 import apsw
 import psycopg
-from processes import Closing
 
 from mahasiswa.record import Mahasiswa
 from mahasiswa.settings import DatabaseURL, PostgresURL, SQLiteURL, parse_database_url
@@ -90,41 +88,33 @@ def records_of(snapshot: Snapshot) -> list[Mahasiswa]:
     return list(map(Mahasiswa, cells[::3], cells[1::3], cells[2::3]))
 
 
-class Database(Closing):
-    """A connection to an SQLite file that is not the store's, like one of another program. It creates the file if necessary."""
+def connect(database: Path) -> apsw.Connection:
+    """Return a connection to an SQLite file that is not the store's, like one of another program."""
+    connection = apsw.Connection(str(database))
+    connection.set_busy_timeout(30_000)
+    return connection
 
-    def __init__(self, path: Path) -> None:
-        self._connection = apsw.Connection(str(path))
-        self._connection.set_busy_timeout(30_000)
 
-    def run(self, script: str, *values: str) -> list[tuple[Any, ...]]:
-        """Run a statement, or several; return their rows."""
-        return self._connection.execute(script, values).fetchall()
-
-    def fill(self, records: Iterable[Sequence[str]]) -> None:
-        self.run("DELETE FROM mahasiswa")
-        self.run(
-            "INSERT INTO mahasiswa (nim, nama, alamat) SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(?)",
-            json.dumps(list(records)),
-        )
-
-    def close(self) -> None:
-        self._connection.close()
+def refill(other: apsw.Connection, records: Iterable[Sequence[str]]) -> None:
+    """Replace the whole list by another program."""
+    with other:
+        other.execute("DELETE FROM mahasiswa")
+        other.executemany("INSERT INTO mahasiswa VALUES (?, ?, ?)", records)
 
 
 def holds(database: Path) -> dict[str, tuple[str, str]]:
     """Return every record of a database as another connection reads it. Fail if its integrity check does."""
-    with Database(database) as other:
-        assert other.run("PRAGMA integrity_check") == [("ok",)]
-        return {nim: (nama, alamat) for nim, nama, alamat in other.run("SELECT * FROM mahasiswa")}
+    assert execute(database, "PRAGMA integrity_check") == [("ok",)]
+    rows = execute(database, "SELECT * FROM mahasiswa")
+    return {nim: (nama, alamat) for nim, nama, alamat in rows}
 
 
 def execute(place: Place, script: str) -> list[tuple[Any, ...]]:
     """Run SQL on a connection of its own, and return the rows of a single statement."""
     url = url_of(place)
     if isinstance(url, SQLiteURL):
-        with Database(url.address) as other:
-            return other.run(script)
+        with closing(connect(url.address)) as other:
+            return other.execute(script).fetchall()
     with psycopg.connect(url.address, autocommit=True) as db:
         cursor = db.execute(script.encode())
         while cursor.nextset():

@@ -2,6 +2,7 @@
 
 import re
 import threading
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from harness import Service, Site
 from processes import COMMAND, started, working
 from sheets.workbooks import by_openpyxl
 from spreadsheets import HEADER, csv, numbered
-from stores import Database, holds, migrate
+from stores import connect, holds, migrate
 
 from mahasiswa.commands.cli import main
 
@@ -94,10 +95,10 @@ def test_a_command_that_changes_records_names_the_administrator(operator: Operat
 def test_forget_fails_while_another_program_reads(operator: Operator) -> None:
     """Exit code 1. It names the files that still hold the texts. Run again, the command succeeds."""
     operator.fill(TWO)
-    with Database(operator.database) as other:
-        other.run("BEGIN; SELECT * FROM mahasiswa")
+    with closing(connect(operator.database)) as other:
+        other.execute("BEGIN; SELECT * FROM mahasiswa").fetchall()
         ended = operator.run("forget", "0001")
-        other.run("ROLLBACK")
+        other.execute("ROLLBACK")
     assert ended.stdout.startswith("0001: the record and its history are removed\n")
     files = f"{operator.database} and its log may still hold the texts"
     assert ended.stderr.startswith(f"mahasiswa: {files}")

@@ -7,7 +7,7 @@ import sys
 import zipfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 
 import pytest
@@ -17,7 +17,7 @@ from processes import cannot, until
 from sheets.workbooks import by_openpyxl
 from sockets import CLOSE, connected, get, post, upload
 from spreadsheets import HEADER, numbered
-from stores import Database, execute, fill
+from stores import connect, execute, fill, refill
 
 from mahasiswa.work import EXPORT, SEARCH, Kind
 
@@ -208,8 +208,8 @@ def test_all_loads_at_once_fit_into_the_memory_of_the_unit(
         numbers = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 600)"
         insert = "INSERT INTO mahasiswa SELECT i, hex(zeroblob(5000)), hex(zeroblob(5000)) FROM n"
         execute(tmp_path / "a.db", f"{numbers} {insert}")
-        with Database(tmp_path / "a.db") as other:
-            other.fill(numbered(40_000, "Nama {}", "Alamat", nim="{:08}"))
+        with closing(connect(tmp_path / "a.db")) as other:
+            refill(other, numbered(40_000, "Nama {}", "Alamat", nim="{:08}"))
         with attacked(service, "/?halaman=1"), ExitStack() as stack:
             for target in (
                 "/",

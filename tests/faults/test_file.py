@@ -2,6 +2,7 @@
 
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ from cli.operators import Operator
 from faults.attack import additions, assert_says_nothing_was_saved
 from harness import Service, assert_log_is_sound
 from processes import until
-from stores import Database, holds
+from stores import connect, holds
 
 from mahasiswa.store.sqlite.connection import WAL_MAX_BYTES
 
@@ -88,10 +89,10 @@ def test_a_log_that_grew_during_a_long_read_is_cut_to_64_mb(tmp_path: Path) -> N
         with service.site() as site:
             site.stores("0", *TEXTS)
         with (
-            Database(database) as other,
+            closing(connect(database)) as other,
             ThreadPoolExecutor(4) as threads,
         ):
-            other.run("BEGIN; SELECT * FROM mahasiswa")
+            other.execute("BEGIN; SELECT * FROM mahasiswa").fetchall()
             list(threads.map(work, range(4)))
         grown = log.stat().st_size
         assert grown > WAL_MAX_BYTES

@@ -5,6 +5,7 @@ import shutil
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeoutError
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from cli.operators import records_of
 from harness import Service, visited
 from processes import finished, until
 from sockets import CLOSE, post, statuses
-from stores import Database, age_history, execute, migrate, opened
+from stores import age_history, connect, execute, migrate, opened
 
 from mahasiswa import wording
 from mahasiswa.record import Mahasiswa, Write
@@ -55,26 +56,26 @@ def test_a_write_waits_for_the_lock_of_another_program_until_its_deadline(path: 
         Service(path) as service,
         service.site() as site,
         ThreadPoolExecutor() as threads,
-        Database(path) as other,
+        closing(connect(path)) as other,
     ):
 
         def send(target: str, body: bytes) -> Future[bytes]:
             return threads.submit(service.raw, post(f"/mahasiswa/{target}", body, CLOSE), 30)
 
         site.add("0001", "Siti", "Solo")
-        other.run("BEGIN IMMEDIATE")
+        other.execute("BEGIN IMMEDIATE")
         waiting = [
             send("add", b"nim=0002&nama=Budi&alamat=Bantul"),
             send("edit/0001", b"nama=Siti+Baru&alamat=Solo"),
             send("add", b"nim=0003&nama=Ani&alamat=Klaten"),
         ]
-        other.run("INSERT INTO mahasiswa VALUES ('0003', 'yang lain', '')")
+        other.execute("INSERT INTO mahasiswa VALUES ('0003', 'yang lain', '')")
         for future in waiting:
             with pytest.raises(FutureTimeoutError):
                 future.result(0.3)
         assert site.list().records == [("0001", "Siti", "Solo")]
         assert site.get(site.path("/mahasiswa/edit/", "0002")).status_code == 404
-        other.run("COMMIT")
+        other.execute("COMMIT")
         assert [statuses(future.result(10)) for future in waiting] == [[302], [302], [409]]
         stored = [
             ("0001", "Siti Baru", "Solo"),
@@ -83,7 +84,7 @@ def test_a_write_waits_for_the_lock_of_another_program_until_its_deadline(path: 
         ]
         assert site.list().records == stored
 
-        other.run("BEGIN IMMEDIATE")
+        other.execute("BEGIN IMMEDIATE")
         began = time.monotonic()
         bodies = {
             "add": b"nim=0004&nama=Ina&alamat=Bogor",
@@ -95,7 +96,7 @@ def test_a_write_waits_for_the_lock_of_another_program_until_its_deadline(path: 
             assert statuses(answer) == [503]
             assert wording.PROBLEMS["locked"].text in answer.decode()
         assert STEP_TIMEOUT_SECONDS - 1 < time.monotonic() - began < 15
-        other.run("ROLLBACK")
+        other.execute("ROLLBACK")
         site.stores("0005", "Eka", "Klaten")
         assert site.list().records == [*stored, ("0005", "Eka", "Klaten")]
 

@@ -8,18 +8,19 @@ import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import NamedTuple
 
 import httpx
 import psutil  # type: ignore[import-untyped]
 import pytest
+from apsw import Connection
 from harness import Service, Site
 from processes import children, until
 from sockets import CLOSE, HOST, get, post, statuses, upload
 from spreadsheets import HEADER, csv, numbered
-from stores import Database, fill
+from stores import connect, fill, refill
 
 from mahasiswa.record import NIM_MAX_CHARACTERS
 from mahasiswa.server.http_protocol import HEAD_MAX_HEADERS, INPUT_MAX_BYTES, PATH_MAX_BYTES
@@ -138,17 +139,17 @@ PAGES: Mapping[str, tuple[int, Callable[[int], Sequence[Sequence[str]]], str, st
 
 @pytest.mark.parametrize("name", PAGES)
 def test_a_page_shows_all_things_up_to_its_limit_and_then_the_first_ones(
-    site: Site, other: Database, name: str
+    site: Site, other: Connection, name: str
 ) -> None:
     maximum, records, target, thing = PAGES[name]
     for count in (maximum, maximum + 1):
-        other.fill(records(count))
+        refill(other, records(count))
         assert len(site.page(target).css(thing)) == maximum
 
 
-def test_the_rest_of_a_long_search_does_not_count(site: Site, other: Database) -> None:
+def test_the_rest_of_a_long_search_does_not_count(site: Site, other: Connection) -> None:
     found = "a" * SEARCH_MAX_CHARACTERS
-    other.fill([("1", found, "Solo")])
+    refill(other, [("1", found, "Solo")])
     for cari, nims in ((found + "b", ["1"]), (found[1:] + "b", [])):
         assert site.page(f"/?cari={cari}").nims == nims
 
@@ -167,11 +168,11 @@ def test_a_page_that_would_be_too_long_is_503(tmp_path: Path) -> None:
     with (
         service_with(tmp_path, "mahasiswa.web.page_renderer.PAGE_MAX_BYTES", maximum) as service,
         service.site() as site,
-        Database(tmp_path / "a.db") as other,
+        closing(connect(tmp_path / "a.db")) as other,
     ):
 
         def answer(size: int) -> httpx.Response:
-            other.fill([("1", "Ani", "x" * size)])
+            refill(other, [("1", "Ani", "x" * size)])
             return site.get("/mahasiswa/edit/1")
 
         left = maximum - len(answer(0).content)

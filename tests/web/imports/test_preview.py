@@ -6,12 +6,13 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from apsw import Connection
 from cli.operators import use_up
 from engines import empty_database
 from harness import Service, led_to
 from sheets.workbooks import by_openpyxl, cells_of
 from spreadsheets import HEADER, as_records, csv, numbered
-from stores import Database
+from stores import refill
 from web.importer import IMPORT, KEPT, Importer, Preview
 
 from mahasiswa import wording
@@ -46,10 +47,10 @@ def folder(service: Service) -> Path:
 
 
 def test_a_preview_shows_what_an_import_would_write_and_writes_nothing(
-    importer: Importer, other: Database
+    importer: Importer, other: Connection
 ) -> None:
     """It can be reloaded, and the page does not carry the file. New records can be saved without the changed ones."""
-    other.fill(KEPT)
+    refill(other, KEPT)
     preview = importer.upload(MIXED)
     assert preview.headings[0] == "Pratinjau Impor"
     counts = {"Berubah": 1, "Baru": 1, "Tidak berubah": 1, "Perlu diperbaiki": 2}
@@ -73,9 +74,11 @@ def test_a_preview_shows_what_an_import_would_write_and_writes_nothing(
     assert importer.site.records == [*KEPT, ("2304", "Dewi", "Sleman")]
 
 
-def test_a_blank_cell_of_an_import_never_erases_a_text(importer: Importer, other: Database) -> None:
+def test_a_blank_cell_of_an_import_never_erases_a_text(
+    importer: Importer, other: Connection
+) -> None:
     """The record also keeps its text if the file has no such column. With changed records only, there is one button."""
-    other.fill(KEPT)
+    refill(other, KEPT)
     preview = importer.upload(table("2301||Solo Baru", "2302|Budi S.|  ", "2303||"))
     assert preview.counts == {"Berubah": 2, "Tidak berubah": 1}
     assert preview.buttons["perbarui"] == "Perbarui 2 mahasiswa"
@@ -88,9 +91,11 @@ def test_a_blank_cell_of_an_import_never_erases_a_text(importer: Importer, other
     assert importer.site.records[2] == ("2303", "Citra", "Jogja")
 
 
-def test_markup_in_cells_is_shown_as_text_by_a_preview(importer: Importer, other: Database) -> None:
+def test_markup_in_cells_is_shown_as_text_by_a_preview(
+    importer: Importer, other: Connection
+) -> None:
     mark = "<b>'</b>"
-    other.fill([("2301", mark, mark)])
+    refill(other, [("2301", mark, mark)])
     preview = importer.upload(table(f"2301|{mark}|x{mark}", f"2302|{mark}|{mark}", f"|{mark}|1"))
     assert preview.html.count("&lt;b&gt;") > 5
     assert not preview.css("main b")
@@ -136,10 +141,10 @@ def test_a_person_skips_one_line_or_all_with_a_problem_and_takes_it_back(
 
 
 def test_a_doubt_stops_its_lines_until_a_person_calls_them_right(
-    importer: Importer, other: Database
+    importer: Importer, other: Connection
 ) -> None:
     """A fault cannot be called right."""
-    other.fill([("2303", "Dewi", "Solo")])
+    refill(other, [("2303", "Dewi", "Solo")])
     preview = importer.upload(table("TAMU|Ani|Solo", "|Budi|Solo", "2303|Citra|Solo"))
     assert {"benar:no_digit", "benar:other_nama"} <= preview.buttons.keys()
     assert "benar:no_nim" not in preview.buttons
@@ -150,9 +155,11 @@ def test_a_doubt_stops_its_lines_until_a_person_calls_them_right(
     assert importer.site.records == as_records("2303|Citra|Solo", "TAMU|Ani|Solo")
 
 
-def test_three_repairs_mend_all_lines_of_their_problem(importer: Importer, other: Database) -> None:
+def test_three_repairs_mend_all_lines_of_their_problem(
+    importer: Importer, other: Connection
+) -> None:
     """NIMs without their separators, the stored NIM in the place of one without zeros, and `-` for blank addresses."""
-    other.fill([("0230000703", "Ani", "Solo")])
+    refill(other, [("0230000703", "Ani", "Solo")])
     rows = ("230000703|Ani|Solo", "2.300.018.101|Budi|Jl. B 1", "2300018102|Citra|")
     preview = importer.upload(table(*rows))
     for action, text in (
@@ -233,12 +240,12 @@ def test_a_button_of_an_older_page_does_nothing(importer: Importer, action: str)
 
 
 def test_records_that_have_changed_since_are_shown_before_anything_is_saved(
-    importer: Importer, other: Database
+    importer: Importer, other: Connection
 ) -> None:
     """Also for another window that has the same version, because its page has not shown them."""
-    other.fill(KEPT)
+    refill(other, KEPT)
     preview = importer.upload(MIXED)
-    other.run("UPDATE mahasiswa SET nama = 'Budi T.' WHERE nim = '2302'")
+    other.execute("UPDATE mahasiswa SET nama = 'Budi T.' WHERE nim = '2302'")
     answer = importer.shown(importer.press(preview, "perbarui"))
     assert answer.alert == CHANGED
     assert answer.texts(".compare del") == ["Budi T."]
@@ -264,27 +271,27 @@ def test_a_second_click_leads_to_the_same_page_and_stores_nothing_twice(
 
 
 def test_after_a_crash_between_the_commit_and_its_note_a_click_leads_to_the_list(
-    importer: Importer, other: Database
+    importer: Importer, other: Connection
 ) -> None:
     """Everything that the button would write is stored already."""
-    other.fill(KEPT)
+    refill(other, KEPT)
     preview = importer.upload(MIXED)
-    other.run("UPDATE mahasiswa SET nama = 'Budi S.' WHERE nim = '2302'")
-    other.run("INSERT INTO mahasiswa VALUES ('2304', 'Dewi', 'Sleman')")
+    other.execute("UPDATE mahasiswa SET nama = 'Budi S.' WHERE nim = '2302'")
+    other.execute("INSERT INTO mahasiswa VALUES ('2304', 'Dewi', 'Sleman')")
     changes = importer.site.page("/mahasiswa/riwayat").texts("main")
     importer.save(preview, "perbarui")
     assert importer.site.page("/mahasiswa/riwayat").texts("main") == changes
 
 
-def test_all_lines_are_saved_or_none(importer: Importer, other: Database) -> None:
+def test_all_lines_are_saved_or_none(importer: Importer, other: Connection) -> None:
     """The database refuses one of them."""
-    other.run(
+    other.execute(
         "CREATE TRIGGER refuse BEFORE INSERT ON mahasiswa WHEN new.nim = '2303' BEGIN SELECT raise(ABORT, 'no'); END"
     )
     preview = importer.upload(table("2301|Ani|Solo", "2302|Budi|Solo", "2303|Citra|Solo"))
     assert importer.press(preview, "simpan").status_code == 503
     assert importer.site.records == []
-    other.run("DROP TRIGGER refuse")
+    other.execute("DROP TRIGGER refuse")
     importer.save(preview)
     assert len(importer.site.records) == 3
 

@@ -3,10 +3,11 @@
 from urllib.parse import quote
 
 import pytest
+from apsw import Connection
 from harness import Site, led_to
 from sheets.workbooks import by_openpyxl, cells_of
 from spreadsheets import HEADER, as_records, csv, numbered
-from stores import Database
+from stores import refill
 from web.importer import SELECT, Importer, Preview
 
 from mahasiswa import wording
@@ -21,8 +22,8 @@ NIMS = [nim for nim, *_ in LIST]
 
 
 @pytest.fixture
-def people(site: Site, other: Database) -> Importer:
-    other.fill(LIST)
+def people(site: Site, other: Connection) -> Importer:
+    refill(other, LIST)
     return Importer(site, SELECT)
 
 
@@ -66,12 +67,12 @@ def test_the_records_with_the_given_nims_are_found_and_removed(
 
 
 def test_the_stored_nim_among_the_words_of_a_line_is_found(
-    people: Importer, other: Database
+    people: Importer, other: Connection
 ) -> None:
     """A line with several NIMs is asked about, and a whole line may be a NIM."""
     students = numbered(len(BESIDE), "Siti Nur Aini", nim="23000182{:02}")
     whole = ("001 Ani", "Eko", "Solo")
-    other.fill([*LIST, *students, whole])
+    refill(other, [*LIST, *students, whole])
     lines = [line.format(*student) for line, student in zip(BESIDE, students, strict=True)]
     page = people.upload("\n".join([*lines, whole[0], "2300018101 2300018102"]))
     page = people.open(f"{page.path}?bagian=ditemukan")
@@ -120,10 +121,10 @@ def test_two_windows_and_a_second_click_remove_nothing_more(people: Importer) ->
 
 
 def test_a_selection_is_printed_and_downloaded_in_its_order(
-    people: Importer, other: Database
+    people: Importer, other: Connection
 ) -> None:
     """Ticks, also of a blank NIM. The page to print leads back to the selection."""
-    other.fill([("", "Kosong", "Solo"), *LIST])
+    refill(other, [("", "Kosong", "Solo"), *LIST])
     site = people.site
     nims = ["003", "", "001"]
     ticked = {"nim[]": [quote(nim, safe="") for nim in nims]}
@@ -141,12 +142,12 @@ def test_a_selection_is_printed_and_downloaded_in_its_order(
 
 
 def test_ten_thousand_hits_of_a_search_are_removed_at_once(
-    people: Importer, other: Database
+    people: Importer, other: Connection
 ) -> None:
     """The first ten are visible, and further ones on further pages. One more hit is refused."""
     site = people.site
     records = numbered(UPLOAD_MAX_ROWS, "Zainab", nim="9/{:05}/TK")
-    other.fill([*LIST, *records])
+    refill(other, [*LIST, *records])
     (form,) = [form for form in site.page("/?cari=zainab").forms if "hasil" in form.target]
     page = people.open(led_to(site.submit(form)))
     assert (len(found(page)), page.counts) == (FIRST_LINES, {"Ditemukan": UPLOAD_MAX_ROWS})
@@ -154,7 +155,7 @@ def test_ten_thousand_hits_of_a_search_are_removed_at_once(
     led_to(people.press(page, "hapus"))
     assert site.nims == NIMS
 
-    other.fill([*records, ("X", "Zainab", "Solo")])
+    refill(other, [*records, ("X", "Zainab", "Solo")])
     assert "menemukan lebih dari 10.000" in people.shown(site.submit(form), 400).alert
 
 

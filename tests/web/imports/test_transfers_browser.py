@@ -2,10 +2,11 @@
 
 import re
 
+from apsw import Connection
 from harness import Site
 from playwright.sync_api import expect
 from spreadsheets import numbered
-from stores import Database
+from stores import refill
 from web.browser import PHONE, OpenWindow, Window
 from web.importer import KEPT
 from web.pages.test_browser import follow
@@ -27,10 +28,10 @@ def test_an_import_form_without_a_file_is_announced_to_assistive_technology(wind
 
 
 def test_search_sorting_paging_and_import_work_by_keyboard(
-    open_window: OpenWindow, other: Database
+    open_window: OpenWindow, other: Connection
 ) -> None:
     """They work while the CDN hangs. Enter in a field of a preview checks again, and saves nothing."""
-    other.fill(numbered(12, "Nama {}"))
+    refill(other, numbered(12, "Nama {}"))
     window = open_window()
     page = window.page
     page.route(BOOTSTRAP, lambda _: None)
@@ -51,16 +52,16 @@ def test_search_sorting_paging_and_import_work_by_keyboard(
     page.get_by_label("NIM, baris 3").fill("230078")
     follow(window)
     page.get_by_role("button", name="Simpan 2 mahasiswa baru").focus()
-    assert len(other.run("SELECT 1 FROM mahasiswa")) == 12
+    assert len(other.execute("SELECT 1 FROM mahasiswa").fetchall()) == 12
     follow(window)
     expect(window.rows).to_have_count(14)
 
 
 def test_a_tick_in_the_head_of_the_table_selects_the_page(
-    open_window: OpenWindow, other: Database
+    open_window: OpenWindow, other: Connection
 ) -> None:
     """A second click takes the ticks away. Without scripts it is absent, because it would do nothing."""
-    other.fill(numbered(12))
+    refill(other, numbered(12))
     for are_enabled in (False, True):
         window = open_window(java_script_enabled=are_enabled)
         window.open("/?per=10")
@@ -95,10 +96,10 @@ def test_a_browser_that_goes_back_moves_no_tick_to_another_row(
 
 
 def test_a_phone_shows_the_links_that_sort_the_list(
-    open_window: OpenWindow, other: Database
+    open_window: OpenWindow, other: Connection
 ) -> None:
     """There the list has no header row."""
-    other.fill(KEPT)
+    refill(other, KEPT)
     window = open_window(**PHONE)
     window.open("/?cari=a&arah=turun")
     link = window.page.get_by_role("link", name="Nama", exact=True)

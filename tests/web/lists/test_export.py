@@ -3,11 +3,12 @@
 import re
 
 import pytest
+from apsw import Connection
 from harness import Page, Site
 from hostile import HOSTILE
 from sheets.workbooks import cells_of
 from spreadsheets import HEADER, Record
-from stores import Database
+from stores import refill
 from web.importer import Importer
 
 XLSX, CSV = "/mahasiswa/ekspor.xlsx", "/mahasiswa/ekspor.csv"
@@ -40,8 +41,8 @@ def texts_of(xlsx: bytes) -> list[tuple[str, ...]]:
 
 
 @pytest.fixture
-def awkward(site: Site, other: Database) -> Site:
-    other.fill(AWKWARD)
+def awkward(site: Site, other: Connection) -> Site:
+    refill(other, AWKWARD)
     return site
 
 
@@ -89,12 +90,12 @@ def test_a_download_of_a_search_has_all_its_pages(awkward: Site, query: str, cou
     assert data.startswith("\ufeffNIM;Nama;Alamat\r\n".encode())
 
 
-def test_a_text_that_excel_cannot_hold_leads_to_a_page(site: Site, other: Database) -> None:
+def test_a_text_that_excel_cannot_hold_leads_to_a_page(site: Site, other: Connection) -> None:
     """The page names the record and offers CSV, which holds the text. The longest text that Excel holds is whole."""
     longest = ("7", "x" * 32_767, "Bantul")
-    other.fill([longest])
+    refill(other, [longest])
     assert texts_of(site.get(XLSX).content)[-1] == longest
-    other.fill([("7", "x" * 32_768, "Bantul")])
+    refill(other, [("7", "x" * 32_768, "Bantul")])
     answer = site.get(XLSX)
     assert answer.status_code == 422
     assert answer.headers["content-type"] == "text/html; charset=utf-8"
@@ -118,17 +119,17 @@ EXPORTED = {
 
 @pytest.mark.parametrize(("target", "records"), EXPORTED.items(), ids=["csv", "xlsx"])
 def test_a_download_of_any_texts_is_imported_unchanged(
-    site: Site, other: Database, target: str, records: list[Record]
+    site: Site, other: Connection, target: str, records: list[Record]
 ) -> None:
     """Into the same list it changes nothing, and into an empty one it brings all back. Texts are tidied."""
-    other.fill(records)
+    refill(other, records)
     data = site.get(target).content
     importer = Importer(site)
     same = importer.accepted(importer.upload(data))  # some texts look damaged
     assert same.counts == {"Tidak berubah": len(records)}
-    other.fill([])
+    refill(other, [])
     preview = importer.accepted(importer.upload(data))
     left = preview.counts.get("Perlu diperbaiki", 0)
     assert left <= len(records) / 15  # texts that no person would type
     importer.save(preview)
-    assert len(other.run("SELECT 1 FROM mahasiswa")) == len(records) - left
+    assert len(other.execute("SELECT 1 FROM mahasiswa").fetchall()) == len(records) - left

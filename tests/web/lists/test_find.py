@@ -3,9 +3,10 @@
 from urllib.parse import urlencode
 
 import pytest
+from apsw import Connection
 from harness import Page, Site
 from spreadsheets import Record, as_records
-from stores import Database
+from stores import refill
 
 PEOPLE = as_records("01/A|Émile Zola|Jl. 100% Baru", "02/b|andi|Blok C_4", "03/C|Budi|C:\\rumah", "04/d|ANDINI|gang *Mawar*", "05/e|Ærø Ñandú|Blok [A] no. 5?", "06/f|Łukasz ÉMILE|Jl. Anggrek")  # fmt: skip
 # A query, the number of its first row, and how many rows it shows.
@@ -22,8 +23,8 @@ QUERIES = {
 
 
 @pytest.fixture
-def people(site: Site, other: Database) -> Site:
-    other.fill(PEOPLE)
+def people(site: Site, other: Connection) -> Site:
+    refill(other, PEOPLE)
     return site
 
 
@@ -56,10 +57,12 @@ def sorts(page: Page) -> dict[str, str]:
     }
 
 
-def test_the_list_without_a_query_is_that_of_the_specification(site: Site, other: Database) -> None:
+def test_the_list_without_a_query_is_that_of_the_specification(
+    site: Site, other: Connection
+) -> None:
     """All records stand on one plain page, in bodies of 100, below links to sort and to download records, and a search."""
     records = many(101)
-    other.fill(records)
+    refill(other, records)
     page = site.list()
     assert page.records == records
     assert not page.css("nav.pages, [aria-sort]")
@@ -74,9 +77,9 @@ def test_the_list_without_a_query_is_that_of_the_specification(site: Site, other
     assert page.target("Unduh Excel") == "/mahasiswa/ekspor.xlsx"
 
 
-def test_an_empty_list_leads_to_the_first_record(site: Site, other: Database) -> None:
+def test_an_empty_list_leads_to_the_first_record(site: Site, other: Connection) -> None:
     """It does not say that a search found nothing."""
-    other.fill([])
+    refill(other, [])
     page = site.list()
     assert follow(site, page, "Tambah satu per satu").headings == ["Tambah Data Mahasiswa"]
     assert follow(site, page, "impor dari Excel").headings == ["Impor Data Mahasiswa"]
@@ -85,10 +88,10 @@ def test_an_empty_list_leads_to_the_first_record(site: Site, other: Database) ->
 
 
 def test_a_search_without_a_match_shows_its_text_and_offers_the_nearest_names(
-    site: Site, other: Database
+    site: Site, other: Connection
 ) -> None:
     """It has a hint, a link to all records, and links with other names to searches that find them, all escaped."""
-    other.fill([*PEOPLE, ("1", "<b>nuraini&", "x")])
+    refill(other, [*PEOPLE, ("1", "<b>nuraini&", "x")])
     page = find(site, cari='<b>"Zz"</b> & %', halaman=7)
     assert page.table == []
     (hint,) = page.texts(".empty")
@@ -133,10 +136,10 @@ def test_the_column_headers_sort_the_list(people: Site) -> None:
         assert "per=10" in back.url
 
 
-def test_the_page_links_keep_the_query(site: Site, other: Database) -> None:
+def test_the_page_links_keep_the_query(site: Site, other: Connection) -> None:
     """The links to the next, last, previous and first page keep search, order and page length."""
     records = many(120)
-    other.fill([*records, ("x", "lain", "lain")])
+    refill(other, [*records, ("x", "lain", "lain")])
     page = find(site, cari="Nama", urut="nama", arah="turun", per=50)
     assert position(page) == "120 mahasiswa ditemukan, 1–50 ditampilkan"
     second = follow(site, page, "Berikutnya")
@@ -154,10 +157,12 @@ def test_the_page_links_keep_the_query(site: Site, other: Database) -> None:
 
 
 @pytest.mark.parametrize("query", QUERIES)
-def test_an_invalid_value_of_a_query_is_corrected(site: Site, other: Database, query: str) -> None:
+def test_an_invalid_value_of_a_query_is_corrected(
+    site: Site, other: Connection, query: str
+) -> None:
     """A page has 10 to 500 rows, by default 50. A page past the end is the last one. No value is an error."""
     records = many(600)
-    other.fill(records)
+    refill(other, records)
     first, count = QUERIES[query]
     page = site.page(f"/?{query}")
     rows = [(str(number), *record) for number, record in enumerate(records, 1)]
@@ -165,9 +170,9 @@ def test_an_invalid_value_of_a_query_is_corrected(site: Site, other: Database, q
     assert sorts(page) == {"NIM": "ascending"}
 
 
-def test_the_page_length_is_chosen_by_links(site: Site, other: Database) -> None:
+def test_the_page_length_is_chosen_by_links(site: Site, other: Connection) -> None:
     """A link to another page length keeps search, order and the place in the list."""
-    other.fill(many(620))
+    refill(other, many(620))
     page = find(site, cari="nama", urut="alamat", halaman=7)
     longer = follow(site, page, "100")
     assert len(longer.rows) == 100

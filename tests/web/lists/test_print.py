@@ -7,8 +7,9 @@ from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import pytest
+from apsw import Connection
 from processes import run
-from stores import Database
+from stores import refill
 from web.browser import OpenWindow, Window, each_look
 
 from mahasiswa import wording
@@ -50,10 +51,10 @@ def today() -> str:
 
 
 def test_the_whole_list_is_printed_as_a_table(
-    open_window: OpenWindow, other: Database, tmp_path: Path
+    open_window: OpenWindow, other: Connection, tmp_path: Path
 ) -> None:
     """At least 35 rows stand on each full page, below the header, with title, number of students and date on the first."""
-    other.fill(STUDENTS[:120])
+    refill(other, STUDENTS[:120])
     window = open_window(cdn=True)
     window.open("/")
     for look in each_look(window):
@@ -67,9 +68,11 @@ def test_the_whole_list_is_printed_as_a_table(
         assert sheets[0][:2] == ["List Data Mahasiswa", f"120 mahasiswa {today()}"]
 
 
-def test_all_hits_of_a_search_are_printed(window: Window, other: Database, tmp_path: Path) -> None:
+def test_all_hits_of_a_search_are_printed(
+    window: Window, other: Connection, tmp_path: Path
+) -> None:
     """A class list has titles on each sheet. More than 10 columns are printed in landscape."""
-    other.fill(STUDENTS)
+    refill(other, STUDENTS)
     window.open("/?cari=bantul")
     assert len(rows(printed(window, tmp_path, A4)[0])) >= 35
     for columns, rows_min in ((10, 30), (16, 18)):
@@ -95,11 +98,11 @@ SIGNED = "/mahasiswa/cetak?judul=Remedi&kolom=5&kota=Sleman&jabatan=Wali+Kelas&n
 
 
 def test_a_signature_stands_below_students_and_the_title_and_the_date_on_each_sheet(
-    window: Window, other: Database, tmp_path: Path
+    window: Window, other: Connection, tmp_path: Path
 ) -> None:
     """Whatever the number of students is. A row to write in is at least 8 mm high."""
     for count in (28, 101):
-        other.fill(STUDENTS[:count])
+        refill(other, STUDENTS[:count])
         window.open(f"{SIGNED}&kop=Dinas+Pendidikan%0D%0ASMP+1")
         sheets = printed(window, tmp_path, A4)
         last = sheets[-1]

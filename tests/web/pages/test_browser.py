@@ -6,10 +6,11 @@ import re
 from pathlib import Path
 
 import pytest
+from apsw import Connection
 from harness import Site
 from playwright.sync_api import expect
 from spreadsheets import numbered
-from stores import Database
+from stores import refill
 from web.browser import CONFIRMATION, SHEET, OpenWindow, Window
 from web.pages.test_every_page import SITI
 
@@ -90,9 +91,9 @@ def test_each_further_record_is_added_with_three_key_presses(open_window: OpenWi
     assert window.dialogs == [CONFIRMATION]
 
 
-def test_focus_is_never_hidden_under_the_header(open_window: OpenWindow, other: Database) -> None:
+def test_focus_is_never_hidden_under_the_header(open_window: OpenWindow, other: Connection) -> None:
     """The column names stay visible in a long list. They never cover the element that has the focus."""
-    other.fill(numbered(12))
+    refill(other, numbered(12))
     window = open_window(viewport={"width": 1280, "height": 300})
     window.open("/")
     window.rows.last.get_by_role("button").focus()

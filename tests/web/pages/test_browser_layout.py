@@ -3,10 +3,11 @@
 import re
 
 import pytest
+from apsw import Connection
 from harness import Site
 from playwright.sync_api import Locator, expect
 from spreadsheets import numbered
-from stores import Database
+from stores import refill
 from web.browser import PHONE, OpenWindow, each_look
 from web.pages.test_every_page import SITI, show
 
@@ -49,11 +50,11 @@ ADDRESSES = (
 
 
 def test_a_laptop_shows_thirteen_students_with_quiet_buttons(
-    open_window: OpenWindow, other: Database
+    open_window: OpenWindow, other: Connection
 ) -> None:
     """Thirteen rows are in a window of 1366 x 768. Only under the pointer or in focus a deletion is red."""
-    other.fill(
-        [(f"23000180{n:02}", f"Siti Nur Rahmawati {n}", ADDRESSES[n % 2]) for n in range(60)]
+    refill(
+        other, [(f"23000180{n:02}", f"Siti Nur Rahmawati {n}", ADDRESSES[n % 2]) for n in range(60)]
     )
     window = open_window(cdn=True, **LAPTOP)
     for path in ("/", "/?halaman=1"):
@@ -85,14 +86,14 @@ def test_the_inputs_of_a_record_help_a_touch_keyboard(site: Site) -> None:
 
 @pytest.mark.parametrize("device", [LAPTOP, TALL_PHONE])
 def test_the_confirmation_of_a_change_is_in_the_window(
-    open_window: OpenWindow, other: Database, device: dict[str, object]
+    open_window: OpenWindow, other: Connection, device: dict[str, object]
 ) -> None:
     """With 300 records it stands above everything that scrolls, after an addition with its warning and its buttons.
 
     The changed row is on the screen too, below the confirmation. The warning stands between the confirmation and the
     first row, and its button removes the new record. test_every_page.py has its contrast.
     """
-    other.fill(numbered(300, "Nama {}", "Jalan Kaliurang 5, Sleman"))
+    refill(other, numbered(300, "Nama {}", "Jalan Kaliurang 5, Sleman"))
     window = open_window(cdn=True, **device)
     page = window.page
     confirmation, warning = page.locator(".latest"), page.locator(".warning")
@@ -125,10 +126,10 @@ def test_the_confirmation_of_a_change_is_in_the_window(
 
 
 def test_a_phone_reaches_the_links_without_passing_the_list(
-    open_window: OpenWindow, other: Database
+    open_window: OpenWindow, other: Connection
 ) -> None:
     """One touch shows the downloads, the printout, the check and the other pages. A tick has 24 pixels."""
-    other.fill(numbered(60))
+    refill(other, numbered(60))
     window = open_window(cdn=True, **TALL_PHONE)
     for path in ("/", "/?halaman=1"):
         window.open(path)

@@ -4,8 +4,9 @@ import re
 
 import httpx
 import pytest
+from apsw import Connection
 from harness import Page, Site, led_to, page_of
-from stores import Database
+from stores import refill
 from web.browser import Window
 
 CHANGED = "Data ini sudah berubah sejak halaman ini dibuka. Pilih data mana yang dipakai."
@@ -18,8 +19,8 @@ Texts = tuple[str, str]
 
 
 @pytest.fixture
-def siti(site: Site, other: Database) -> Site:
-    other.fill([(NIM, *SITI)])
+def siti(site: Site, other: Connection) -> Site:
+    refill(other, [(NIM, *SITI)])
     return site
 
 

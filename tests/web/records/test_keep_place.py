@@ -4,9 +4,10 @@ from urllib.parse import quote
 
 import httpx
 import pytest
+from apsw import Connection
 from harness import Page, Site, led_to, page_of
 from spreadsheets import numbered
-from stores import Database
+from stores import refill
 
 PLACE = "?cari=siti&urut=nama&arah=turun&halaman=2&per=10"
 NIM = "20/1%a&b"
@@ -14,9 +15,9 @@ SEGMENT = "20%2F1%25a%26b"
 
 
 @pytest.fixture
-def people(site: Site, other: Database) -> Site:
+def people(site: Site, other: Connection) -> Site:
     """Visit a list with 25 records that a search for "siti" finds; the one with NIM stands on the second page."""
-    other.fill([*numbered(24, "Siti {:02}", nim="{:02}"), (NIM, "Siti 11b", "Sleman")])
+    refill(other, [*numbered(24, "Siti {:02}", nim="{:02}"), (NIM, "Siti 11b", "Sleman")])
     return site
 
 
