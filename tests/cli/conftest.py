@@ -1,3 +1,3 @@
 """Fixtures for tests of the command line."""
 
-from cli.operators import filled, long_list, operator, unprivileged
+from cli.operators import operator, unprivileged

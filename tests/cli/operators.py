@@ -2,7 +2,6 @@
 
 import os
 import re
-import shutil
 import subprocess
 from collections.abc import Sequence
 from contextlib import suppress
@@ -15,12 +14,6 @@ from stores import execute, merge, migrate
 
 SAID_DATABASE = re.compile("^database: (.*)\n", re.MULTILINE)
 TWO: list[Record] = [("0001", "Ani", "Solo"), ("0002", "Budi", "Bantul")]
-
-MANY = 200_000
-FILL = f"""
-WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers LIMIT {MANY})
-INSERT INTO mahasiswa SELECT printf('%07d', n), 'Nama ' || n, 'Jalan Kaliurang ' || n FROM numbers
-"""
 
 
 class Operator:
@@ -106,20 +99,6 @@ class Operator:
 @pytest.fixture
 def operator(tmp_path: Path) -> Operator:
     return Operator(tmp_path)
-
-
-@pytest.fixture(scope="module")
-def long_list(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("long") / "mahasiswa.db"
-    migrate(path)
-    execute(path, FILL)
-    return path
-
-
-@pytest.fixture
-def filled(operator: Operator, long_list: Path) -> Operator:
-    shutil.copy(long_list, operator.database)
-    return operator
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ import pytest
 from cli.operators import TWO, Operator, records_of, use_up
 from harness import Service, free_port
 from processes import COMMAND, children, started, until
+from spreadsheets import numbered
 from stores import execute
 
 from mahasiswa.system.unfinished import unfinished
@@ -122,15 +123,16 @@ def test_of_two_programs_only_one_makes_a_backup_of_a_list(kept: Operator) -> No
     assert said == f"mahasiswa: {fault}: another program is writing it now"
 
 
-def test_the_next_backup_replaces_the_unfinished_file_of_a_killed_one(filled: Operator) -> None:
+def test_the_next_backup_replaces_the_unfinished_file_of_a_killed_one(operator: Operator) -> None:
     """There is one such file for a list, in a private folder."""
-    filled.keep_backups()
-    with started(*COMMAND, "backup", cwd=filled.folder, env=filled.environment) as process:
-        (left,) = until(lambda: [*filled.backups.glob(".*.unfinished")])
+    operator.fill(numbered(200_000, "Nama {}", "Jalan Kaliurang {}"))
+    operator.keep_backups()
+    with started(*COMMAND, "backup", cwd=operator.folder, env=operator.environment) as process:
+        (left,) = until(lambda: [*operator.backups.glob(".*.unfinished")])
         process.kill()
     assert left.stat().st_mode & 0o777 == 0o700
-    file = backed_up(filled)
-    assert [*filled.backups.iterdir()] == [file]
+    file = backed_up(operator)
+    assert [*operator.backups.iterdir()] == [file]
 
 
 def test_the_service_makes_a_backup_at_its_start_if_it_is_due(kept: Operator) -> None:

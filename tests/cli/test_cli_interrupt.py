@@ -53,20 +53,21 @@ def interrupt(operator: Operator, command: str, at: Callable[[], bool]) -> None:
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_an_interrupted_command_changes_nothing(filled: Operator, command: str) -> None:
+def test_an_interrupted_command_changes_nothing(operator: Operator, command: str) -> None:
     """No unfinished file is left."""
+    operator.fill(numbered(200_000, "Nama {}", "Jalan Kaliurang {}"))
     if command.startswith("import"):
-        filled.write(command.split()[1], long_file())
+        operator.write(command.split()[1], long_file())
     elif "restore" in command:
-        filled.done("backup", "cadangan.db")
-        filled.sql("UPDATE mahasiswa SET nama = 'Ani'")
-    filled.write("keluar.csv", b"yang lama")
-    names, records = filled.names(), filled.records()
-    interrupt(filled, command, lambda: COMMANDS[command](filled.folder))
-    assert filled.records() == records
-    assert (filled.folder / "keluar.csv").read_bytes() == b"yang lama"
+        operator.done("backup", "cadangan.db")
+        operator.sql("UPDATE mahasiswa SET nama = 'Ani'")
+    operator.write("keluar.csv", b"yang lama")
+    names, records = operator.names(), operator.records()
+    interrupt(operator, command, lambda: COMMANDS[command](operator.folder))
+    assert operator.records() == records
+    assert (operator.folder / "keluar.csv").read_bytes() == b"yang lama"
     # The copy of the list from before a restore may stay.
-    assert {name for name in filled.names() if ".before-" not in name} == names
+    assert {name for name in operator.names() if ".before-" not in name} == names
 
 
 def test_an_import_into_postgresql_that_is_interrupted_while_it_merges_changes_nothing(

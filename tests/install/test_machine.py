@@ -15,7 +15,6 @@ import pytest
 from cli.operators import records_of
 from harness import Site, is_free
 from install.installed import (
-    GIT,
     ROOT,
     blocks,
     do_what_staff_do,
@@ -31,6 +30,7 @@ BOOT_SECONDS = 60.0
 BACK_SECONDS = 3.0
 EXPOSURE_MAX_PERCENT = 20
 UNIT = "mahasiswa.service"
+GIT = ("git", "-c", "user.name=test", "-c", "user.email=test@kampus.example")
 COMMAND = "sudo -u mahasiswa mahasiswa --settings /etc/mahasiswa.env"
 SETTINGS = "/etc/mahasiswa.env"
 DATABASE = "/var/lib/mahasiswa/mahasiswa.db"

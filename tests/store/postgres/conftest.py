@@ -35,14 +35,3 @@ def url(address: str) -> PostgresURL:
 def dsn(url: PostgresURL) -> str:
     """Return it as other programs write it."""
     return url.address
-
-
-@pytest.fixture
-def clerk(server: Server, address: str) -> Iterator[str]:
-    """Return the same address for a role of its own, which may create tables in the schema."""
-    schema = address.rpartition("search_path%3D")[2]
-    server.execute(f"CREATE ROLE clerk LOGIN; GRANT ALL ON SCHEMA {schema} TO clerk")
-    try:
-        yield address.replace("//postgres@", "//clerk@")
-    finally:
-        server.execute("DROP OWNED BY clerk; DROP ROLE clerk")

@@ -2,13 +2,14 @@
 
 import re
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from cli.operators import Operator
 from faults.attack import at_once
 from harness import visited
-from postgres import describe, locked
+from postgres import Server, describe, locked
 from stores import SITI, execute, migrate
 
 from mahasiswa.settings import PostgresURL, parse_database_url
@@ -29,6 +30,17 @@ def test_of_many_starts_one_creates_the_table(address: str) -> None:
 
     at_once(8, start)
     assert execute(address, "SELECT count(*) FROM mahasiswa") == [(0,)]
+
+
+@pytest.fixture
+def clerk(server: Server, address: str) -> Iterator[str]:
+    """Return the same address for a role of its own, which may create tables in the schema."""
+    schema = address.rpartition("search_path%3D")[2]
+    server.execute(f"CREATE ROLE clerk LOGIN; GRANT ALL ON SCHEMA {schema} TO clerk")
+    try:
+        yield address.replace("//postgres@", "//clerk@")
+    finally:
+        server.execute("DROP OWNED BY clerk; DROP ROLE clerk")
 
 
 def test_a_role_that_does_not_own_the_tables_gets_the_sql_that_gives_it_them(
