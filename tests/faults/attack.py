@@ -25,10 +25,10 @@ RELEASE_SECONDS = 35.0
 """Maximum time after an attack until its connections and temporary files are closed."""
 
 
-def visit(service: Service, page: str) -> tuple[float, float]:
+def visit(service: Service, page: str) -> float:
     """Look at a page, add, edit and delete a record, and probe the service, one after the other; every answer must be right.
 
-    Return the seconds of the answer with the page, and of the slowest other one.
+    Return the seconds of the slowest answer.
     """
     nim = f"tamu-{time.monotonic_ns()}"
     with service.site() as site:
@@ -40,17 +40,16 @@ def visit(service: Service, page: str) -> tuple[float, float]:
             site.delete(nim),
         ]
     assert [answer.status_code for answer in answers] == [200, 302, 302, 200, 302]
-    of_page, *others = [answer.elapsed.total_seconds() for answer in answers]
-    return of_page, max(others)
+    return max(answer.elapsed.total_seconds() for answer in answers)
 
 
 @contextmanager
 def attacked(service: Service, page: str = "/") -> Iterator[None]:
     """Attack the service in the block: others are answered in time, memory is bounded, and files are closed afterwards.
 
-    `page` is what the bystander looks at, if the list is so long that a busy machine needs minutes to send it.
+    `page` is what the bystander looks at. It must be short: the time that it usually takes is allowed to each answer.
     """
-    usual = [visit(service, page) for _ in range(10)]
+    usual = max(visit(service, page) for _ in range(10))
     meanwhile = []
     files, over = client_files(service.pid), threading.Event()
 
@@ -63,33 +62,30 @@ def attacked(service: Service, page: str = "/") -> Iterator[None]:
         yield
     # If other programs wait for the processors too, each of them takes longer.
     limit = BYSTANDER_SECONDS * max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
-    before = list(map(max, zip(*usual, strict=True)))
-    for kind, slowest in enumerate(map(max, zip(*meanwhile, strict=True))):
-        assert slowest < max(limit, FACTOR * before[kind]), (slowest, before)
+    assert max(meanwhile) < max(limit, FACTOR * usual)
     status = Path(f"/proc/{service.pid}/status").read_text()
     (peak,) = re.findall(r"VmHWM:\s+(\d+) kB", status)
     assert int(peak) << 10 < MEMORY_MAX_BYTES
-    until(lambda: client_files(service.pid) <= files, RELEASE_SECONDS + FACTOR * max(before))
+    until(lambda: client_files(service.pid) <= files, RELEASE_SECONDS + FACTOR * usual)
     assert service.process.poll() is None
 
 
 @contextmanager
-def additions(service: Service, clients: int = 4) -> Iterator[tuple[dict[str, float], set[str]]]:
+def additions(service: Service) -> Iterator[tuple[dict[str, float], set[str]]]:
     """Add records during the block; yield when each nim was acknowledged, and all nims that may be stored."""
     stop = threading.Event()
     acknowledged: dict[str, float] = {}
     sent: set[str] = set()
 
-    def work(name: int) -> None:
+    def work(name: str) -> None:
         while not stop.is_set():
+            nim = f"{name}/{time.monotonic_ns()}"
+            sent.add(nim)
             with suppress(httpx.TransportError), service.site() as site:
-                for _ in range(5):
-                    nim = f"{name}/{time.monotonic_ns()}"
-                    sent.add(nim)
-                    if site.add(nim, "Siti", "x" * 200).status_code == 302:
-                        acknowledged[nim] = time.time()
+                if site.add(nim, "Siti", "x" * 200).status_code == 302:
+                    acknowledged[nim] = time.time()
 
-    with working([partial(work, name) for name in range(clients)], stop):
+    with working([partial(work, name) for name in "ab"], stop):
         yield acknowledged, sent
 
 

@@ -75,7 +75,7 @@ def test_what_was_acknowledged_two_seconds_before_the_loss_of_the_machine_is_in_
         Service(database, {"LOG_LEVEL": "error"}) as service,
         Litestream(database, copy) as litestream,
     ):
-        with additions(service, 2) as (acknowledged, _):
+        with additions(service) as (acknowledged, _):
             for number in (signal.SIGTERM, signal.SIGKILL):
                 time.sleep(WORK_SECONDS)
                 litestream.end(number)

@@ -72,7 +72,7 @@ def test_a_restore_that_is_killed_at_any_moment_leaves_one_of_the_two_lists(
     kept: set[str] = set()
     with (
         Service(operator.database) as service,
-        additions(service, 1) as (added, sent),
+        additions(service) as (added, sent),
         read_without_pause(service) as lists,
     ):
         for turn in range(KILLS):

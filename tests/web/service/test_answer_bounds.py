@@ -92,7 +92,7 @@ def test_slow_readers_of_many_versions_of_the_list_take_bounded_memory(
         service.site() as site,
     ):
         add(tmp_path / "a.db", 11_900, "SELECT printf('%06d', i), 'Siti', 'Solo' FROM n")
-        with attacked(service), ExitStack() as stack:
+        with attacked(service, "/?halaman=1"), ExitStack() as stack:
             for number in range(4 * VERSIONS_MAX):
                 # Each list is in another place of the memory, also if it is equal to the one before the last.
                 change = "add" if number % 2 == 0 else "delete/lagi"
