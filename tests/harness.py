@@ -10,7 +10,6 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 from processes import COMMAND, Closing, until
@@ -45,8 +44,6 @@ class Service(Closing):
         self,
         database: Path | str,
         environment: Mapping[str, str] | None = None,
-        *,
-        cwd: Path | None = None,
         command: Sequence[str] = COMMAND,
     ) -> None:
         self.database = database
@@ -56,7 +53,7 @@ class Service(Closing):
         self.port = int(self.environment["PORT"] or 3000)
         prefix = urlsplit(self.environment.get("BASE_URL", "")).path.rstrip("/")
         self.url = f"http://127.0.0.1:{self.port}{prefix}"
-        self._cwd, self._command = cwd or Path.cwd(), command
+        self._command = command
         # Files, because a pipe that is not read fills up and blocks the process that writes to it.
         self._folder = tempfile.TemporaryDirectory()
         self._stdout, self._stderr = (Path(self._folder.name, name) for name in ("out", "err"))
@@ -126,7 +123,6 @@ class Service(Closing):
         with self._stdout.open("ab") as stdout, self._stderr.open("ab") as stderr:
             self.process = subprocess.Popen(
                 self._command,
-                cwd=self._cwd,
                 env=self.environment,
                 stdin=subprocess.DEVNULL,
                 stdout=stdout,
@@ -161,10 +157,10 @@ def assert_log_is_sound(text: str, allowed: Sequence[str] = ()) -> None:
 def visited(
     database: Path | str,
     environment: Mapping[str, str] | None = None,
-    **options: Any,  # noqa: ANN401 - those of `Service`
+    command: Sequence[str] = COMMAND,
 ) -> Iterator[Site]:
     """Start the service for the block, and visit it."""
-    with Service(database, environment, **options) as service, service.site() as site:
+    with Service(database, environment, command) as service, service.site() as site:
         yield site
 
 

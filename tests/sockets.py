@@ -2,6 +2,7 @@
 
 import socket
 from contextlib import ExitStack, suppress
+from types import SimpleNamespace
 
 from harness import URL_ENCODED, Service
 from httptools import HttpResponseParser
@@ -9,7 +10,7 @@ from httptools import HttpResponseParser
 HOST = b"Host: localhost\r\n"
 CLOSE = b"Connection: close\r\n"
 FORM = b"Content-Type: " + URL_ENCODED.encode() + b"\r\n"
-PART = b'--x\r\nContent-Disposition: form-data; name="%b"%b\r\n\r\n%b\r\n--x--\r\n'
+PART = b"--x\r\nContent-Disposition: form-data; %b\r\n\r\n%b\r\n--x--\r\n"
 
 
 def post(target: str, body: bytes, *headers: bytes) -> bytes:
@@ -23,13 +24,11 @@ def get(target: str) -> bytes:
     return b"GET %b HTTP/1.1\r\n%b%b\r\n" % (target.encode(), HOST, CLOSE)
 
 
-def upload(
-    body: bytes, name: bytes = b"tempel", filename: bytes = b"", parameters: str = ""
-) -> bytes:
-    """Return the bytes of a request that uploads one part of a form. `parameters` are added to its Content-Type."""
-    data = PART % (name, b'; filename="%b"' % filename if filename else b"", body)
+def upload(body: bytes, filename: bytes = b"", parameters: str = "") -> bytes:
+    """Return the bytes of a request that uploads a file, or a pasted text. `parameters` are added to its Content-Type."""
+    name = b'name="berkas"; filename="%b"' % filename if filename else b'name="tempel"'
     kind = f"Content-Type: multipart/form-data; boundary=x{parameters}\r\n".encode()
-    return post("/mahasiswa/impor", data, CLOSE).replace(FORM, kind, 1)
+    return post("/mahasiswa/impor", PART % (name, body), CLOSE).replace(FORM, kind, 1)
 
 
 def connected(
@@ -46,18 +45,10 @@ def connected(
     return client
 
 
-class Answers:
-    """The statuses of complete responses in a stream."""
-
-    def __init__(self, stream: bytes) -> None:
-        self.statuses: list[int] = []
-        self.parser = HttpResponseParser(self)
-        self.parser.feed_data(stream)
-
-    def on_message_complete(self) -> None:
-        self.statuses.append(self.parser.get_status_code())
-
-
 def statuses(answers: bytes) -> list[int]:
     """Return the status of each response in a stream of responses. Each one must have the length that it announces."""
-    return Answers(answers).statuses
+    found: list[int] = []
+    noted = SimpleNamespace(on_message_complete=lambda: found.append(parser.get_status_code()))
+    parser: HttpResponseParser = HttpResponseParser(noted)
+    parser.feed_data(answers)
+    return found

@@ -60,13 +60,8 @@ async def attempt(write: Awaitable[object]) -> Outcome:
 
 
 def merge(place: Place, *records: tuple[str, str | None, str | None]) -> Merged:
-    """Import records by command. Those of the list get the new texts."""
+    """Import records by command. Those of the list get the new texts, and are no new ones of the result."""
     return engine_of(url_of(place)).merge(records, update=True, dry_run=False)
-
-
-def fill(place: Place, records: Sequence[tuple[str, str, str]]) -> None:
-    """Import records that the list does not have."""
-    assert merge(place, *records).new == len(records)
 
 
 async def items(store: Store, batch: str | None = None) -> Sequence[Item]:

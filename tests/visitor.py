@@ -187,10 +187,6 @@ class Site(Closing):
         """The records of the list: nim, nama and alamat."""
         return self.list().records
 
-    @property
-    def nims(self) -> Sequence[str]:
-        return self.list().nims
-
     def add(self, nim: str, nama: str, alamat: str) -> httpx.Response:
         return self.post(self.path("/mahasiswa/add"), {"nim": nim, "nama": nama, "alamat": alamat})
 

@@ -17,7 +17,7 @@ from processes import cannot, until
 from sheets.workbooks import by_openpyxl
 from sockets import CLOSE, connected, get, post, upload
 from spreadsheets import HEADER, numbered
-from stores import connect, execute, fill, refill
+from stores import connect, execute, merge, refill
 
 from mahasiswa.work import EXPORT, SEARCH, Kind
 
@@ -50,7 +50,7 @@ def workbook(text: bytes, cells: int, rows: int) -> bytes:
                 part.write(before)
                 part.writelines([row] * rows if end else [])
                 part.write(end + after)
-    return upload(file.getvalue(), b"berkas", b"a.xlsx")
+    return upload(file.getvalue(), b"a.xlsx")
 
 
 def zip_bomb() -> bytes:
@@ -109,7 +109,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     """Start a service with 3,000 records; it must be the same process in the end, with a sound log."""
     path = tmp_path_factory.mktemp("cost") / "a.db"
     with Service(path) as service:
-        fill(path, numbered(3000, "Nama {}", "Alamat", nim="{:08}"))
+        merge(path, *numbered(3000, "Nama {}", "Alamat", nim="{:08}"))
         yield service
         assert service.process.poll() is None
         # On a busy machine a child may be late.

@@ -10,7 +10,7 @@ from faults.attack import at_once, attacked
 from harness import Service
 from sockets import CLOSE, get, post
 from spreadsheets import numbered
-from stores import execute, fill, migrate
+from stores import execute, merge, migrate
 
 pytestmark = pytest.mark.alone
 
@@ -77,9 +77,9 @@ def prepare(data: str, database: Path) -> None:
         execute(database, DATA[data].format(**VALUES))
     elif data == "nearly equal NIMs":
         nims = ["1" + "".join(letters) for letters in product("0O", repeat=13)]
-        fill(database, [(nim, "Siti", "Solo") for nim in nims])
+        merge(database, *[(nim, "Siti", "Solo") for nim in nims])
     else:
-        fill(database, numbered(10_000, "Siti {}"))
+        merge(database, *numbered(10_000, "Siti {}"))
 
 
 NEWEST = """

@@ -19,7 +19,7 @@ from harness import Service
 from processes import cannot, client_files, until
 from sockets import CLOSE, FORM, HOST, connected, get
 from spreadsheets import numbered
-from stores import fill
+from stores import merge
 
 from mahasiswa.server.http_protocol import (
     CHECK_SECONDS,
@@ -148,8 +148,8 @@ def test_each_slow_client_gets_what_the_table_says_and_others_are_answered(tmp_p
         cannot("open 3000 files", f"the limit is {most}")
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     with Service(tmp_path / "a.db", {"LOG_LEVEL": "error"}) as service, ExitStack() as stack:
-        fill(
-            tmp_path / "a.db", numbered(PAGE_MAX_RECORDS - 1000, "Nama {}", "x" * 100, nim="{:08}")
+        merge(
+            tmp_path / "a.db", *numbered(PAGE_MAX_RECORDS - 1000, "Nama {}", "x" * 100, nim="{:08}")
         )
         files = client_files(service.pid)
         with attacked(service, "/?halaman=1"):
@@ -184,7 +184,9 @@ def test_each_slow_client_gets_what_the_table_says_and_others_are_answered(tmp_p
 def test_sigterm_does_not_wait_for_slow_clients(tmp_path: Path) -> None:
     """The service ends within 5 seconds, with exit code 0, long before the clients have to be gone."""
     with Service(tmp_path / "a.db") as service, ExitStack() as stack:
-        fill(tmp_path / "a.db", numbered(PAGE_MAX_RECORDS - 1000, "Nama {}", "Alamat", nim="{:08}"))
+        merge(
+            tmp_path / "a.db", *numbered(PAGE_MAX_RECORDS - 1000, "Nama {}", "Alamat", nim="{:08}")
+        )
         files = psutil.Process(service.pid).num_fds()
         slow = [first for name, (first, _, _) in CLIENTS.items() if name[:4] in ("body", "read")]
         for first in slow * 10:

@@ -74,7 +74,9 @@ def test_the_wheel_serves_a_list_from_an_environment_of_its_own(
     assert run(program, "--version") == f"mahasiswa, version {version('mahasiswa')}\n"
     with (
         Service(
-            "sqlite:///mahasiswa.db", {"PYTHONPATH": ""}, cwd=elsewhere, command=[str(program)]
+            "sqlite:///mahasiswa.db",
+            {"PYTHONPATH": ""},
+            ["env", f"--chdir={elsewhere}", str(program)],
         ) as service,
         service.site() as site,
     ):

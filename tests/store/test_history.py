@@ -7,18 +7,7 @@ import apsw
 import psycopg
 import pytest
 from spreadsheets import numbered
-from stores import (
-    BUDI,
-    SITI,
-    age_history,
-    execute,
-    fill,
-    items,
-    merge,
-    migrate,
-    opened,
-    read_all,
-)
+from stores import BUDI, SITI, age_history, execute, items, merge, migrate, opened, read_all
 
 from mahasiswa.record import Mahasiswa, Write, digest
 from mahasiswa.settings import DatabaseURL, SQLiteURL
@@ -117,7 +106,7 @@ async def test_a_very_long_import_is_one_item_without_entries(
     store: Store, url: DatabaseURL
 ) -> None:
     """It says how many records changed, and cannot be undone. The next import has its entries again."""
-    fill(url, numbered(ENTRIES_MAX + 1, "Ina", nim="{}"))
+    merge(url, *numbered(ENTRIES_MAX + 1, "Ina", nim="{}"))
     (item,) = await items(store)
     assert (item.kind, item.rows, item.left) == ("import", ENTRIES_MAX + 1, None)
     assert await items(store, batch=item.key) == []
@@ -151,7 +140,7 @@ async def test_an_undo_overwrites_no_addition_of_the_same_nim(url: DatabaseURL) 
 
 async def test_a_batch_of_too_many_rows_is_not_undone(store: Store, url: DatabaseURL) -> None:
     """Its entries are in the history, and can be undone one by one."""
-    fill(url, numbered(UNDO_ROWS_MAX + 1, "Ina", nim="{:06}"))
+    merge(url, *numbered(UNDO_ROWS_MAX + 1, "Ina", nim="{:06}"))
     batch = await newest(store)
     with pytest.raises(NotInHistory):
         await store.undo(batch.key)
@@ -195,7 +184,7 @@ def test_the_last_start_decides_the_days(url: DatabaseURL) -> None:
 async def test_expired_entries_are_purged(url: DatabaseURL) -> None:
     """All of them, in slices, by any number of stores at once. The records and newer entries stay."""
     async with opened(url) as store, opened(url) as other:
-        fill(url, numbered(3 * PURGE_ENTRIES, "Siti", nim="{}"))
+        merge(url, *numbered(3 * PURGE_ENTRIES, "Siti", nim="{}"))
         await store.add("a", "Siti", "Solo")
         age_history(url)
         await store.add(*SITI)
@@ -210,7 +199,7 @@ async def test_forgetting_removes_the_record_and_all_its_history(
     store: Store, url: DatabaseURL
 ) -> None:
     """Others keep theirs. A silent batch tells it without a text. The rest of another batch can be undone."""
-    fill(url, [SITI, BUDI])
+    merge(url, SITI, BUDI)
     await store.update(*SITI._replace(nama="Siti"))
     await store.delete(SITI.nim)
     await store.add(*SITI)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from stores import BUDI, SITI, execute, fill, items, merge, opened, read_all
+from stores import BUDI, SITI, execute, items, merge, opened, read_all
 
 from mahasiswa.record import Mahasiswa, Write, digest
 from mahasiswa.settings import DatabaseURL, SQLiteURL
@@ -122,7 +122,7 @@ async def test_an_operation_sees_a_record_that_differs_in_one_field(
     store: Store, url: DatabaseURL, operation: str, field: str
 ) -> None:
     """In the end the list has the other text, and the other record is as it was."""
-    fill(url, [SITI, BUDI])
+    merge(url, SITI, BUDI)
     other = SITI._replace(**{field: "Lain"})
     await OPERATIONS[operation](Case(store, url, other))
     assert await read_all(store) == [other, BUDI]

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from engines import ENGINES
-from stores import fill, items
+from stores import items, merge
 
 from mahasiswa.record import Mahasiswa
 from mahasiswa.settings import DatabaseURL
@@ -68,7 +68,7 @@ async def nims(store: Store, cari: str, di: str = "") -> list[str]:
 async def people(store: Store, url: DatabaseURL, monkeypatch: pytest.MonkeyPatch) -> Store:
     """Return a store with PEOPLE. The history has the name of the administrator, and is searched for it too."""
     monkeypatch.setenv("SUDO_USER", "0")
-    fill(url, PEOPLE)
+    merge(url, *PEOPLE)
     return store
 
 
@@ -115,7 +115,7 @@ WORDS = sorted({word for pair in PAIRS for word in pair})
 
 async def test_names_that_sound_alike_are_one_search(store: Store, url: DatabaseURL) -> None:
     """Each of a pair finds the other one, in all fields and in names, and so does the history."""
-    fill(url, [(str(number), word.title(), "Solo") for number, word in enumerate(WORDS)])
+    merge(url, *[(str(number), word.title(), "Solo") for number, word in enumerate(WORDS)])
 
     async def found(cari: str, di: str) -> set[str]:
         hits = await store.reader(SEARCH).search(Query(cari, di=di), 0, 1000)  # type: ignore[arg-type]
@@ -184,7 +184,7 @@ async def test_every_letter_is_folded_as_in_python(store: Store, url: DatabaseUR
     letters = [letter for letter in letters if letter not in folded_away]
     words = ["".join(letters[at : at + 8]) for at in range(0, len(letters), 8)]
     texts = [*LINES, *words]
-    fill(url, [(f"{number:03}", "", text) for number, text in enumerate(texts)])
+    merge(url, *[(f"{number:03}", "", text) for number, text in enumerate(texts)])
     folded = [folding.fold(text) for text in texts]
     for cari in (*words, *{*LETTERS} - {*folded_away}):
         parts = folding.fold(cari).split()

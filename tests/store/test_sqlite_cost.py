@@ -9,7 +9,7 @@ from pathlib import Path
 import apsw
 import pytest
 from spreadsheets import numbered
-from stores import execute, fill
+from stores import execute, merge
 
 from mahasiswa.settings import SQLiteURL
 from mahasiswa.store import Query
@@ -71,13 +71,13 @@ async def test_the_cost_of_a_search_grows_with_the_list_and_hardly_with_its_text
             taken.append(time.process_time() - began)
         return min(taken)
 
-    fill(path, many(80_000))
+    merge(path, *many(80_000))
     whole = await seconds(Query("5", "nama"), 10_000)
     await asyncio.to_thread(execute, path, "DELETE FROM mahasiswa WHERE nim >= '0010000'")
     assert whole < 24 * await seconds(Query("5", "nama"), 1_000)
     usual = await seconds(Query("siti"))
     assert await seconds(Query("s i t a m j l k u 5")) < 4 * usual
-    fill(path, numbered(100, "aéÀßđ’b中" * 8_000, "a" * 64_000, nim="x{}"))
+    merge(path, *numbered(100, "aéÀßđ’b中" * 8_000, "a" * 64_000, nim="x{}"))
     for cari in ("siti", "a" * 254 + "b", "b" + "a" * 254, "ñ" * 127 + "a" * 127 + "É"):
         assert await seconds(Query(cari)) < 4 * usual
 

@@ -10,7 +10,7 @@ import apsw
 import psycopg
 import pytest
 from spreadsheets import numbered
-from stores import SITI, Outcome, attempt, execute, fill, opened, read_all, records_of
+from stores import SITI, Outcome, attempt, execute, merge, opened, read_all, records_of
 
 from mahasiswa import store as store_package
 from mahasiswa.record import Mahasiswa, near_key
@@ -114,15 +114,15 @@ async def test_a_snapshot_holds_every_record_or_none(store: Store, url: Database
         (f"{number * 7919 % 5237:04}{'é' * (number % 3)}", f"\x01{number}", "Solo")
         for number in range(5237)
     ]
-    fill(url, rows)
+    merge(url, *rows)
     for at_most, is_read in [(0, False), (1, False), (5236, False), (5237, True), (10_000, True)]:
         snapshot = await store.snapshot(at_most)
         assert (snapshot.packed is not None) == is_read
     assert records_of(snapshot) == sorted(rows)
     long = numbered(SNAPSHOT_MAX_BYTES // 60_000 + 1, "Siti", "ก" * 20_000, nim="x{}")
-    fill(url, long[:-3])
+    merge(url, *long[:-3])
     assert await read_all(store) == records_of(await store.snapshot(10_000))
-    fill(url, long[-3:])
+    merge(url, *long[-3:])
     assert (await store.snapshot(10_000)).packed is None
 
 

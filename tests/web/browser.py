@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from engines import empty
-from harness import Service
+from harness import Page, Service
 from playwright import sync_api
 from playwright.sync_api import Browser, Locator, Response, expect
 from processes import run
@@ -29,8 +29,7 @@ SHEET = "bootstrap/dist/css/bootstrap.min.css"
 TIMEOUT_MILLISECONDS = 120_000
 # Options of `open_window`. A mobile window uses the viewport that a page sets.
 PHONE = {"viewport": {"width": 375, "height": 667}, "is_mobile": True, "has_touch": True}
-CONFIRMATION = "confirm: Apakah Anda yakin ingin menghapus data ini?"
-"""The entry in `Window.dialogs` for the question before a deletion."""
+
 
 expect.set_options(timeout=TIMEOUT_MILLISECONDS)
 
@@ -63,11 +62,9 @@ class Window:
         with self.leaving():
             self.page.goto(self.url + path, wait_until="commit")
 
-    def cells(self) -> list[list[str]]:
-        """Return the exact texts of the list: nim, nama and alamat of each row."""
-        script = "rows => rows.map(row => [...row.cells].slice(1, 4).map(cell => cell.textContent))"
-        rows: list[list[str]] = self.rows.evaluate_all(script)
-        return rows
+    def records(self) -> list[tuple[str, ...]]:
+        """Return the exact texts of the list."""
+        return Page(self.page.content(), self.page.url).records
 
     def type(self, **fields: str) -> None:
         for name, value in fields.items():

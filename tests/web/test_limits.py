@@ -20,7 +20,7 @@ from harness import Service, Site
 from processes import children, until
 from sockets import CLOSE, HOST, get, post, statuses, upload
 from spreadsheets import HEADER, csv, numbered
-from stores import connect, fill, refill
+from stores import connect, merge, refill
 
 from mahasiswa.record import NIM_MAX_CHARACTERS
 from mahasiswa.server.http_protocol import HEAD_MAX_HEADERS, INPUT_MAX_BYTES, PATH_MAX_BYTES
@@ -78,7 +78,7 @@ def with_content_type(size: int) -> bytes:
 
 
 def file_of(data: bytes) -> bytes:
-    return upload(data, b"berkas", b"a.csv")
+    return upload(data, b"a.csv")
 
 
 def padded(size: int) -> bytes:
@@ -197,7 +197,7 @@ def test_a_child_that_packs_a_workbook_has_limits(tmp_path: Path) -> None:
     """Of memory, of the processor, and of its time in all."""
     constant = "mahasiswa.web.exports.WORKBOOK_TIMEOUT_SECONDS"
     with service_with(tmp_path, constant, 5.0) as service, ThreadPoolExecutor(1) as thread:
-        fill(tmp_path / "a.db", numbered(3_000, "Nama {}", "Alamat " * 120, nim="{:08}"))
+        merge(tmp_path / "a.db", *numbered(3_000, "Nama {}", "Alamat " * 120, nim="{:08}"))
         answer = thread.submit(service.raw, get("/mahasiswa/ekspor.xlsx"), 60)
         (child,) = until(lambda: children(service.pid))
         limit_of = psutil.Process(child).rlimit

@@ -15,7 +15,7 @@ from web.importer import IMPORT, Importer
 from mahasiswa import wording
 from mahasiswa.work import PREVIEW_FORM, UPLOAD
 
-REQUEST = upload(csv(HEADER, ("2301", "Ani", "Solo")), b"berkas", b"a.csv")
+REQUEST = upload(csv(HEADER, ("2301", "Ani", "Solo")), b"a.csv")
 PROXIED = {"TRUSTED_PROXIES": "127.0.0.0/8"}
 
 

@@ -11,11 +11,12 @@ from harness import Site
 from playwright.sync_api import expect
 from spreadsheets import numbered
 from stores import refill
-from web.browser import CONFIRMATION, SHEET, OpenWindow, Window
+from web.browser import SHEET, OpenWindow, Window
 from web.pages.test_every_page import SITI
 
 from mahasiswa.settings import BOOTSTRAP, BOOTSTRAP_INTEGRITY
 
+CONFIRMATION = "confirm: Apakah Anda yakin ingin menghapus data ini?"
 SCRIPT = """<script>document.title = "x"</script>"""
 IMAGE = """<img src="data:," onerror="document.title = 'x'">"""
 
@@ -40,7 +41,7 @@ def test_pages_are_usable_while_the_cdn_hangs_and_a_deletion_is_sent_after_its_q
         window.open("/")
         expect(window.rows).to_have_count(2 - window.answer)
     assert window.dialogs == [CONFIRMATION] * 2
-    assert window.cells() == [list(SITI)]
+    assert window.records() == [SITI]
 
 
 @pytest.mark.parametrize("scripts", [True, False], ids=["scripts", "no scripts"])
@@ -54,7 +55,7 @@ def test_a_browser_removes_outer_spaces_of_typed_texts(
     window.type(alamat=" Solo  Baru ")
     window.page.keyboard.press("Enter")
     expect(window.page.get_by_role("heading", name="List")).to_be_visible()
-    assert window.cells() == [[" 1", " Siti ", "Solo  Baru" if scripts else " Solo  Baru "]]
+    assert window.records() == [(" 1", " Siti ", "Solo  Baru" if scripts else " Solo  Baru ")]
 
 
 def test_each_further_record_is_added_with_three_key_presses(open_window: OpenWindow) -> None:
@@ -76,14 +77,14 @@ def test_each_further_record_is_added_with_three_key_presses(open_window: OpenWi
             tab_to(window, "Simpan dan tambah lagi")
     tab_to(window, "Simpan")
     follow(window)
-    assert len(window.cells()) == 3
+    assert len(window.records()) == 3
     tab_to(window, "Edit")
     follow(window)
     expect(page.get_by_label("Nama")).to_be_focused()
     page.keyboard.press("End")
     page.keyboard.type(" Baru")
     follow(window)  # Enter in a text field also sends the form
-    assert window.cells()[0] == ["230000", "Nama 0 Baru", "Sleman"]
+    assert window.records()[0] == ("230000", "Nama 0 Baru", "Sleman")
     tab_to(window, "Edit")
     assert tab(window) == "Delete"
     page.keyboard.press("Enter")

@@ -70,7 +70,7 @@ def test_a_full_folder_for_temporary_files_is_a_page(tmp_path: Path, small_disk:
         for _ in range(3):
             for target in ("/mahasiswa/ekspor.csv", "/mahasiswa/ekspor.xlsx"):
                 assert_says_nothing_was_saved(site.get(target))
-        answer = service.raw(upload(TABLE + b"1\tSiti\tSolo\n" * 400_000, b"berkas", b"a.csv"))
+        answer = service.raw(upload(TABLE + b"1\tSiti\tSolo\n" * 400_000, b"a.csv"))
         assert answer.startswith(b"HTTP/1.1 503 ")
         site.stores("baru", "Siti", "Solo")
         until(lambda: os.statvfs(small_disk).f_bfree == os.statvfs(small_disk).f_blocks)
