@@ -20,15 +20,17 @@ from mahasiswa.settings import Settings
 
 # Examples may be slow to make: the machine may be busy, and Hypothesis's tables of Unicode are made at their first use.
 # A test that takes `site` removes the records of each example itself.
-IN_CI = "CI" in os.environ
-settings.register_profile(
-    "busy",
-    deadline=None,
-    suppress_health_check=list(HealthCheck),
-    derandomize=IN_CI,
-    print_blob=True,
-)
+# In CI the examples are the same each time, as Hypothesis wants it there.
+settings.register_profile("busy", deadline=None, suppress_health_check=list(HealthCheck))
 settings.load_profile("busy")
+
+
+UNWANTED = (
+    "NOTIFY_SOCKET",  # of a unit that runs the tests
+    "MAKEFLAGS",
+    "PYTHONPATH",
+    "PYTHONDONTWRITEBYTECODE",  # hundreds of processes would compile the source again
+)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -53,11 +55,8 @@ def pytest_configure() -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     # A child does not inherit this handler. It would inherit that SIGHUP is ignored, as nohup lets it be.
     signal.signal(signal.SIGHUP, lambda *_: None)
-    for variable, _ in Settings.declared():
+    for variable in [*UNWANTED, *(variable for variable, _ in Settings.declared())]:
         os.environ.pop(variable, None)
-    os.environ.pop("NOTIFY_SOCKET", None)  # of a unit that runs the tests
-    # Hundreds of processes would compile the source again.
-    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
 @pytest.hookimpl(tryfirst=True)  # before the tests are selected by their marks

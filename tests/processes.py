@@ -44,25 +44,25 @@ def cannot(what: str, error: object = "only root may") -> NoReturn:
     pytest.skip(f"{CANNOT}{what}: {' '.join(str(error).split())}")
 
 
-def finished(*command: str | Path, **options: Any) -> subprocess.CompletedProcess[str]:  # noqa: ANN401 - of subprocess
+def finished(
+    *command: str | Path,
+    timeout: float = RUN_SECONDS,
+    **options: Any,  # noqa: ANN401 - of subprocess
+) -> subprocess.CompletedProcess[str]:
     """Run a program to its end, whatever its exit code is. It reads nothing, and no stream is a terminal."""
-    options.setdefault("timeout", RUN_SECONDS)
-    done: subprocess.CompletedProcess[str] = subprocess.run(
+    return subprocess.run(
         command,
         stdin=subprocess.DEVNULL,
         capture_output=True,
         encoding="utf-8",
         check=False,
+        timeout=timeout,
         **options,
     )
-    return done
 
 
 def run(*command: str | Path, **options: Any) -> str:  # noqa: ANN401 - those of subprocess
-    inherited = {
-        name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "PYTHONPATH")
-    }
-    done = finished(*command, **{"env": inherited, **options})
+    done = finished(*command, **options)
     assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
     return done.stdout
 
