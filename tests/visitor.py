@@ -171,9 +171,7 @@ class Site(Closing):
 
     def page(self, target: str) -> Page:
         """Return the page at a target. Fail unless the status is 200."""
-        answer = self.get(target)
-        assert answer.status_code == 200, f"GET {target} answers {answer.status_code}"
-        return Page(answer.text, self.origin + target)
+        return page_of(self.get(target))
 
     def submit(self, form: Form, **typed: str) -> httpx.Response:
         """Send a form; `typed` replaces the values of inputs."""
@@ -207,7 +205,8 @@ class Site(Closing):
 def page_of(answer: httpx.Response, status: int = 200) -> Page:
     """Return the page of an answer. Fail unless it has this status."""
     assert answer.status_code == status, answer.text
-    return Page(answer.text, str(answer.url))
+    target = answer.request.extensions.get("target", answer.url.raw_path).decode()
+    return Page(answer.text, str(answer.url.join("/"))[:-1] + target)
 
 
 def led_to(answer: httpx.Response) -> str:

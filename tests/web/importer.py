@@ -1,5 +1,7 @@
 """Uploads a file or a text as staff do, and reads the pages of an import or of a selection: `Importer`."""
 
+from urllib.parse import urlsplit
+
 import httpx
 import pytest
 from harness import Page, Site, led_to, page_of
@@ -16,7 +18,7 @@ class Preview(Page):
 
     @property
     def path(self) -> str:
-        return self.url.partition("?")[0]
+        return urlsplit(self.url).path
 
     @property
     def counts(self) -> dict[str, int]:
@@ -28,11 +30,6 @@ class Preview(Page):
     @property
     def alert(self) -> str:
         return " ".join(self.texts("[role=alert]"))
-
-    @property
-    def problems(self) -> list[str]:
-        """The sentences about the lines that are not saved."""
-        return self.texts(".problem > .bad")
 
     @property
     def buttons(self) -> dict[str, str]:
@@ -70,11 +67,12 @@ class Importer:
 
     def open(self, target: str) -> Preview:
         """Open the address of a preview."""
-        return Preview(self.site.page(target).html, target)
+        return self.shown(self.site.get(target), 200)
 
     def shown(self, answer: httpx.Response, status: int = 409) -> Preview:
         """Return the preview of an answer with this status, or the page that refuses a file: its `alert` says why."""
-        return Preview(page_of(answer, status).html, "")
+        page = page_of(answer, status)
+        return Preview(page.html, page.url)
 
     def press(self, preview: Preview, action: str, **typed: str) -> httpx.Response:
         """Press a button of a preview, by its value, after changing some fields."""

@@ -26,6 +26,7 @@ MIXED = csv(
     *(KEPT[0], ("2302", "Budi S.", "Bantul"), ("2304", "Dewi", "Sleman")),
     *(("", "Eko", "Solo"), ("2305", "", "S")),
 )
+PROBLEM = ".problem > .bad"
 STALE, CHANGED = (wording.PREVIEW_ALERTS[name] for name in ("stale", "changed"))
 
 
@@ -59,7 +60,7 @@ def test_a_preview_shows_what_an_import_would_write_and_writes_nothing(
     assert preview.texts(".compare del, .compare ins") == ["Budi", "Budi S."]
     assert preview.lines("baru") == [("4", "2304", "Dewi", "Sleman")]
     assert preview.lines("sama") == [("2", "2301", "Ani", "Solo")]
-    assert [text.split(".")[0] for text in preview.problems] == ["NIM kosong", "Nama kosong"]
+    assert [text.split(".")[0] for text in preview.texts(PROBLEM)] == ["NIM kosong", "Nama kosong"]
     saving = {action: text for action, text in preview.buttons.items() if ":" not in action}
     assert saving == {
         "periksa": "Periksa lagi",
@@ -123,7 +124,7 @@ def test_a_typed_line_is_judged_again(importer: Importer) -> None:
     preview = importer.upload(table("2301|Ani|Solo", "|Ani|Solo", "|Budi|Solo"))
     again = importer.pressed(preview, "periksa", **{"nim.0.3": "2301", "nim.0.4": "1,2E+11"})
     assert again.counts == {"Baru": 1, "Perlu diperbaiki": 1, "Dilewati": 1}
-    assert again.problems == ["NIM dibulatkan Excel (1,2E+11). Ketik NIM-nya."]
+    assert again.texts(PROBLEM) == ["NIM dibulatkan Excel (1,2E+11). Ketik NIM-nya."]
     differs = importer.pressed(again, "periksa", **{"nim.0.4": "2301"})
     assert differs.counts == {"Perlu diperbaiki": 2, "Dilewati": 1}
 
