@@ -1,3 +1,3 @@
-"""Fixtures for tests of the command line."""
+"""The fixture for tests of the command line."""
 
-from cli.operators import operator, unprivileged
+from cli.operators import operator

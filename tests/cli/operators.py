@@ -2,18 +2,24 @@
 
 import os
 import re
+import shutil
 import subprocess
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from processes import COMMAND, cannot, finished, run
+from processes import COMMAND, finished
 from spreadsheets import HEADER, Record, csv
 from stores import execute, merge, migrate
 
 SAID_DATABASE = re.compile("^database: (.*)\n", re.MULTILINE)
 TWO: list[Record] = [("0001", "Ani", "Solo"), ("0002", "Budi", "Bantul")]
+
+
+UNPRIVILEGED = ["setpriv", "--bounding-set=-dac_override,-dac_read_search", "--"]
+"""The start of a command that runs with file permissions enforced, which root would ignore."""
+if os.geteuid() != 0:
+    UNPRIVILEGED = []
 
 
 class Operator:
@@ -101,20 +107,6 @@ def operator(tmp_path: Path) -> Operator:
     return Operator(tmp_path)
 
 
-@pytest.fixture
-def unprivileged() -> list[str]:
-    """Return the start of a command that runs with file permissions enforced, which root would ignore."""
-    if os.geteuid() != 0:
-        return []
-    # Root still owns the files, but without these two capabilities their permissions apply to root.
-    command = ["setpriv", "--bounding-set=-dac_override,-dac_read_search", "--"]
-    try:
-        run(*command, "true")
-    except (OSError, AssertionError) as error:
-        cannot("drop root's capabilities", error)
-    return command
-
-
 def overwrite(path: Path, begin: int = 0, end: int | None = None) -> None:
     with path.open("r+b") as file:
         file.seek(begin)
@@ -127,9 +119,5 @@ def records_of(path: Path) -> list[Record]:
 
 def use_up(folder: Path) -> Path:
     filler = folder / "filler"
-    with filler.open("wb", buffering=0) as file:
-        for size in (65536, 1):
-            with suppress(OSError):
-                while file.write(b"x" * size):
-                    pass
+    filler.write_bytes(bytes(shutil.disk_usage(folder).free))
     return filler

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from cli.operators import TWO, Operator, overwrite, records_of, use_up
+from cli.operators import TWO, UNPRIVILEGED, Operator, overwrite, records_of, use_up
 from harness import Service, visited
 from processes import until
 from spreadsheets import HEADER, Record, csv, numbered
@@ -74,7 +74,7 @@ def test_a_running_service_shows_the_restored_list_and_its_line_of_the_history(
 
 
 def test_a_backup_in_wal_mode_is_restored_from_a_folder_that_may_not_be_written(
-    changed: Operator, unprivileged: list[str]
+    changed: Operator,
 ) -> None:
     """SQLite alone would refuse it, because it would create a log beside the file."""
     folder = changed.folder / "usb"
@@ -82,7 +82,7 @@ def test_a_backup_in_wal_mode_is_restored_from_a_folder_that_may_not_be_written(
     shutil.copy(changed.folder / "cadangan.db", folder / "a.db")
     execute(folder / "a.db", "PRAGMA journal_mode = WAL")
     folder.chmod(0o500)
-    changed.done("restore", "usb/a.db", before=unprivileged)
+    changed.done("restore", "usb/a.db", before=UNPRIVILEGED)
     assert changed.records() == TWO
     assert [path.name for path in folder.iterdir()] == ["a.db"]
 

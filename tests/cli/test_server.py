@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
-from cli.operators import Operator, overwrite
+from cli.operators import UNPRIVILEGED, Operator, overwrite
 from harness import START_SECONDS, Service, free_port, is_free
 from processes import cannot
 from stores import execute, migrate
@@ -169,10 +169,10 @@ FORBIDDEN: dict[str, tuple[str, Callable[[Path], None]]] = {
 
 @pytest.mark.parametrize(("path", "prepare"), FORBIDDEN.values(), ids=FORBIDDEN)
 def test_a_database_without_the_permissions_that_it_needs_is_refused(
-    tmp_path: Path, unprivileged: list[str], path: str, prepare: Callable[[Path], None]
+    tmp_path: Path, path: str, prepare: Callable[[Path], None]
 ) -> None:
     prepare(tmp_path)
-    assert_refused(tmp_path, [str(tmp_path)], unprivileged, DATABASE_URL=f"sqlite:///{path}")
+    assert_refused(tmp_path, [str(tmp_path)], UNPRIVILEGED, DATABASE_URL=f"sqlite:///{path}")
 
 
 def test_under_systemd_the_service_says_when_it_is_ready(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from signal import SIGKILL
 
 import pytest
-from cli.operators import unprivileged  # noqa: F401 - a fixture
+from cli.operators import UNPRIVILEGED
 from install.installed import ROOT
 from processes import finished, run
 
@@ -69,13 +69,10 @@ def test_an_environment_of_another_python_is_made_again(folder: Path) -> None:
     assert (folder / ".venv/half").exists()
 
 
-def test_make_says_in_one_line_that_a_user_lacks_the_rights(
-    folder: Path,
-    unprivileged: list[str],  # noqa: F811 - the fixture
-) -> None:
+def test_make_says_in_one_line_that_a_user_lacks_the_rights(folder: Path) -> None:
     """Nothing is made."""
     folder.chmod(0o555)
-    made = finished(*unprivileged, *MAKE, ".venv/run.stamp", cwd=folder)
+    made = finished(*UNPRIVILEGED, *MAKE, ".venv/run.stamp", cwd=folder)
     folder.chmod(0o755)
     assert made.stderr.startswith(f"This user may not write to {folder}")
     assert not (folder / ".venv").exists()
