@@ -1,9 +1,9 @@
 """Reads the service's pages as a browser does, and sends their links and forms: `Page` and `Site`."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import quote, urlsplit
 
 import httpx
 from processes import Closing
@@ -132,8 +132,8 @@ class Page(Part):
 class Site(Closing):
     """A visitor to any implementation of the specification at `url`.
 
-    The path of `url`, if any, is put before every path of the specification. A target is sent exactly as it is given,
-    without normalisation. Records are changed without opening a page first.
+    The path of `url`, if any, is put before every path of the specification. `get`, `post` and `request` are those of
+    httpx, which resolves dots in a path, unless it is given as the extension `target`. Records are changed without opening a page first.
     """
 
     def __init__(self, url: str, socket: str = "") -> None:
@@ -145,29 +145,12 @@ class Site(Closing):
         self.client = httpx.Client(
             transport=transport, base_url=self.origin, timeout=TIMEOUT_SECONDS
         )
+        self.get, self.post = self.client.get, self.client.post
+        self.request = self.client.request
 
     def path(self, path: str, nim: str = "") -> str:
         """Return the request target of a path of the specification; the nim is percent-encoded and appended."""
         return self.prefix + path + quote(nim, safe="")
-
-    def send(
-        self, method: str, target: str, body: bytes | None = None, **headers: str
-    ) -> httpx.Response:
-        """Send one request. In the name of a header, `_` stands for `-`."""
-        named = {name.replace("_", "-"): value for name, value in headers.items()}
-        return self.client.request(
-            method, "/", content=body, headers=named, extensions={"target": target.encode()}
-        )
-
-    def get(self, target: str) -> httpx.Response:
-        return self.send("GET", target)
-
-    def post(
-        self, target: str, fields: Mapping[str, str | list[str]] | None = None
-    ) -> httpx.Response:
-        """Send fields with POST as an HTML form does."""
-        body = urlencode(fields or {}, doseq=True).encode()
-        return self.send("POST", target, body, content_type=URL_ENCODED)
 
     def page(self, target: str) -> Page:
         """Return the page at a target. Fail unless the status is 200."""
@@ -175,7 +158,7 @@ class Site(Closing):
 
     def submit(self, form: Form, **typed: str) -> httpx.Response:
         """Send a form; `typed` replaces the values of inputs."""
-        return self.post(form.target, form.fields | typed)
+        return self.post(form.target, data=form.fields | typed)
 
     def list(self) -> Page:
         return self.page(self.path("/"))
@@ -186,14 +169,15 @@ class Site(Closing):
         return self.list().records
 
     def add(self, nim: str, nama: str, alamat: str) -> httpx.Response:
-        return self.post(self.path("/mahasiswa/add"), {"nim": nim, "nama": nama, "alamat": alamat})
+        record = {"nim": nim, "nama": nama, "alamat": alamat}
+        return self.post(self.path("/mahasiswa/add"), data=record)
 
     def stores(self, nim: str, nama: str, alamat: str) -> None:
         """Add a record. Fail unless the answer says that it is stored."""
         assert self.add(nim, nama, alamat).status_code == 302
 
     def edit(self, nim: str, nama: str, alamat: str) -> httpx.Response:
-        return self.post(self.path("/mahasiswa/edit/", nim), {"nama": nama, "alamat": alamat})
+        return self.post(self.path("/mahasiswa/edit/", nim), data={"nama": nama, "alamat": alamat})
 
     def delete(self, nim: str) -> httpx.Response:
         return self.post(self.path("/mahasiswa/delete/", nim))
@@ -205,8 +189,7 @@ class Site(Closing):
 def page_of(answer: httpx.Response, status: int = 200) -> Page:
     """Return the page of an answer. Fail unless it has this status."""
     assert answer.status_code == status, answer.text
-    target = answer.request.extensions.get("target", answer.url.raw_path).decode()
-    return Page(answer.text, str(answer.url.join("/"))[:-1] + target)
+    return Page(answer.text, str(answer.url))
 
 
 def led_to(answer: httpx.Response) -> str:

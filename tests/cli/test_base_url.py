@@ -1,7 +1,6 @@
 """BASE_URL with a path: a proxy serves the application below this path, and it is the prefix of every address."""
 
 from collections.abc import Iterator
-from contextlib import closing
 
 import pytest
 from harness import Page, Site, visited
@@ -47,8 +46,7 @@ def test_a_path_without_the_prefix_of_base_url_is_404(below: Site, target: str) 
     assert answer.status_code == 404
     page = prefixed(Page(answer.text, below.origin))
     assert page.target("Kembali ke daftar") == f"{PREFIX}/?halaman=1"
-    root = Site(below.origin)
-    with closing(root.client):
+    with Site(below.origin) as root:
         assert root.add("0001", "Siti", "Solo").status_code == 404
     assert below.list().rows == []
 

@@ -147,7 +147,7 @@ def test_forget_names_the_other_nims_of_a_person(beside: tuple[Operator, Site]) 
     """
     operator, site = beside
     site.add("1", "Rahasia", "Solo")
-    assert site.post("/mahasiswa/nim/1", {"nim": "2"}).status_code == 302
+    assert site.post("/mahasiswa/nim/1", data={"nim": "2"}).status_code == 302
     removed = "the record and its history are removed"
     named = "1: the same person had this NIM. Run the command for it too."
     for nim, said in (

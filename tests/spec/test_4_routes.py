@@ -36,7 +36,7 @@ def test_4_0_paths_are_relative_to_base_url(database: str) -> None:
 def test_4_0_payload_is_url_encoded(site: Site) -> None:
     """Percent signs and plus signs of a URL-encoded body are decoded once, as UTF-8."""
     body = b"nim=1&nama=Ren%C3%A9+%26+Zo%c3%ab%3D1%2B1&alamat=100%2525+%F0%9F%8F%A0"
-    site.send("POST", site.path("/mahasiswa/add"), body, content_type=URL_ENCODED)
+    site.post(site.path("/mahasiswa/add"), content=body, headers={"content-type": URL_ENCODED})
     assert stored(site, "1") == ("1", "René & Zoë=1+1", "100%25 🏠")
 
 
@@ -164,7 +164,7 @@ def test_4_7_1_a_route_matches_only_its_own_method(site: Site, method: str, path
     """A request with another method changes nothing; its answer is not specified."""
     site.add(*SITI)
     target = site.path(path, SITI.nim)
-    site.send(method, target, b"nama=Lain&alamat=Lain", content_type=URL_ENCODED)
+    site.request(method, target, data={"nama": "Lain", "alamat": "Lain"})
     assert listed(site) == [SITI]
 
 
@@ -177,7 +177,7 @@ def test_4_7_1_a_get_of_the_add_route_adds_nothing(site: Site) -> None:
 def test_4_7_2_routes_do_not_overlap(site: Site) -> None:
     """In the routes edit and delete the word "add" is a nim."""
     for path in ("/mahasiswa/edit/add", "/mahasiswa/delete/add"):
-        answer = site.post(site.path(path), {"nim": "1", "nama": "Siti", "alamat": "Solo"})
+        answer = site.post(site.path(path), data={"nim": "1", "nama": "Siti", "alamat": "Solo"})
         assert answer.status_code == 302
     assert listed(site) == []
 

@@ -119,10 +119,10 @@ def test_a_text_of_another_program_that_is_not_utf_8_makes_its_pages_unavailable
             ):
                 assert site.get(page).status_code == 503
             old = {"nama": "Siti", "alamat": "Solo", "versi": "x"}
-            assert site.post("/mahasiswa/edit/0002", old).status_code == 503
+            assert site.post("/mahasiswa/edit/0002", data=old).status_code == 503
             assert site.get("/mahasiswa/edit/0001").status_code == 200
             assert site.edit("0001", "Siti", "Solo").status_code == 302
-            assert site.post(target, texts).status_code == 302
+            assert site.post(target, data=texts).status_code == 302
             assert site.records[0][:2] == ("0001", "Siti")
         assert "another program has stored a text that is not UTF-8" in service.stderr()
 

@@ -57,7 +57,7 @@ class Importer:
         """Send the form as a browser does, with a file, or with a text that is pasted."""
         is_file = isinstance(data, bytes)
         file, text = ((name, data), "") if is_file else (("", ""), data)
-        return self.site.client.post(
+        return self.site.post(
             self.site.path(self.path), files={"berkas": file}, data={"tempel": text}
         )
 

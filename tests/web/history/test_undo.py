@@ -70,7 +70,7 @@ def test_a_change_that_is_not_in_the_history_is_404(site: Site, key: str) -> Non
     site.add(*SITI)
     gone = "Perubahan ini tidak ada lagi di riwayat, jadi tidak dapat dikembalikan."
     for method, path in (("POST", "perubahan"), ("GET", "kelompok")):
-        assert gone in page_of(site.send(method, f"{HISTORY}/{path}/{key}"), 404).html
+        assert gone in page_of(site.request(method, f"{HISTORY}/{path}/{key}"), 404).html
     assert site.records == [SITI]
 
 
@@ -107,7 +107,7 @@ def test_the_records_of_an_import_that_have_not_changed_since_are_taken_back(
     whole, *_ = site.page(imported).posts
     assert whole.submit == "Batalkan impor (60 data)"
     site.edit("07", "Nama <b>", "Solo")
-    site.post("/mahasiswa/nim/08", {"nim": "80"})
+    site.post("/mahasiswa/nim/08", data={"nim": "80"})
     for target in (imported, HISTORY):
         page = site.page(target)
         assert "58 dari 60 data masih dapat dikembalikan." in page.texts("main")[0]
@@ -134,7 +134,7 @@ def test_the_records_of_an_import_that_have_not_changed_since_are_taken_back(
 @pytest.mark.usefixtures("imported")
 def test_the_history_of_one_nim_has_its_line_of_an_import_and_of_a_bulk_delete(site: Site) -> None:
     """Both texts, a button for that record alone, and a link to the batch."""
-    ticked = site.post("/mahasiswa/pilih/centang", {"nim[]": ["03", "04"]})
+    ticked = site.post("/mahasiswa/pilih/centang", data={"nim[]": ["03", "04"]})
     led_to(site.submit(site.page(led_to(ticked)).form("versi"), aksi="hapus"))
     target = f"{HISTORY}?cari=03"
     page = site.page(target)
@@ -152,7 +152,7 @@ def test_the_history_of_one_nim_has_its_line_of_an_import_and_of_a_bulk_delete(s
 def change_nim(site: Site, nim: str) -> Form:
     """Add SITI and give it another NIM; return the button that takes this back."""
     site.add(*SITI)
-    site.post(f"/mahasiswa/nim/{SITI[0]}", {"nim": nim})
+    site.post(f"/mahasiswa/nim/{SITI[0]}", data={"nim": nim})
     return site.page(HISTORY).posts[0]
 
 
@@ -182,7 +182,7 @@ def test_a_changed_nim_is_not_taken_back_in_part(site: Site, later: str) -> None
     """After a later change of either NIM, an undo would make a second record, or remove the only one."""
     path, typed, records = LATER[later]
     back = change_nim(site, "2")
-    site.post(path, typed)
+    site.post(path, data=typed)
     assert_changed_again(site.submit(back), f"{HISTORY}?cari=2")
     assert site.records == records
 
@@ -200,7 +200,9 @@ def test_an_addition_that_may_be_a_duplicate_is_named_at_once(site: Site, pair: 
     stored, typed = pair.split("|")
     site.add(stored, "Rizki <b>", "Solo")
     place = "?cari=rizki&per=10"
-    own = site.post(f"/mahasiswa/add{place}", {"nim": typed, "nama": "Rizki <b>", "alamat": "Solo"})
+    own = site.post(
+        f"/mahasiswa/add{place}", data={"nim": typed, "nama": "Rizki <b>", "alamat": "Solo"}
+    )
     shown = typed.replace(" ", "␣") if typed.strip() != typed else typed
     near = f"mirip dengan {stored} (Rizki <b>)."
     assert site.list().texts(".warning > span") == [f"NIM Rizki <b> ({shown}) {near}"]

@@ -56,7 +56,7 @@ def test_only_some_forms_of_previews_arrive_at_the_same_time(service: Service) -
         arriving(service, stack, *[form] * PREVIEW_FORM.running)
         with service.site() as site:
             target = f"{IMPORT}/{'0' * 32}"
-            until(lambda: site.post(target, {"versi": "1"}).status_code == 503)
+            until(lambda: site.post(target, data={"versi": "1"}).status_code == 503)
 
 
 def test_a_child_that_takes_too_long_is_killed(tmp_path: Path) -> None:

@@ -318,7 +318,7 @@ def test_a_preview_that_is_not_there_asks_for_the_file_again(
     ):
         for answer in (
             importer.site.get(f"{IMPORT}/{name}"),
-            importer.site.post(f"{IMPORT}/{name}", {"versi": "2", "aksi": "simpan"}),
+            importer.site.post(f"{IMPORT}/{name}", data={"versi": "2", "aksi": "simpan"}),
             importer.site.get(f"{IMPORT}/sisa/{name}"),
         ):
             assert importer.shown(answer, 404).alert == wording.PREVIEW_GONE

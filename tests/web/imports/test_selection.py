@@ -128,7 +128,7 @@ def test_a_selection_is_printed_and_downloaded_in_its_order(
     site = people.site
     nims = ["003", "", "001"]
     ticked = {"nim[]": [quote(nim, safe="") for nim in nims]}
-    page = people.open(led_to(site.post(f"{SELECT}/centang", ticked)))
+    page = people.open(led_to(site.post(f"{SELECT}/centang", data=ticked)))
     text = site.get(page.target("Unduh CSV")).text
     names = ["Citra", "Kosong", "Ani Putri"]
     assert [row.split(";")[1] for row in text.splitlines()[1:]] == names

@@ -73,10 +73,11 @@ def test_a_304_is_sent_only_for_the_same_bytes(shared: Service) -> None:
             site.add("1", "Siti", "Solo")
             site.edit("1", "Siti", alamat)
             for encoding in ("gzip", "identity") * 2:
-                now = site.send("GET", "/", accept_encoding=encoding)
+                accepted = {"accept-encoding": encoding}
+                now = site.get("/", headers=accepted)
                 assert pages.setdefault(now.headers["etag"], now.content) == now.content
                 for tag in pages:
-                    answer = site.send("GET", "/", accept_encoding=encoding, if_none_match=tag)
+                    answer = site.get("/", headers={**accepted, "if-none-match": tag})
                     is_same = tag == now.headers["etag"]
                     assert answer.status_code == (304 if is_same else 200)
                     assert answer.content == (b"" if is_same else now.content)
@@ -88,7 +89,7 @@ def test_every_page_is_compressed_for_clients_that_accept_gzip(
     service: Service, site: Site, path: str
 ) -> None:
     """The list and error pages are compressed to less than half."""
-    plain = site.send("GET", path, accept_encoding="identity")
+    plain = site.get(path, headers={"accept-encoding": "identity"})
     number = rb"Nomor permintaan: \S+"  # of an error page, another one for each request
     body = re.sub(number, b"", plain.content)
     several = "br, gzip;q=0.5"
@@ -123,7 +124,7 @@ def test_a_list_too_long_for_the_cache_is_streamed(database: str) -> None:
             f"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {count})"
             " INSERT INTO mahasiswa SELECT substr(CAST(100000000 + i AS TEXT), 2), 'Nama ' || i, 'Alamat' FROM n",
         )
-        answer, head = site.get("/"), site.send("HEAD", "/")
+        answer, head = site.get("/"), site.request("HEAD", "/")
         site.stores("99999999z", "Siti", "Solo")
         assert site.list().nims[-1] == "99999999z"
     assert not {"etag"} & {*answer.headers, *head.headers}
@@ -160,6 +161,6 @@ def test_the_list_is_rendered_again_on_another_day(tmp_path: Path) -> None:
         assert "31 Desember 2026" in first.text
         for moment, status in (("2026-12-31T23:59:59", 304), ("2027-01-01T00:00", 200)):
             clock.write_text(moment)
-            answer = site.send("GET", "/", if_none_match=first.headers["etag"])
+            answer = site.get("/", headers={"if-none-match": first.headers["etag"]})
             assert answer.status_code == status
     assert "1 Januari 2027" in answer.text

@@ -82,9 +82,9 @@ def test_any_texts_come_back_unchanged_and_do_not_change_a_page(
                 (200, site.get("/?urut=nama&per=10")),
                 (200, site.get(target)),
                 (409, site.add(*texts)),
-                (400, site.post("/mahasiswa/add", {"nim": texts[0], "nama": texts[1]})),
-                (400, site.post(target, {"alamat": texts[2]})),
-                (409, site.post(target, {"nama": texts[1] + "!", "alamat": texts[2], "versi": "x"})),
+                (400, site.post("/mahasiswa/add", data={"nim": texts[0], "nama": texts[1]})),
+                (400, site.post(target, data={"alamat": texts[2]})),
+                (409, site.post(target, data={"nama": texts[1] + "!", "alamat": texts[2], "versi": "x"})),
                 (200, site.get("/mahasiswa/impor")),
             ])  # fmt: skip
         finally:

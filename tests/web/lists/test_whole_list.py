@@ -62,7 +62,7 @@ def test_ticked_rows_are_shown_in_a_preview(students: Site) -> None:
     assert {*page.values("td [type=checkbox]", "form")} == {"pilih"}
     ticks = {"nim[]": page.values("td [type=checkbox]")[1:3]}
     assert page.nims[1] == odd[0]
-    preview = students.page(led_to(students.post(form.target, ticks)))
+    preview = students.page(led_to(students.post(form.target, data=ticks)))
     rows = preview.parts("#ditemukan tbody tr")
     assert [row.texts("td")[0] for row in rows] == page.nims[1:3]
 

@@ -60,7 +60,7 @@ def confirm_import(site: Site) -> None:
 def select(site: Site) -> Form:
     """Select one record and an unknown NIM; return the form of the selection."""
     pasted = f"{added(site)}\n{next(NIMS)}"
-    answer = site.client.post("/mahasiswa/pilih", files={"tempel": (None, pasted)})
+    answer = site.post("/mahasiswa/pilih", files={"tempel": (None, pasted)})
     return site.page(led_to(answer)).form("versi")
 
 
@@ -146,7 +146,7 @@ def test_every_get_is_answered(site: Site, target: str, text: str) -> None:
     if "UPLOAD" in target:
         preview = Importer(site).upload(csv(HEADER, ("", "Eko", "Klaten")))
         target = target.replace("UPLOAD", preview.path.rpartition("/")[2])
-    got, head = site.get(target), site.send("HEAD", target)
+    got, head = site.get(target), site.request("HEAD", target)
     assert (got.status_code, head.status_code, head.content) == (200, 200, b"")
     assert text.encode() in got.content
     assert head.headers["content-type"] == got.headers["content-type"]

@@ -34,7 +34,7 @@ def save(site: Site, versi: str, nama: str, alamat: str) -> httpx.Response:
     texts = {
         name: re.sub("[\r\n]", "", text) for name, text in (("nama", nama), ("alamat", alamat))
     }
-    return site.post(PATH, {"nim": NIM, **texts, "versi": versi})
+    return site.post(PATH, data={"nim": NIM, **texts, "versi": versi})
 
 
 def compared(page: Page) -> list[list[str]]:

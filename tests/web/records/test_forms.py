@@ -13,6 +13,7 @@ from mahasiswa.wording import size
 KEPT = [("0001", "Siti", "Solo"), ("20/2", "Budi", "Bantul")]
 ADD = "/mahasiswa/add"
 EDIT, BUDI = "/mahasiswa/edit/0001", "/mahasiswa/edit/20%2F2"
+IS_FORM = {"content-type": URL_ENCODED}
 BODY = b"nim=3&nama=Ani&alamat=Klaten"
 TOO_LARGE = f"Data yang dikirim terlalu besar (maksimal {size(FORM_MAX_BYTES)})."
 NO_FORM = "tidak dikirim sebagai formulir"
@@ -58,7 +59,7 @@ def test_a_refused_form_is_shown_again(
     site: Site, target: str, body: str, wrong: dict[str, str]
 ) -> None:
     """A message stands beside each wrong field, and the typed texts stay. A duplicate links to its record."""
-    answer = site.send("POST", target, content_type=URL_ENCODED, body=body.encode())
+    answer = site.post(target, content=body, headers=IS_FORM)
     is_duplicate = LOOK in wrong.get("nim", "")
     heading = "Tambah Data Mahasiswa" if target == ADD else "Edit Data Mahasiswa"
     page = page_of(answer, 409 if is_duplicate else 400)
@@ -84,7 +85,7 @@ def test_a_refused_form_is_shown_again(
 @pytest.mark.parametrize("target", [ADD, BUDI])
 def test_a_form_that_no_browser_sends_is_refused(site: Site, target: str, body: bytes) -> None:
     """A text that is not UTF-8, and a field that is sent twice, are answered with 400."""
-    answer = site.send("POST", target, body, content_type=URL_ENCODED)
+    answer = site.post(target, content=body, headers=IS_FORM)
     assert "Tautan atau data yang dikirim rusak" in page_of(answer, 400).html
 
 
@@ -116,12 +117,8 @@ DECODED = {b"100%zz%": "100%zz%", b"a+b%2Bc%20d": "a b+c d", b"%26%3D": "&=", b"
 @pytest.mark.parametrize(("sent", "text"), DECODED.items())
 def test_an_edit_decodes_its_texts_once(site: Site, sent: bytes, text: str) -> None:
     """A percent sign that encodes nothing stays one. A nim in the body is ignored, also a malformed one."""
-    answer = site.send(
-        "POST",
-        EDIT,
-        content_type=URL_ENCODED,
-        body=b"&&nim=%FF&nim=2&nama=" + sent + b"&&alamat=" + sent + b"&",
-    )
+    body = b"&&nim=%FF&nim=2&nama=" + sent + b"&&alamat=" + sent + b"&"
+    answer = site.post(EDIT, content=body, headers=IS_FORM)
     assert (answer.status_code, answer.headers["location"]) == (302, "/")
     assert site.records == [("0001", text, text), KEPT[1]]
     site.edit(*KEPT[0])
@@ -130,21 +127,21 @@ def test_an_edit_decodes_its_texts_once(site: Site, sent: bytes, text: str) -> N
 @pytest.mark.parametrize(
     "headers",
     [
-        {"content_type": "multipart/form-data; boundary=x"},
-        {"content_type": f"{URL_ENCODED}x"},
+        {"content-type": "multipart/form-data; boundary=x"},
+        {"content-type": f"{URL_ENCODED}x"},
         {},
-        {"content_type": URL_ENCODED, "content_encoding": "gzip"},
+        {"content-type": URL_ENCODED, "content-encoding": "gzip"},
     ],
     ids=str,
 )
 def test_a_body_that_is_no_form_is_refused(site: Site, headers: dict[str, str]) -> None:
     """A body that is not `application/x-www-form-urlencoded` is answered with 415 (specification 4)."""
-    assert NO_FORM in page_of(site.send("POST", ADD, BODY, **headers), 415).html
+    assert NO_FORM in page_of(site.post(ADD, content=BODY, headers=headers), 415).html
 
 
 def test_the_content_type_of_a_form_ignores_case_and_parameters(site: Site) -> None:
-    kind = f"{URL_ENCODED.upper()} ;x"
-    assert site.send("POST", ADD, BODY, content_type=kind).status_code == 302
+    headers = {"content-type": f"{URL_ENCODED.upper()} ;x"}
+    assert site.post(ADD, content=BODY, headers=headers).status_code == 302
     site.delete("3")
 
 

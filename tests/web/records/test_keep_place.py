@@ -73,9 +73,12 @@ def test_a_refused_form_keeps_the_place(people: Site) -> None:
     add, edit = f"/mahasiswa/add{PLACE}", f"/mahasiswa/edit/{SEGMENT}{PLACE}"
     record, back = {"nim": NIM, "nama": "Siti", "alamat": "Solo"}, {"/" + PLACE}
     duplicate = {"Batal": back, "Simpan": {add}, "buka data dengan NIM ini": {edit}}
-    assert refused(people.post(add, record), 409) == duplicate
-    assert refused(people.post(edit, {"nama": "Siti"}), 400) == {"Batal": back, "Simpan": {edit}}
-    page = page_of(people.post(edit, {**record, "versi": "x"}), 409)
+    assert refused(people.post(add, data=record), 409) == duplicate
+    assert refused(people.post(edit, data={"nama": "Siti"}), 400) == {
+        "Batal": back,
+        "Simpan": {edit},
+    }
+    page = page_of(people.post(edit, data={**record, "versi": "x"}), 409)
     assert {page.forms[0].target, page.target("Gunakan data terbaru")} == {edit}
 
 
@@ -109,6 +112,6 @@ def test_only_known_parameters_with_parsed_values_ride_along(
     path = f"/mahasiswa/edit/{SEGMENT}"
     page = people.page(f"{path}?{query}")
     assert links(page) == {"Batal": {"/" + (place or "?halaman=1")}, "Simpan": {path + place}}
-    answer = people.post(f"{path}?{query}", {"nama": "Siti", "alamat": "Solo"})
+    answer = people.post(f"{path}?{query}", data={"nama": "Siti", "alamat": "Solo"})
     fragment = f"#m-{SEGMENT}" if place else ""
     assert led_to(answer) == f"/{place}{fragment}"

@@ -26,7 +26,7 @@ def test_one_addition_leads_to_the_next(site: Site) -> None:
     save_and_go_on = ("Simpan dan tambah lagi", "/mahasiswa/add?lagi=1")
     assert buttons(site.page("/mahasiswa/add")) == [save, save_and_go_on]
     target = "/mahasiswa/add?lagi=1&nim=2300018001"
-    assert led_to(site.post("/mahasiswa/add?lagi=1", SITI._asdict())) == target
+    assert led_to(site.post("/mahasiswa/add?lagi=1", data=SITI._asdict())) == target
     page = site.page(target)
     assert page.texts("main [role=status]") == ["Siti Aminah (2300018001) tersimpan."]
     assert set(page.record_form.fields.values()) == {""}
@@ -45,12 +45,12 @@ def test_the_next_addition_keeps_any_nim_the_place_and_a_refused_form(site: Site
     assert buttons(site.page("/mahasiswa/add?cari=siti"))[1][1] == here
     typed = {"nim": ODD, "nama": "Ani", "alamat": "Solo"}
     for _ in range(2):
-        answer = site.post(here, typed)
+        answer = site.post(here, data=typed)
         assert led_to(answer) == f"{here}&nim={SEGMENT}"
         page = site.page(answer.headers["location"])
         assert page.texts("main [role=status]") == [f"Ani ({ODD}) tersimpan."]
         assert page.target("Kembali ke daftar") == "/?cari=siti"
-    taken = page_of(site.post(here, typed | {"nim": SITI[0]}), 409)
+    taken = page_of(site.post(here, data=typed | {"nim": SITI[0]}), 409)
     assert taken.texts("#nim-wrong")[0].strip() == TAKEN
     assert buttons(taken) == buttons(page)
     assert taken.record_form.fields == typed | {"nim": SITI[0]}
@@ -80,7 +80,7 @@ def test_a_wrong_nim_is_changed_on_one_page(site: Site) -> None:
 def test_a_refused_nim_keeps_the_record_and_says_why(site: Site) -> None:
     site.add(*SITI)
     site.add("2", "Rizki <i>", "Solo")
-    page = page_of(site.post(f"/mahasiswa/nim/{SITI[0]}", {"nim": "2"}), 409)
+    page = page_of(site.post(f"/mahasiswa/nim/{SITI[0]}", data={"nim": "2"}), 409)
     assert TAKEN in page.texts("#nim-wrong")[0]
     assert page.record_form.fields["nama"] == "Siti Aminah"
     assert site.list().nims == ["2", SITI[0]]
@@ -91,7 +91,7 @@ def test_an_edit_of_a_record_whose_nim_was_changed_is_saved_under_the_new_nim(si
     site.add(*SITI)
     page = site.page("/mahasiswa/edit/2300018001?cari=siti")
     versi = page.values("button[name=versi]")[0]
-    site.post(f"/mahasiswa/nim/{SITI[0]}", {"nim": ODD})
+    site.post(f"/mahasiswa/nim/{SITI[0]}", data={"nim": ODD})
     site.edit(ODD, SITI[1], "Klaten")
     answer = page_of(site.submit(page.record_form, nama="Siti A.", versi=versi), 409)
     alert = f"NIM data ini sudah diganti menjadi {ODD}, jadi perubahan Anda belum disimpan."

@@ -36,7 +36,7 @@ def undo_button(page: Page) -> Form:
 
 def save(site: Site, path: str, **typed: str) -> str:
     """Send a form; return the address of its redirect, as `named` does."""
-    return named(site.post(path, typed))
+    return named(site.post(path, data=typed))
 
 
 def named(answer: httpx.Response) -> str:
@@ -71,7 +71,7 @@ CHANGES: dict[str, tuple[Callable[[Site], str], str, Callable[[Site], object] | 
     "another nim": (
         lambda site: save(site, f"/mahasiswa/nim/{SITI[0]}{PLACE}", nim="7"),
         "NIM Siti Aminah diganti dari 5500000001 menjadi 7",
-        lambda site: site.post("/mahasiswa/nim/7", {"nim": SITI[0]}),
+        lambda site: site.post("/mahasiswa/nim/7", data={"nim": SITI[0]}),
     ),
     "an import": (
         save_import,

@@ -97,7 +97,7 @@ def test_slow_readers_of_many_versions_of_the_list_take_bounded_memory(
                 # Each list is in another place of the memory, also if it is equal to the one before the last.
                 change = "add" if number % 2 == 0 else "delete/lagi"
                 fields = {"nim": "lagi", "nama": "Siti", "alamat": "Solo"}
-                assert site.post(f"/mahasiswa/{change}", fields).status_code == 302
+                assert site.post(f"/mahasiswa/{change}", data=fields).status_code == 302
                 assert connected(service, stack, request_).recv(12) == b"HTTP/1.1 200"
         service.says("was cut off", 2 * VERSIONS_MAX)
 

@@ -23,7 +23,6 @@ def who(service: Service, query: str = "") -> list[list[str]]:
 def test_each_change_has_the_name_that_the_proxy_gives(tmp_path: Path, host: str) -> None:
     """The history shows it and finds it, the log has it. A service on all addresses sees the proxy as ::ffff:127.0.0.1."""
     with Service(tmp_path / "a.db", NAMED | {"HOST": host}) as service, service.site() as site:
-        person = site.client
         names = {
             "1": "Siti Aminah",
             "2": "Bu\u00f1di \N{PEOPLE HUGGING}",
@@ -34,13 +33,13 @@ def test_each_change_has_the_name_that_the_proxy_gives(tmp_path: Path, host: str
         for nim, name in names.items():
             headers = {b"X-Remote-User": name.encode()}
             assert (
-                person.post("/mahasiswa/add", data={"nim": nim, **ANI}, headers=headers).status_code
+                site.post("/mahasiswa/add", data={"nim": nim, **ANI}, headers=headers).status_code
                 == 302
             )
-        person.post(
+        site.post(
             "/mahasiswa/edit/2", data=ANI | {"nama": "Ina"}, headers={"x-remote-user": "Wa\tti"}
         )
-        person.post("/mahasiswa/delete/3")
+        site.post("/mahasiswa/delete/3")
         expected = [
             ["3"],
             ["Wa ti", "2"],
@@ -54,7 +53,7 @@ def test_each_change_has_the_name_that_the_proxy_gives(tmp_path: Path, host: str
         assert who(service, "?cari=siti+aminah") == [["Siti Aminah", "1"]]
         (undo,) = site.page(f"{HISTORY}?cari=siti+aminah").posts
         # As a command of the machine writes it.
-        person.post(undo.target, headers={"X-Remote-User": "command: eko"})
+        site.post(undo.target, headers={"X-Remote-User": "command: eko"})
         assert who(service)[0] == ["eko", "1"]
         assert "oleh perintah " in site.page(HISTORY).html
         service.says("POST /mahasiswa/delete/3 302")
@@ -68,15 +67,11 @@ def test_the_header_is_believed_from_trusted_addresses_only(tmp_path: Path) -> N
     trusted = NAMED | {"TRUSTED_PROXIES": "10.0.0.0/8, ::1"}
     with Service(tmp_path / "a.db", trusted) as service, service.site() as site:
         for nim in "12":
-            site.client.post(
-                "/mahasiswa/add", data={"nim": nim, **ANI}, headers={"X-Remote-User": "Siti"}
-            )
+            site.post("/mahasiswa/add", data={"nim": nim, **ANI}, headers={"X-Remote-User": "Siti"})
         assert who(service) == [["2"], ["1"]]
         until(lambda: service.stderr().count("127.0.0.1 is not in TRUSTED_PROXIES") == 1)
         twice = b"POST /mahasiswa/delete/1 HTTP/1.1\r\nHost: a\r\nX-Remote-User: a\r\nx-remote-user: b\r\nConnection: close\r\n\r\n"
         assert service.raw(twice).startswith(b"HTTP/1.1 400 ")
     with Service(tmp_path / "a.db") as service, service.site() as site:
-        site.client.post(
-            "/mahasiswa/add", data={"nim": "3", **ANI}, headers={"X-Remote-User": "Siti"}
-        )
+        site.post("/mahasiswa/add", data={"nim": "3", **ANI}, headers={"X-Remote-User": "Siti"})
         assert who(service) == [["3"], ["2"], ["1"]]
