@@ -66,7 +66,7 @@ class Service(Closing):
         return self.process.pid
 
     def site(self) -> Site:
-        return Site(self.url, self.environment["HOST"].partition("unix:")[2])
+        return Site(self.url)
 
     def raw(self, data: bytes, seconds: float = 15.0) -> bytes:
         """Send bytes unchanged; return everything received. Raise TimeoutError unless the service closes the connection."""

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Awaitable, Iterable, Sequence
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import apsw
 import psycopg
@@ -14,7 +14,7 @@ from mahasiswa.store import Snapshot, Store
 from mahasiswa.store.engines import engine_of
 from mahasiswa.store.history_items import Item
 from mahasiswa.store.results import Merged
-from mahasiswa.store.store_errors import Refused, Unavailable
+from mahasiswa.store.store_errors import Refused
 from mahasiswa.work import SEARCH, Slots
 
 SITI = Mahasiswa("0001", "Siti Aminah", "Jalan Kaliurang 5")
@@ -45,17 +45,12 @@ async def opened(place: Place) -> AsyncIterator[Store]:
         await store.close()
 
 
-Outcome = tuple[str, str] | Literal["unavailable"] | None
-
-
-async def attempt(write: Awaitable[object]) -> Outcome:
-    """Make a write; return None if it is stored, the field and the reason if it is refused, or "unavailable"."""
+async def attempt(write: Awaitable[object]) -> tuple[str, str] | None:
+    """Make a write; return None if it is stored, or the field and the reason if it is refused."""
     try:
         await write
     except Refused as refused:
         return refused.field, refused.reason
-    except Unavailable:
-        return "unavailable"
     return None
 
 

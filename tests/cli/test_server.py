@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from cli.operators import UNPRIVILEGED, Operator, overwrite
-from harness import START_SECONDS, Service, free_port, is_free
+from harness import START_SECONDS, Service, Site, free_port, is_free
 from processes import cannot
 from stores import execute, migrate
 
@@ -92,7 +92,10 @@ def test_a_unix_socket_is_made_again_after_a_kill_and_never_shared(tmp_path: Pat
     path.write_text("a file of somebody")
     assert_refused(other, refused, HOST=host)
     path.unlink()
-    with Service(tmp_path / "a.db", {"HOST": host}) as service, service.site() as site:
+    with (
+        Service(tmp_path / "a.db", {"HOST": host}) as service,
+        Site(service.url, str(path)) as site,
+    ):
         site.add("0001", "Siti", "Solo")
         assert_refused(other, refused, HOST=host)
         assert is_free(service.port)

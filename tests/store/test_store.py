@@ -10,7 +10,7 @@ import apsw
 import psycopg
 import pytest
 from spreadsheets import numbered
-from stores import SITI, Outcome, attempt, execute, merge, opened, read_all, records_of
+from stores import SITI, attempt, execute, merge, opened, read_all, records_of
 
 from mahasiswa import store as store_package
 from mahasiswa.record import Mahasiswa, near_key
@@ -51,7 +51,7 @@ async def test_records_are_ordered_by_code_point(store: Store) -> None:
     assert await read_all(store) == []
 
 
-REFUSED: dict[tuple[str | None, str | None, str | None], Outcome] = {
+REFUSED: dict[tuple[str | None, str | None, str | None], tuple[str, str]] = {
     (None, "Budi", "Solo"): ("nim", "missing"),
     ("1", None, "Solo"): ("nama", "missing"),
     ("1", "Budi", None): ("alamat", "missing"),

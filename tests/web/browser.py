@@ -16,7 +16,7 @@ from engines import empty
 from harness import Page, Service
 from playwright import sync_api
 from playwright.sync_api import Browser, Locator, Response, expect
-from processes import run
+from processes import finished, run
 
 from mahasiswa.settings import BOOTSTRAP
 from mahasiswa.system.folder_lock import folder_lock
@@ -109,11 +109,9 @@ def chromium() -> Iterator[Browser]:
     if not installed:
         pytest.skip(f"no browser is installed: none of {', '.join(CHROMIUM)} is on the PATH")
     with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
+        yield playwright.chromium.launch(
             executable_path=installed, args=ARGUMENTS, chromium_sandbox=os.geteuid() != 0
         )
-        yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="session")
@@ -122,19 +120,15 @@ def node_modules() -> Path:
     npm = shutil.which("npm")
     if npm is None:
         pytest.skip("npm is not installed, so Bootstrap, axe-core and html-validate are missing")
-    modules = NPM / "node_modules"
-    installed = modules / ".package-lock.json"  # npm writes it when all packages are there
     with folder_lock(NPM):
-        if not installed.exists() or is_newer(NPM / "package-lock.json", installed):
+        if (
+            finished(npm, "ls", cwd=NPM).returncode != 0
+        ):  # something is missing or of another version
             try:
                 run(npm, "ci", cwd=NPM)
             except AssertionError as error:
                 pytest.skip(f"npm could not install the packages of tests/npm: {error}")
-    return modules
-
-
-def is_newer(one: Path, other: Path) -> bool:
-    return one.stat().st_mtime > other.stat().st_mtime
+    return NPM / "node_modules"
 
 
 @pytest.fixture
