@@ -1,4 +1,4 @@
-"""Fixtures and helpers for tests in Chromium: windows that record dialogs and messages of the console.
+"""Fixtures and helpers for tests in Chromium: windows that record and answer dialogs.
 
 All tests of a worker share one browser. While it runs, Playwright keeps an event loop in this thread, so coroutine tests
 would be refused: conftest.py puts the modules with browser tests last.
@@ -38,20 +38,17 @@ class Window:
     """A browser window with its own profile.
 
     `last` is the answer that the page came with. `dialogs` are the texts of dialogs, each of which is answered with
-    `answer`. `problems` are the errors and warnings of the console about scripts and policies.
+    `answer`.
     """
 
     last: Response
 
-    def __init__(self, context: sync_api.BrowserContext, url: str) -> None:
-        self.url, self.answer = url, True
+    def __init__(self, context: sync_api.BrowserContext) -> None:
+        self.answer = True
         self.dialogs: list[str] = []
-        self.problems: list[str] = []
         context.set_default_timeout(TIMEOUT_MILLISECONDS)
         self.page = context.new_page()
         self.page.on("dialog", self._answer_dialog)
-        self.page.on("console", self._note_problem)
-        self.page.on("pageerror", lambda error: self.problems.append(str(error)))
 
     @property
     def rows(self) -> Locator:
@@ -60,7 +57,7 @@ class Window:
     def open(self, path: str) -> None:
         """Open a path of the service without waiting for the CDN."""
         with self.leaving():
-            self.page.goto(self.url + path, wait_until="commit")
+            self.page.goto(path, wait_until="commit")
 
     def records(self) -> list[tuple[str, ...]]:
         """Return the exact texts of the list."""
@@ -92,12 +89,6 @@ class Window:
         self.dialogs.append(f"{dialog.type}: {dialog.message}")
         (dialog.accept if self.answer else dialog.dismiss)()
 
-    def _note_problem(self, message: sync_api.ConsoleMessage) -> None:
-        # Tests request pages with status 404 and style sheets that do not arrive: these messages are expected.
-        expected = message.text.startswith("Failed to load resource")
-        if message.type in {"error", "warning"} and not expected:
-            self.problems.append(message.text)
-
 
 OpenWindow = Callable[..., Window]
 """Takes `cdn=True` to reach the style sheet, and options of Playwright's `Browser.new_context`."""
@@ -121,9 +112,8 @@ def node_modules() -> Path:
     if npm is None:
         pytest.skip("npm is not installed, so Bootstrap, axe-core and html-validate are missing")
     with folder_lock(NPM):
-        if (
-            finished(npm, "ls", cwd=NPM).returncode != 0
-        ):  # something is missing or of another version
+        # Otherwise a package is missing, or has another version.
+        if finished(npm, "ls", cwd=NPM).returncode != 0:
             try:
                 run(npm, "ci", cwd=NPM)
             except AssertionError as error:
@@ -137,21 +127,29 @@ def open_window(
 ) -> Iterator[OpenWindow]:
     """Empty the list, and return a function that opens windows. No console of a window may report a problem."""
     empty(service)
-    windows: list[Window] = []
 
     def opened(*, cdn: bool = False, **options: Any) -> Window:  # noqa: ANN401 - those of Playwright
-        context = chromium.new_context(reduced_motion="reduce", **options)
+        context = chromium.new_context(base_url=service.url, reduced_motion="reduce", **options)
         if cdn:
             sheet = request.getfixturevalue("node_modules") / SHEET
             headers = {"content-type": "text/css", "access-control-allow-origin": "*"}
             context.route(BOOTSTRAP, lambda route: route.fulfill(path=sheet, headers=headers))
-        windows.append(Window(context, service.url))
-        return windows[-1]
+        return Window(context)
 
     yield opened
-    for window in windows:
-        window.page.context.close()
-    assert [problem for window in windows for problem in window.problems] == []
+    problems: list[object] = []
+    for context in chromium.contexts:
+        (page,) = context.pages
+        problems += page.page_errors(filter="all")
+        problems += [
+            message.text
+            for message in page.console_messages(filter="all")
+            # Tests request pages with status 404, and style sheets that do not arrive.
+            if not message.text.startswith("Failed to load resource")
+            and message.type in {"error", "warning"}
+        ]
+        context.close()
+    assert not problems, problems
 
 
 @pytest.fixture

@@ -169,4 +169,4 @@ def test_the_policy_blocks_scripts_that_are_inserted_into_a_page(window: Window)
             window.page.evaluate(insert, markup)
         assert kind in message.value.text
     assert window.page.title() == "Program Input Data Mahasiswa"
-    window.problems.clear()
+    window.page.clear_console_messages()

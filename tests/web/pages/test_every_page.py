@@ -237,7 +237,7 @@ def test_every_page_fits_any_window_and_is_accessible(
             assert found["violations"] == [], where
             assert set(found["undecided"]) <= ALLOWED_UNDECIDED.get(name, set()), where
             assert {"color-contrast", *(rules or ["html-has-lang"])} <= set(found["passed"])
-    ours = (window.url, "data:")
+    ours = (site.origin, "data:")
     assert {url for url in requested if not url.startswith(ours)} == {BOOTSTRAP}
 
 
