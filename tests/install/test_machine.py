@@ -21,7 +21,6 @@ from install.installed import (
     is_well,
     locks,
     make_debian,
-    records,
 )
 from processes import cannot, children, run, until
 
@@ -167,11 +166,11 @@ def test_the_service_is_back_after_a_kill_of_its_main_process(installed: Machine
     began = time.monotonic()
     installed.run(f"systemctl restart {UNIT}")
     usual = time.monotonic() - began
-    before, main = records(installed.site), installed.property("MainPID")
+    before, main = installed.site.records, installed.property("MainPID")
     installed.run(f"systemctl kill --kill-whom=main --signal=KILL {UNIT}")
     until(lambda: not is_well(installed.site))
     until(lambda: is_well(installed.site), max(BACK_SECONDS, 2 * usual))
-    assert records(installed.site) == before
+    assert installed.site.records == before
     assert installed.property("MainPID") != main
 
 
@@ -196,7 +195,7 @@ def test_a_wrong_setting_is_reported_once_and_the_check_of_each_hour_fails(
 
 def test_a_lost_database_is_restored_with_its_records(installed: Machine) -> None:
     """The start is refused in one line, which names the remedy. The procedures of keep.md are typed as they stand."""
-    expected = records(installed.site)
+    expected = installed.site.records
     installed.run(blocks("keep.md", "Back up")[0])
     file = installed.newest_backup()
     assert records_of(file) == expected
@@ -205,7 +204,7 @@ def test_a_lost_database_is_restored_with_its_records(installed: Machine) -> Non
     (restore,) = blocks("keep.md", "Restore")
     installed.run(restore.replace("FILE", f"{BACKUPS}/{file.name}"))
     installed.run(f"systemctl restart mahasiswa; {blocks('keep.md', 'Check')[0]}")
-    assert records(installed.site) == expected
+    assert installed.site.records == expected
 
 
 def test_back_ups_go_to_another_disk_and_its_loss_does_not_stop_the_service(
@@ -226,19 +225,19 @@ def test_back_ups_go_to_another_disk_and_its_loss_does_not_stop_the_service(
 def test_the_list_of_before_an_upgrade_comes_back_with_the_old_version(installed: Machine) -> None:
     """The next version changes the tables, so its start makes a copy first, which its log names. Both run twice."""
     (upgrade,), (roll_back,) = blocks("keep.md", "Upgrade"), blocks("keep.md", "Roll back")
-    expected = records(installed.site)
+    expected = installed.site.records
     with (installed.repository / SCHEMA).open("a") as file:
         file.write(NEXT_VERSION)
     run(*GIT, "commit", "--quiet", "--all", "--message=next", cwd=installed.repository)
     old = installed.run("git -C /srv/mahasiswa/app rev-parse HEAD").strip()
     for number in range(2):
         installed.run(upgrade)
-        assert records(installed.site) == expected
+        assert installed.site.records == expected
         installed.site.stores(f"later{number}", "Siti", "Solo")
         log = installed.run(f"journalctl --unit={UNIT} --lines=10 --output=cat")
         *_, copy = re.findall(r"(\S+) is the list before the upgrade", log)
         installed.run(roll_back.replace("OLD", old).replace("FILE", copy))
-        assert records(installed.site) == expected
+        assert installed.site.records == expected
 
 
 def test_nginx_asks_for_a_password_and_names_the_person_in_the_history(installed: Machine) -> None:
@@ -283,21 +282,21 @@ def test_nginx_asks_for_a_password_and_names_the_person_in_the_history(installed
 def test_a_list_moves_to_postgresql(installed: Machine, postgres: str) -> None:
     """All records are there, and the service uses them."""
     (block,) = blocks("cluster.md", "Move from SQLite to PostgreSQL, and back")
-    expected = records(installed.site)
+    expected = installed.site.records
     edit = f"sed -i 's,^DATABASE_URL=.*,DATABASE_URL={postgres},'"
     installed.run(block.replace("editor", edit))
-    assert records(installed.site) == expected
+    assert installed.site.records == expected
     installed.run(f"sed -i 's,^DATABASE_URL=.*,DATABASE_URL=sqlite:///{DATABASE},' {SETTINGS}")
     installed.run("systemctl restart mahasiswa")
 
 
 def test_uninstalling_leaves_only_the_back_ups_which_belong_to_root(installed: Machine) -> None:
     """The newest one has all records. With a full disk for back-ups, nothing is removed."""
-    expected = records(installed.site)
+    expected = installed.site.records
     (block,) = blocks("keep.md", "Uninstall")
     installed.run(f"mount -t tmpfs -o size=64k,uid=mahasiswa,mode=700 tmpfs {BACKUPS}")
     installed.run(f"! {{ {block} }} 2>&1")
-    assert records(installed.site) == expected
+    assert installed.site.records == expected
     installed.run(f"umount {BACKUPS}; {block}")
     find = "find / -xdev \\( -path /proc -o -path /repository -o -path /etc/nginx -o -path /var/cache \\) -prune -o -name '*mahasiswa*' -print"
     left = installed.run(find).split()

@@ -21,7 +21,6 @@ from install.installed import (
     do_what_staff_do,
     is_well,
     needs_namespaces,
-    records,
 )
 from processes import CANNOT, finished, run, until
 
@@ -153,7 +152,8 @@ def test_a_container_keeps_its_records_with_a_read_only_root_and_no_capability(
         for _ in range(2):
             podman(*start)
             until(lambda: is_well(site))
-        stored = do_what_staff_do(site)
+        do_what_staff_do(site)
+        stored = site.records
         main = podman("inspect", "--format", "{{.State.Pid}}", "mahasiswa").strip()
         status = Path("/proc", main, "status").read_text("utf-8")
         for line in (
@@ -179,4 +179,4 @@ def test_a_container_keeps_its_records_with_a_read_only_root_and_no_capability(
         assert podman("inspect", "--format", "{{.State.ExitCode}}", "mahasiswa") == "0\n"
         podman("start", "mahasiswa")
         until(lambda: is_well(site))
-        assert records(site) == stored
+        assert site.records == stored
