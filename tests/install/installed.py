@@ -3,7 +3,6 @@
 import re
 import shutil
 import sys
-from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -30,8 +29,8 @@ def needs_namespaces() -> None:
         cannot("make namespaces", error)
 
 
-def make_debian(root: Path, suite: str, packages: str, python: str, *wheels: Sequence[str]) -> None:
-    """Make a Debian in `root`, and a folder with the wheels of these requirements beside it; skip if it cannot be."""
+def make_debian(root: Path, suite: str, packages: str, python: str, *locks: str) -> None:
+    """Make a Debian in `root`, and a folder with the wheels of these lock files beside it; skip if it cannot be."""
     tools = ("git", "mmdebstrap", "nsenter", "systemd-nspawn")
     if missing := [tool for tool in tools if not shutil.which(tool)]:
         pytest.skip(f"needs {', '.join(missing)}")
@@ -39,14 +38,9 @@ def make_debian(root: Path, suite: str, packages: str, python: str, *wheels: Seq
     download = (
         f"{sys.executable} -m pip download --quiet --only-binary=:all: --python-version {python}"
     )
-    for requirements in wheels:
-        run(*download.split(), "--dest", root.with_name("wheels"), *requirements)
+    hashes = ("--require-hashes", *(f"-r{ROOT}/requirements{name}.txt" for name in locks))
+    run(*download.split(), "--dest", root.with_name("wheels"), *hashes)
     run("mmdebstrap", "--quiet", "--variant=minbase", f"--include={packages}", suite, root)
-
-
-def locks(*names: str) -> list[str]:
-    """Return the options of pip for lock files."""
-    return ["--require-hashes", *(f"-r{ROOT}/requirements{name}.txt" for name in names)]
 
 
 def is_well(site: Site) -> bool:

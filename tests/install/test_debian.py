@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from harness import Service, free_port
-from install.installed import ROOT, do_what_staff_do, locks, make_debian
+from install.installed import ROOT, do_what_staff_do, make_debian
 from processes import run
 
 pytestmark = pytest.mark.torture
@@ -25,7 +25,7 @@ def debian() -> Iterator[list[str]]:
     """Make the Debian, with a clone of our repository and its packages of Python. Return how its user runs a command."""
     with tempfile.TemporaryDirectory() as name:
         root, wheels = Path(name, "root"), Path(name, "wheels")
-        make_debian(root, "trixie", PACKAGES, PYTHON, locks("", "-build", "-dev"))
+        make_debian(root, "trixie", PACKAGES, PYTHON, "", "-build", "-dev")
         run("git", "clone", "--quiet", ROOT, root / "mahasiswa")
         run("chroot", root, "useradd", "--create-home", USER)
         run("chroot", root, "chown", "--recursive", USER, "/mahasiswa")

@@ -19,7 +19,6 @@ from install.installed import (
     blocks,
     do_what_staff_do,
     is_well,
-    locks,
     make_debian,
 )
 from processes import cannot, children, run, until
@@ -115,7 +114,7 @@ def machine() -> Iterator[Machine]:
         pytest.skip(f"another program listens on {taken}")
     with tempfile.TemporaryDirectory() as name, Site("http://127.0.0.1:3000") as site:
         folder = Path(name)
-        make_debian(folder / "root", "bookworm", DEBIAN, "3.11", locks("", "-build"))
+        make_debian(folder / "root", "bookworm", DEBIAN, "3.11", "", "-build")
         run("git", "clone", "--quiet", ROOT, folder / "repository")
         run("git", "checkout", "--quiet", "-B", "main", cwd=folder / "repository")
         with (folder / "root" / "etc" / "hosts").open("a") as hosts:
