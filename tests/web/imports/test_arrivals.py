@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from harness import Service
+from harness import Service, page_of
 from processes import until
 from sockets import HOST, connected, post, upload
 from spreadsheets import HEADER, csv
@@ -73,10 +73,14 @@ def test_a_child_that_takes_too_long_is_killed(tmp_path: Path) -> None:
 
 def test_an_upload_that_cannot_be_read_leads_back_to_its_form(importer: Importer) -> None:
     """A pasted text is shown again."""
-    assert importer.shown(importer.send(""), 400).alert == wording.NOTHING_CHOSEN["impor"]
-    assert importer.shown(importer.send(b"%PDF-1.7 ", "surat.pdf"), 400).alert == wording.PDF
+    assert page_of(importer.send(""), 400).texts("[role=alert]") == [
+        wording.NOTHING_CHOSEN["impor"]
+    ]
+    assert page_of(importer.send(b"%PDF-1.7 ", "surat.pdf"), 400).texts("[role=alert]") == [
+        wording.PDF
+    ]
     answer = importer.send("tanpa nomor\n" * 5)
-    assert importer.shown(answer, 400).alert == wording.LINES_NOT_READ
+    assert page_of(answer, 400).texts("[role=alert]") == [wording.LINES_NOT_READ]
     assert "tanpa nomor\n" * 5 in answer.text
 
 

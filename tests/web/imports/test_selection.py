@@ -4,11 +4,11 @@ from urllib.parse import quote
 
 import pytest
 from apsw import Connection
-from harness import Site, led_to
+from harness import Page, Site, led_to, page_of
 from sheets.workbooks import by_openpyxl, cells_of
 from spreadsheets import HEADER, as_records, csv, numbered
 from stores import refill
-from web.importer import SELECT, Importer, Preview
+from web.importer import SELECT, Importer, counts
 
 from mahasiswa import wording
 from mahasiswa.sheets.read import UPLOAD_MAX_ROWS
@@ -27,11 +27,11 @@ def people(site: Site, other: Connection) -> Importer:
     return Importer(site, SELECT)
 
 
-def found(page: Preview) -> list[str]:
-    return [nim for nim, *_ in page.lines("ditemukan")]
+def found(page: Page) -> list[str]:
+    return page.texts("#ditemukan tbody td:first-child")
 
 
-def missing(page: Preview) -> list[str]:
+def missing(page: Page) -> list[str]:
     """Return the NIMs without a record, each with its row."""
     inputs = "#perbaiki .repair input"
     places = [text.removeprefix("NIM, ") for text in page.values(inputs, "aria-label")]
@@ -75,7 +75,7 @@ def test_the_stored_nim_among_the_words_of_a_line_is_found(
     refill(other, [*LIST, *students, whole])
     lines = [line.format(*student) for line, student in zip(BESIDE, students, strict=True)]
     page = people.upload("\n".join([*lines, whole[0], "2300018101 2300018102"]))
-    page = people.open(f"{page.path}?bagian=ditemukan")
+    page = people.site.page(f"{page.url}?bagian=ditemukan")
     assert found(page) == [nim for nim, *_ in (*students, whole)]
     assert missing(page) == ["baris 16: 2300018101 2300018102"]
     assert not page.css("#periksa")
@@ -99,7 +99,7 @@ def test_a_typed_nim_is_looked_up_and_never_removed_by_the_same_press(people: Im
     """A blank input drops its line. A nearly equal NIM is named, and takes the place of the typed one."""
     page = people.upload("001\n999\n998\n2")
     assert page.texts("#near .bad") == ["NIM ini mirip dengan 002 (Budi) yang sudah ada."]
-    page = people.shown(people.press(page, "hapus", **{"nim.0.2": "003", "nim.0.3": " "}))
+    page = page_of(people.press(page, "hapus", **{"nim.0.2": "003", "nim.0.3": " "}), 409)
     assert page.texts("[role=status]")[0].strip().startswith("Perbaikan Anda sudah diperiksa.")
     assert (found(page), missing(page)) == (["001", "003"], ["baris 4: 2"])
     assert people.site.list().nims == NIMS
@@ -128,7 +128,7 @@ def test_a_selection_is_printed_and_downloaded_in_its_order(
     site = people.site
     nims = ["003", "", "001"]
     ticked = {"nim[]": [quote(nim, safe="") for nim in nims]}
-    page = people.open(led_to(site.post(f"{SELECT}/centang", data=ticked)))
+    page = people.site.page(led_to(site.post(f"{SELECT}/centang", data=ticked)))
     text = site.get(page.target("Unduh CSV")).text
     names = ["Citra", "Kosong", "Ani Putri"]
     assert [row.split(";")[1] for row in text.splitlines()[1:]] == names
@@ -138,7 +138,7 @@ def test_a_selection_is_printed_and_downloaded_in_its_order(
     assert paper.headings == ["Remedi"]
     rows = [row.cells[1:] for row in paper.table[:3]]
     assert rows == [(nim, nama, "", "") for nim, nama in zip(nims, names, strict=True)]
-    assert found(people.open(paper.target("Kembali ke pilihan"))) == nims
+    assert found(people.site.page(paper.target("Kembali ke pilihan"))) == nims
 
 
 def test_ten_thousand_hits_of_a_search_are_removed_at_once(
@@ -149,14 +149,15 @@ def test_ten_thousand_hits_of_a_search_are_removed_at_once(
     records = numbered(UPLOAD_MAX_ROWS, "Zainab", nim="9/{:05}/TK")
     refill(other, [*LIST, *records])
     (form,) = [form for form in site.page("/?cari=zainab").forms if "hasil" in form.target]
-    page = people.open(led_to(site.submit(form)))
-    assert (len(found(page)), page.counts) == (FIRST_LINES, {"Ditemukan": UPLOAD_MAX_ROWS})
-    assert len(found(people.open(page.target("Berikutnya")))) == PAGE_LINES
+    page = people.site.page(led_to(site.submit(form)))
+    assert (len(found(page)), counts(page)) == (FIRST_LINES, {"Ditemukan": UPLOAD_MAX_ROWS})
+    assert len(found(people.site.page(page.target("Berikutnya")))) == PAGE_LINES
     led_to(people.press(page, "hapus"))
     assert site.list().nims == NIMS
 
     refill(other, [*records, ("X", "Zainab", "Solo")])
-    assert "menemukan lebih dari 10.000" in people.shown(site.submit(form), 400).alert
+    (alert,) = page_of(site.submit(form), 400).texts("[role=alert]")
+    assert "menemukan lebih dari 10.000" in alert
 
 
 def test_an_upload_without_nims_is_refused(people: Importer) -> None:
@@ -166,4 +167,4 @@ def test_an_upload_without_nims_is_refused(people: Importer) -> None:
         (people.send(csv(HEADER[:1]), "a.csv"), wording.NO_ROWS),
         (people.site.post(f"{SELECT}/centang"), wording.NO_ROWS_TICKED),
     ):
-        assert people.shown(answer, 400).alert == reason
+        assert page_of(answer, 400).texts("[role=alert]") == [reason]

@@ -35,8 +35,8 @@ def printed(window: Window, folder: Path, paper: tuple[str, str]) -> list[list[s
     pdftotext = shutil.which("pdftotext")
     if pdftotext is None:
         pytest.skip("pdftotext is not installed (Debian: poppler-utils)")
-    window.page.wait_for_load_state("load")
-    window.page.pdf(path=folder / "daftar.pdf", width=paper[0], height=paper[1])
+    window.wait_for_load_state("load")
+    window.pdf(path=folder / "daftar.pdf", width=paper[0], height=paper[1])
     sheets = run(pdftotext, "-layout", folder / "daftar.pdf", "-").split("\f")[:-1]
     return [[" ".join(line.split()) for line in sheet.splitlines() if line] for sheet in sheets]
 
@@ -56,7 +56,7 @@ def test_the_whole_list_is_printed_as_a_table(
     """At least 35 rows stand on each full page, below the header, with title, number of students and date on the first."""
     refill(other, STUDENTS[:120])
     window = open_window(cdn=True)
-    window.open("/")
+    window.goto("/")
     for look in each_look(window):
         sheets = printed(window, tmp_path, A4 if look == "without the CDN" else F4)
         assert all(len(rows(sheet)) >= 35 for sheet in sheets[:-1]), look
@@ -73,10 +73,10 @@ def test_all_hits_of_a_search_are_printed(
 ) -> None:
     """A class list has titles on each sheet. More than 10 columns are printed in landscape."""
     refill(other, STUDENTS)
-    window.open("/?cari=bantul")
+    window.goto("/?cari=bantul")
     assert len(rows(printed(window, tmp_path, A4)[0])) >= 35
     for columns, rows_min in ((10, 30), (16, 18)):
-        window.open(
+        window.goto(
             f"/mahasiswa/cetak?cari=bantul&judul=Kelas+7A&kolom={columns}&tanpa=alamat&kota=Sleman&nama=Agus"
         )
         sheets = printed(window, tmp_path, A4)
@@ -88,7 +88,7 @@ def test_all_hits_of_a_search_are_printed(
         assert first[:2] == ["Kelas", "7A"]
         assert not {"Judul", "Tampilkan", "Kembali", "Tanpa", "Ctrl+P."} & set(first)
         assert f"Sleman, {today()}" in sheets[-1]
-        window.page.pdf(path=tmp_path / "asked.pdf", prefer_css_page_size=True)
+        window.pdf(path=tmp_path / "asked.pdf", prefer_css_page_size=True)
         asked = run("pdfinfo", tmp_path / "asked.pdf")
         width, height = map(float, re.findall(r"Page size: +(\S+) x (\S+)", asked)[0])
         assert (width > height) == (columns == 16)
@@ -103,7 +103,7 @@ def test_a_signature_stands_below_students_and_the_title_and_the_date_on_each_sh
     """Whatever the number of students is. A row to write in is at least 8 mm high."""
     for count in (28, 101):
         refill(other, STUDENTS[:count])
-        window.open(f"{SIGNED}&kop=Dinas+Pendidikan%0D%0ASMP+1")
+        window.goto(f"{SIGNED}&kop=Dinas+Pendidikan%0D%0ASMP+1")
         sheets = printed(window, tmp_path, A4)
         last = sheets[-1]
         assert f"Remedi {count} mahasiswa, {today()}" in last

@@ -5,7 +5,7 @@ import re
 import pytest
 from apsw import Connection
 from harness import Site
-from playwright.sync_api import Locator, expect
+from playwright.sync_api import Dialog, Locator, expect
 from spreadsheets import numbered
 from stores import refill
 from web.browser import PHONE, OpenWindow, each_look
@@ -31,15 +31,16 @@ def test_a_phone_shows_all_cells_and_large_buttons(open_window: OpenWindow, site
     """On a phone each record shows its number, texts and buttons, and the buttons are large enough for a thumb."""
     site.add(*SITI)
     window = open_window(**PHONE)
-    window.open("/")
-    for cell in window.rows.locator("td").all():
+    window.goto("/")
+    for cell in window.locator("tbody tr").locator("td").all():
         expect(cell).to_be_in_viewport(ratio=1)
     rectangles = "elements => elements.map(element => element.getBoundingClientRect())"
-    edit, delete = window.rows.locator("a, button").evaluate_all(rectangles)
+    edit, delete = window.locator("tbody tr").locator("a, button").evaluate_all(rectangles)
     assert min(box[side] for box in (edit, delete) for side in ("width", "height")) >= 44
     assert delete["x"] - edit["x"] - edit["width"] >= 8
-    window.page.get_by_role("button", name="Delete").tap()
-    expect(window.rows).to_have_count(0)
+    window.once("dialog", Dialog.accept)
+    window.get_by_role("button", name="Delete").tap()
+    expect(window.locator("tbody tr")).to_have_count(0)
 
 
 COLOUR = "element => getComputedStyle(element).color"
@@ -58,16 +59,16 @@ def test_a_laptop_shows_thirteen_students_with_quiet_buttons(
     )
     window = open_window(cdn=True, **LAPTOP)
     for path in ("/", "/?halaman=1"):
-        window.open(path)
+        window.goto(path)
         for look in each_look(window):
-            assert all(map(in_window, window.rows.all()[:13])), (path, look)
-            delete = window.rows.first.get_by_role("button", name="Delete")
+            assert all(map(in_window, window.locator("tbody tr").all()[:13])), (path, look)
+            delete = window.locator("tbody tr").first.get_by_role("button", name="Delete")
             quiet = delete.evaluate(COLOUR)
             for attend in (delete.hover, delete.focus):
                 attend()
                 red, green, _ = map(int, re.findall("[0-9]+", str(delete.evaluate(COLOUR))))
                 assert red > 2 * green, (path, look)
-                window.page.mouse.move(0, 0)
+                window.mouse.move(0, 0)
             delete.blur()
             assert delete.evaluate(COLOUR) == quiet
 
@@ -95,32 +96,32 @@ def test_the_confirmation_of_a_change_is_in_the_window(
     """
     refill(other, numbered(300, "Nama {}", "Jalan Kaliurang 5, Sleman"))
     window = open_window(cdn=True, **device)
-    page = window.page
-    confirmation, warning = page.locator(".latest"), page.locator(".warning")
+    confirmation, warning = window.locator(".latest"), window.locator(".warning")
 
     def change(path: str, row: int, nim: str = "") -> None:
-        window.open(path)
-        with window.leaving():
-            (window.rows.nth(row) if row else page).get_by_role(
+        window.goto(path)
+        with window.expect_navigation():
+            (window.locator("tbody tr").nth(row) if row else window).get_by_role(
                 "link", name="Edit" if row else "Tambah Data"
             ).click()
-        window.type(nama="Siti Aminah", **({} if row else {"nim": nim, "alamat": "Solo"}))
-        with window.leaving():
-            page.keyboard.press("Enter")
-        page.wait_for_load_state("load")
+        if not row:
+            window.fill("input[name=nim]", nim)
+            window.fill("input[name=alamat]", "Solo")
+        window.fill("input[name=nama]", "Siti Aminah")
+        with window.expect_navigation():
+            window.keyboard.press("Enter")
 
     change("/?per=500", 90)
     expect(confirmation).to_have_text(re.compile(r"^Perubahan Anda: Siti Aminah \(\d+\) diubah"))
     assert in_window(confirmation)
-    target = page.locator("tr:has(:target)")
+    target = window.locator("tr:has(:target)")
     expect(target).to_contain_text("Siti Aminah")
     assert in_window(target.locator("td").last)
     for path, nim in (("/?per=500", "O0201"), ("/", "O0204")):
         change(path, 0, nim)
         for part in (confirmation, warning.locator("span"), *warning.locator("a, button").all()):
             assert in_window(part), (path, part)
-    with window.leaving():
-        page.get_by_role("button", name="Batalkan penambahan").first.click()
+    window.get_by_role("button", name="Batalkan penambahan").first.click()
     expect(confirmation).to_contain_text("penambahan Siti Aminah (O0204) dibatalkan")
     assert in_window(confirmation)
 
@@ -132,14 +133,14 @@ def test_a_phone_reaches_the_links_without_passing_the_list(
     refill(other, numbered(60))
     window = open_window(cdn=True, **TALL_PHONE)
     for path in ("/", "/?halaman=1"):
-        window.open(path)
-        window.page.get_by_text("Lainnya").tap()
+        window.goto(path)
+        window.get_by_text("Lainnya").tap()
         names = ["Unduh Excel", "Unduh CSV", "Siapkan cetakan", "Periksa daftar"]
         for name in [*names, *["Berikutnya", "Terakhir"] * (path != "/")]:
-            link = window.page.get_by_role("link", name=name).first
+            link = window.get_by_role("link", name=name).first
             assert in_window(link), (path, name)
             assert (link.bounding_box() or {"height": 0})["height"] >= 44
-    size = window.page.get_by_role("checkbox").first.bounding_box()
+    size = window.get_by_role("checkbox").first.bounding_box()
     assert size
     assert (size["width"], size["height"]) == (24, 24)
 
@@ -150,11 +151,11 @@ def test_the_buttons_of_a_preview_cover_nothing_that_has_the_focus(
     """On a phone they stand at the lower edge while the rows to repair are read, and take a third of the window at most."""
     window = open_window(cdn=True, **PHONE)
     show("preview", window, site)
-    buttons = window.page.locator(".reachable")
-    fields = window.page.locator("#salah").locator("input:not([type=hidden]), button")
+    buttons = window.locator(".reachable")
+    fields = window.locator("#salah").locator("input:not([type=hidden]), button")
     fields.first.scroll_into_view_if_needed()
     for at, field in enumerate(fields.all()):
-        field.focus() if at == 0 else window.page.keyboard.press("Tab")
+        field.focus() if at == 0 else window.keyboard.press("Tab")
         expect(field).to_be_focused()
         assert in_window(field), field.evaluate("element => element.outerHTML")
         if at == 0:
@@ -167,10 +168,10 @@ def test_the_buttons_of_a_preview_cover_nothing_that_has_the_focus(
 def test_forced_colours_keep_the_rule_under_the_header(open_window: OpenWindow) -> None:
     """With forced colours the header of the table keeps the line below it."""
     window = open_window(cdn=True, forced_colors="active")
-    window.open("/")
+    window.goto("/")
+    head = window.locator("th").first
     for _ in each_look(window):
-        line = [window.style("th", f"border-bottom-{name}") for name in ("style", "width", "color")]
-        assert line == ["solid", "2px", window.style("th", "color")]
+        expect(head).to_have_css("border-bottom", f"2px solid {head.evaluate(COLOUR)}")
 
 
 def test_a_printed_list_or_history_has_no_buttons(open_window: OpenWindow, site: Site) -> None:
@@ -178,21 +179,21 @@ def test_a_printed_list_or_history_has_no_buttons(open_window: OpenWindow, site:
     for record in (*numbered(3), SITI):
         site.add(*record)
     window = open_window(cdn=True)
-    window.open("/")
+    window.goto("/")
     is_hidden = "elements => elements.every(element => !element.checkVisibility())"
     for _ in each_look(window):
         for scheme in ("light", "dark"):
-            window.page.emulate_media(
+            window.emulate_media(
                 media="print", color_scheme="dark" if scheme == "dark" else "light"
             )
-            assert window.page.locator(
-                "a, button, form, th:last-child, td:last-child"
-            ).evaluate_all(is_hidden)
-            assert window.style("body", "background-color") == "rgb(255, 255, 255)"
+            assert window.locator("a, button, form, th:last-child, td:last-child").evaluate_all(
+                is_hidden
+            )
+            expect(window.locator("body")).to_have_css("background-color", "rgb(255, 255, 255)")
             for text in ["h1", "th", "td"]:
-                assert window.style(text, "color") == "rgb(0, 0, 0)"
-    window.open("/mahasiswa/riwayat")
+                expect(window.locator(text).first).to_have_css("color", "rgb(0, 0, 0)")
+    window.goto("/mahasiswa/riwayat")
     for _ in each_look(window):
         for name in ("button", "search", "navigation"):
-            expect(window.page.get_by_role(name).first).to_be_hidden()
-        expect(window.rows.first).to_contain_text(SITI[0])
+            expect(window.get_by_role(name).first).to_be_hidden()
+        expect(window.locator("tbody tr").first).to_contain_text(SITI[0])

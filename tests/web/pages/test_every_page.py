@@ -62,13 +62,13 @@ class Shown(NamedTuple):
 
 
 def uploaded(*rows: tuple[str, ...]) -> Callable[[Site], str]:
-    return lambda site: Importer(site).upload(csv(*rows)).path
+    return lambda site: Importer(site).upload(csv(*rows)).url
 
 
 def skip_a_line(site: Site) -> str:
     importer = Importer(site)
     rows = csv(HEADER, *as_records("2207|Siti Aminah|Solo", "23001|Ani|Solo", "23002||Solo"))
-    return importer.pressed(importer.upload(rows), "lewati:no_nama").path
+    return importer.pressed(importer.upload(rows), "lewati:no_nama").url
 
 
 def undo_a_part(site: Site) -> str:
@@ -127,26 +127,31 @@ PAGES = {
     "checks": Shown("/mahasiswa/periksa", "h2 >> nth=2"),
     "printout": Shown(PRINTOUT, "th.blank >> nth=30"),
     "bulk_delete_preview": Shown(
-        lambda site: Importer(site, SELECT).upload(csv(HEADER[:2], *SELECTED)).path
+        lambda site: Importer(site, SELECT).upload(csv(HEADER[:2], *SELECTED)).url
     ),
     "history": Shown(fill_history, "text=Dibatalkan"),
     "partial_undo": Shown(undo_a_part, "text=4 data lain sudah berubah lagi"),
 }
 
 
-def show(name: str, window: Window, site: Site) -> None:
-    """Show a page of `PAGES` in a window, with all its parts open. The list of the site must be empty."""
+def show(name: str, window: Window, site: Site) -> str:
+    """Show a page of `PAGES` in a window, with all its parts open; return its source. The list of the site must be empty."""
     page = PAGES[name]
     people = {"empty_list": [], "export_refused": [("4", "x" * (CELL_MAX_UTF16_UNITS + 1), "Solo")]}
     for record in people.get(name, PEOPLE):
         site.stores(*record)
-    window.open(page.path if isinstance(page.path, str) else page.path(site))
-    window.type(**dict(zip(Mahasiswa._fields[-len(page.typed) :], page.typed, strict=False)))
+    answer = window.goto(page.path if isinstance(page.path, str) else page.path(site))
+    for field, text in zip(Mahasiswa._fields[-len(page.typed) :], page.typed, strict=False):
+        window.fill(f"input[name={field}]", text)
     page.meanwhile(site)
     if page.button:
-        window.press(page.button)
-    expect(window.page.locator(page.sees).first).to_be_attached()
-    window.page.evaluate("document.querySelectorAll('details').forEach(part => part.open = true)")
+        with window.expect_navigation() as navigation:
+            window.get_by_role("button", name=page.button, exact=True).click()
+        answer = navigation.value
+    expect(window.locator(page.sees).first).to_be_attached()
+    window.evaluate("document.querySelectorAll('details').forEach(part => part.open = true)")
+    assert answer
+    return answer.text()
 
 
 RUN_AXE = """async only => {
@@ -212,28 +217,27 @@ def test_every_page_fits_any_window_and_is_accessible(
     """Each page fits windows of four widths, and axe-core finds no fault, also in its colours."""
     window = open_window(cdn=True, **PHONE)
     requested = set()
-    window.page.on("request", lambda request: requested.add(request.url))
-    show(name, window, site)
-    sources[name] = window.last.text()
+    window.on("request", lambda request: requested.add(request.url))
+    sources[name] = show(name, window, site)
     page = Page(sources[name], site.origin)
     assert " ".join(page.texts("header a")).split() == ["Data", "Mahasiswa", "Impor", "Riwayat"]
     assert "versi 1." in page.texts("footer")[0]
-    window.page.evaluate((node_modules / "axe-core" / "axe.min.js").read_text("utf-8"))
+    window.evaluate((node_modules / "axe-core" / "axe.min.js").read_text("utf-8"))
     for look in each_look(window):
         for width in WIDTHS:
-            window.page.set_viewport_size({"width": width, "height": 667})
-            assert window.page.evaluate(TOO_WIDE) == [width] * 2, f"{look}, {width} wide"
+            window.set_viewport_size({"width": width, "height": 667})
+            assert window.evaluate(TOO_WIDE) == [width] * 2, f"{look}, {width} wide"
         for scheme in ("light", "dark"):
-            window.page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
-            for tag, alpha, luminance, contrast in window.page.evaluate(COLOURS):
+            window.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
+            for tag, alpha, luminance, contrast in window.evaluate(COLOURS):
                 where = f"{tag}, {scheme}, {look}"
                 assert luminance < 0.05 if scheme == "dark" else luminance > 0.85, where
                 assert (alpha, contrast >= 4.5) == (1, True), where
             # Each size with each scheme, and each of them with and without the CDN.
             width = 375 if (scheme == "dark") == (look == "with the CDN") else 1280
-            window.page.set_viewport_size({"width": width, "height": 667})
+            window.set_viewport_size({"width": width, "height": 667})
             rules = [] if look == "with the CDN" else STYLE_RULES
-            found, where = window.page.evaluate(RUN_AXE, rules), f"{scheme}, {width} wide, {look}"
+            found, where = window.evaluate(RUN_AXE, rules), f"{scheme}, {width} wide, {look}"
             assert found["violations"] == [], where
             assert set(found["undecided"]) <= ALLOWED_UNDECIDED.get(name, set()), where
             assert {"color-contrast", *(rules or ["html-has-lang"])} <= set(found["passed"])
@@ -250,8 +254,7 @@ def all_sources(
     for name in PAGES.keys() - sources.keys():
         empty(service)
         with service.site() as site:
-            show(name, window, site)
-        sources[name] = window.last.text()
+            sources[name] = show(name, window, site)
     return sources
 
 

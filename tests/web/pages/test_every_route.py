@@ -10,7 +10,7 @@ from engines import ENGINES, empty_database
 from harness import Form, Service, Site, led_to
 from sheets.workbooks import by_openpyxl
 from spreadsheets import HEADER, csv, numbered
-from web.importer import Importer
+from web.importer import Importer, counts
 
 from mahasiswa.web.app import ROUTES
 
@@ -43,10 +43,10 @@ def preview_import(site: Site) -> None:
     """Show the previews of a workbook, a CSV file and pasted cells."""
     importer, old = Importer(site), added(site)
     new = (next(NIMS), "Ani", "Solo")
-    assert importer.upload(by_openpyxl(HEADER, new), "a.xlsx").counts == {"Baru": 1}
+    assert counts(importer.upload(by_openpyxl(HEADER, new), "a.xlsx")) == {"Baru": 1}
     changed = csv(HEADER, (old, "Ani Baru", "Solo"), new)
-    assert importer.upload(changed).counts == {"Baru": 1, "Berubah": 1}
-    assert importer.upload("\n".join(map("\t".join, (HEADER, new)))).counts == {"Baru": 1}
+    assert counts(importer.upload(changed)) == {"Baru": 1, "Berubah": 1}
+    assert counts(importer.upload("\n".join(map("\t".join, (HEADER, new))))) == {"Baru": 1}
 
 
 def confirm_import(site: Site) -> None:
@@ -145,7 +145,7 @@ def test_every_get_is_answered(site: Site, target: str, text: str) -> None:
         target = target.replace("SELECTION", select_found(site))
     if "UPLOAD" in target:
         preview = Importer(site).upload(csv(HEADER, ("", "Eko", "Klaten")))
-        target = target.replace("UPLOAD", preview.path.rpartition("/")[2])
+        target = target.replace("UPLOAD", preview.url.rpartition("/")[2])
     got, head = site.get(target), site.request("HEAD", target)
     assert (got.status_code, head.status_code, head.content) == (200, 200, b"")
     assert text.encode() in got.content
