@@ -1,6 +1,6 @@
 """Uses a store through its protocol, and another program at the same database: `opened`, `execute`, `connect`."""
 
-from collections.abc import AsyncIterator, Awaitable, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,6 @@ from mahasiswa.store import Snapshot, Store
 from mahasiswa.store.engines import engine_of
 from mahasiswa.store.history_items import Item
 from mahasiswa.store.results import Merged
-from mahasiswa.store.store_errors import Refused
 from mahasiswa.work import SEARCH, Slots
 
 SITI = Mahasiswa("0001", "Siti Aminah", "Jalan Kaliurang 5")
@@ -43,15 +42,6 @@ async def opened(place: Place) -> AsyncIterator[Store]:
         yield store
     finally:
         await store.close()
-
-
-async def attempt(write: Awaitable[object]) -> tuple[str, str] | None:
-    """Make a write; return None if it is stored, or the field and the reason if it is refused."""
-    try:
-        await write
-    except Refused as refused:
-        return refused.field, refused.reason
-    return None
 
 
 def merge(place: Place, *records: tuple[str, str | None, str | None]) -> Merged:
@@ -107,8 +97,6 @@ def execute(place: Place, script: str) -> list[tuple[Any, ...]]:
             return other.execute(script).fetchall()
     with psycopg.connect(url.address, autocommit=True) as db:
         cursor = db.execute(script.encode())
-        while cursor.nextset():
-            pass
         return cursor.fetchall() if cursor.description else []
 
 

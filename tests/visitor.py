@@ -105,11 +105,6 @@ class Page(Part):
     def nims(self) -> list[str]:
         return [nim for nim, *_ in self.records]
 
-    @property
-    def record_form(self) -> Form:
-        """The one form that has the fields of a record."""
-        return self.form("alamat")
-
     def form(self, of: str) -> Form:
         """Return the one form with this button, or with this field."""
         (form,) = [form for form in self.forms if of in (form.submit, *form.fields)]
@@ -136,14 +131,13 @@ class Site(Closing):
     httpx, which resolves dots in a path, unless it is given as the extension `target`. Records are changed without opening a page first.
     """
 
-    def __init__(self, url: str, socket: str = "") -> None:
+    def __init__(self, url: str) -> None:
         parts = urlsplit(url)
         self.origin = f"{parts.scheme}://{parts.netloc}"
         self.prefix = parts.path.rstrip("/")
         # Without verification, because it takes long to load the certificates of the system.
-        transport = httpx.HTTPTransport(verify=False, uds=socket or None)
         self.client = httpx.Client(
-            transport=transport, base_url=self.origin, timeout=TIMEOUT_SECONDS
+            verify=False, trust_env=False, base_url=self.origin, timeout=TIMEOUT_SECONDS
         )
         self.get, self.post = self.client.get, self.client.post
         self.request = self.client.request

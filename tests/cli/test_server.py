@@ -6,9 +6,10 @@ import socket
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import httpx
 import pytest
 from cli.operators import UNPRIVILEGED, Operator, overwrite
-from harness import START_SECONDS, Service, Site, free_port, is_free
+from harness import START_SECONDS, Service, free_port, is_free, page_of
 from processes import cannot
 from stores import execute, migrate
 
@@ -94,16 +95,16 @@ def test_a_unix_socket_is_made_again_after_a_kill_and_never_shared(tmp_path: Pat
     path.unlink()
     with (
         Service(tmp_path / "a.db", {"HOST": host}) as service,
-        Site(service.url, str(path)) as site,
+        httpx.Client(transport=httpx.HTTPTransport(uds=str(path)), base_url=service.url) as client,
     ):
-        site.add("0001", "Siti", "Solo")
+        client.post("/mahasiswa/add", data={"nim": "0001", "nama": "Siti", "alamat": "Solo"})
         assert_refused(other, refused, HOST=host)
         assert is_free(service.port)
         assert path.stat().st_mode & 0o777 == 0o660
         service.kill()
         assert path.is_socket()
         service.restart()
-        assert site.list().nims == ["0001"]
+        assert page_of(client.get("/")).nims == ["0001"]
 
 
 def migrated(folder: Path) -> Path:

@@ -28,7 +28,6 @@ def by_openpyxl(
     return file.getvalue()
 
 
-def cells_of(xlsx: bytes) -> list[list[Any]]:
-    workbook = openpyxl.load_workbook(io.BytesIO(xlsx))
-    (sheet,) = workbook.worksheets
-    return [list(row) for row in sheet.iter_rows()]
+def cells_of(xlsx: bytes) -> list[tuple[Any, ...]]:
+    (sheet,) = openpyxl.load_workbook(io.BytesIO(xlsx))
+    return list(sheet.rows)

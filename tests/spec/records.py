@@ -20,5 +20,5 @@ def listed(site: Site) -> list[tuple[str, ...]]:
 
 def stored(site: Site, nim: str) -> tuple[str, ...]:
     """Return a record as its edit form holds it. Unlike the list, a form adds no white space."""
-    fields = site.page(site.path("/mahasiswa/edit/", nim)).record_form.fields
+    fields = site.page(site.path("/mahasiswa/edit/", nim)).form("alamat").fields
     return fields["nim"], fields["nama"], fields["alamat"]

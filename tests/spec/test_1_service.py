@@ -66,7 +66,7 @@ def test_1_3_changes_are_url_encoded_posts(site: Site) -> None:
     shown = pages(site).values()
     (row,) = site.list().table
     (delete,) = row.forms
-    for form in (delete, *(page.record_form for page in shown if not page.table)):
+    for form in (delete, *(page.form("alamat") for page in shown if not page.table)):
         assert form.method == "post"
     for page in shown:
         assert {*page.values("form", "enctype")} <= {"", URL_ENCODED}

@@ -22,11 +22,11 @@ def test_4_0_paths_are_relative_to_base_url(database: str) -> None:
         assert [link.target for link in row.links] == ["/data/kampus/mahasiswa/edit/0001"]
         assert [form.target for form in row.forms] == ["/data/kampus/mahasiswa/delete/0001"]
         assert "/data/kampus/mahasiswa/add" in [link.target for link in site.list().links]
-        edit = site.page("/data/kampus/mahasiswa/edit/0001").record_form
+        edit = site.page("/data/kampus/mahasiswa/edit/0001").form("alamat")
         assert edit.target == "/data/kampus/mahasiswa/edit/0001"
         assert site.submit(edit, nama="Budi").headers["location"] == "/data/kampus/"
         assert (
-            site.page("/data/kampus/mahasiswa/add").record_form.target
+            site.page("/data/kampus/mahasiswa/add").form("alamat").target
             == "/data/kampus/mahasiswa/add"
         )
         assert site.delete("0001").headers["location"] == "/data/kampus/"
@@ -88,7 +88,7 @@ def the_form(page: Page, heading: str, target: str, values: Sequence[str]) -> Fo
     """Return the form of a page. It must have three required text inputs, and a button to save."""
     assert heading in page.headings
     assert not page.css("form textarea, form select")
-    form = page.record_form
+    form = page.form("alamat")
     assert (form.method, form.target, form.submit) == ("post", target, "Simpan")
     assert form.values(TEXT_INPUT, "name") == ["nim", "nama", "alamat"]
     assert form.values(TEXT_INPUT) == list(values)
@@ -141,7 +141,7 @@ def test_4_5_1_edit_sets_nama_and_alamat(site: Site) -> None:
     site.add(*SITI)
     site.add(*BUDI)
     for nim in (SITI.nim, BUDI.nim, "0003"):
-        form = site.page(site.path("/mahasiswa/edit/", SITI.nim)).record_form
+        form = site.page(site.path("/mahasiswa/edit/", SITI.nim)).form("alamat")
         site.submit(form, nim=nim, nama=f" Siti {nim} ", alamat="Jalan <Baru> & Lama")
         assert stored(site, SITI.nim) == (SITI.nim, f" Siti {nim} ", "Jalan <Baru> & Lama")
         assert listed(site)[1:] == [BUDI]

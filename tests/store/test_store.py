@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+from collections.abc import Awaitable
 from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import apsw
 import psycopg
 import pytest
 from spreadsheets import numbered
-from stores import SITI, attempt, execute, merge, opened, read_all, records_of
+from stores import SITI, execute, merge, opened, read_all, records_of
 
 from mahasiswa import store as store_package
 from mahasiswa.record import Mahasiswa, near_key
@@ -19,6 +20,7 @@ from mahasiswa.store import Store
 from mahasiswa.store.postgres import postgres_sql
 from mahasiswa.store.reader import SNAPSHOT_MAX_BYTES
 from mahasiswa.store.sqlite import sqlite_sql
+from mahasiswa.store.store_errors import Refused
 from mahasiswa.work import IMPORT, LIST, RECORD
 
 ASCII_NIMS = '! 0 00 10 100 2 A Z a aB ab z ~ ... ./ /.. NULL " \\ \\" {} \' , [1] %s \x01'
@@ -62,6 +64,15 @@ REFUSED: dict[tuple[str | None, str | None, str | None], tuple[str, str]] = {
     SITI: ("nim", "duplicate"),
 }
 """Each record that a rule of the table refuses, with the field and the reason."""
+
+
+async def attempt(write: Awaitable[object]) -> tuple[str, str] | None:
+    """Make a write; return None if it is stored, or the field and the reason if it is refused."""
+    try:
+        await write
+    except Refused as refused:
+        return refused.field, refused.reason
+    return None
 
 
 async def test_refused_additions_of_a_group_leave_their_neighbours(store: Store) -> None:

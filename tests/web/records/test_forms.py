@@ -63,7 +63,7 @@ def test_a_refused_form_is_shown_again(
     is_duplicate = LOOK in wrong.get("nim", "")
     heading = "Tambah Data Mahasiswa" if target == ADD else "Edit Data Mahasiswa"
     page = page_of(answer, 409 if is_duplicate else 400)
-    form = page.record_form
+    form = page.form("alamat")
     assert (page.headings, form.target) == ([heading], target)
     assert form.values("[aria-invalid=true]", "name") == list(wrong)
     assert form.values("[autofocus]", "name") == list(wrong)[:1]
@@ -105,7 +105,7 @@ def test_the_second_click_on_an_addition_says_that_it_is_stored(site: Site) -> N
     said = "Data ini sudah tersimpan. Lihat datanya atau kembali ke daftar."
     assert page.texts("[role=alert]") == [said]
     assert page.target("kembali ke daftar") == "/?halaman=1"
-    assert site.page(page.target("Lihat datanya")).record_form.fields["nim"] == nim
+    assert site.page(page.target("Lihat datanya")).form("alamat").fields["nim"] == nim
     page = page_of(site.add(nim, record[1], " Klaten"), 409)
     assert "NIM ini sudah terdaftar atas nama Ani & <Co>." in reason(page, "nim")
     site.delete(nim)

@@ -47,7 +47,7 @@ def test_saving_leads_back_to_the_page(people: Site) -> None:
     assert links(page)["Tambah Data"] == {f"/mahasiswa/add{PLACE}"}
     edit = people.page(page.table[page.nims.index(NIM)].links[0].target)
     assert links(edit) == {"Batal": {"/" + PLACE}, "Simpan": {f"/mahasiswa/edit/{SEGMENT}{PLACE}"}}
-    answer = people.submit(edit.record_form, alamat="Klaten")
+    answer = people.submit(edit.form("alamat"), alamat="Klaten")
     assert led_to(answer) == f"/{PLACE}#m-{SEGMENT}"
     page = people.page("/" + PLACE)
     assert page.table[page.nims.index(NIM)].cells[3] == "Klaten"
@@ -62,7 +62,7 @@ def test_deleting_and_adding_lead_back_to_the_page(people: Site) -> None:
         answer = people.submit(people.page("/" + last).table[0].forms[0])
         assert led_to(answer) == "/" + last
     assert [row[0] for row in people.page("/" + last).rows] == [str(n) for n in range(11, 21)]
-    form = people.page(people.page("/?cari=Budi").target("Tambah Data")).record_form
+    form = people.page(people.page("/?cari=Budi").target("Tambah Data")).form("alamat")
     answer = people.submit(form, nim="99", nama="Budi", alamat="Solo")
     assert led_to(answer) == "/?cari=Budi#m-99"
     assert people.page("/?cari=Budi").nims == ["99"]

@@ -15,7 +15,7 @@ TAKEN = (
 
 def buttons(page: Page) -> list[tuple[str, str]]:
     """Return the text and the address of each button that sends the form of a record."""
-    action = page.record_form.target
+    action = page.form("alamat").target
     found = page.css("main form button")
     return [(button.text(), button.attributes.get("formaction") or action) for button in found]
 
@@ -29,7 +29,7 @@ def test_one_addition_leads_to_the_next(site: Site) -> None:
     assert led_to(site.post("/mahasiswa/add?lagi=1", data=SITI._asdict())) == target
     page = site.page(target)
     assert page.texts("main [role=status]") == ["Siti Aminah (2300018001) tersimpan."]
-    assert set(page.record_form.fields.values()) == {""}
+    assert set(page.form("alamat").fields.values()) == {""}
     assert buttons(page) == [save_and_go_on, save, save_and_go_on]
     hidden = ["hidden" in button.attributes for button in page.css("main form button")]
     assert hidden == [True, False, False]
@@ -53,7 +53,7 @@ def test_the_next_addition_keeps_any_nim_the_place_and_a_refused_form(site: Site
     taken = page_of(site.post(here, data=typed | {"nim": SITI[0]}), 409)
     assert taken.texts("#nim-wrong")[0].strip() == TAKEN
     assert buttons(taken) == buttons(page)
-    assert taken.record_form.fields == typed | {"nim": SITI[0]}
+    assert taken.form("alamat").fields == typed | {"nim": SITI[0]}
 
 
 def test_a_wrong_nim_is_changed_on_one_page(site: Site) -> None:
@@ -61,7 +61,7 @@ def test_a_wrong_nim_is_changed_on_one_page(site: Site) -> None:
     site.add(*SITI)
     page = site.page(site.page("/mahasiswa/edit/2300018001").target("Ganti NIM"))
     assert page.headings == ["Ganti NIM"]
-    form = page.record_form
+    form = page.form("alamat")
     assert (form.target, form.submit) == ("/mahasiswa/nim/2300018001", "Ganti NIM")
     assert form.values("[readonly]", "name") == ["nama", "alamat"]
     site.edit(SITI[0], "Siti A.", "Klaten")  # someone else, meanwhile
@@ -72,7 +72,7 @@ def test_a_wrong_nim_is_changed_on_one_page(site: Site) -> None:
     # The NIM 9 is that of somebody else.
     for gone in (site.get(form.target), site.submit(form, nim="9")):
         assert "Data mahasiswa tidak ditemukan." in page_of(gone, 404).html
-    form = site.page(f"/mahasiswa/nim/{SEGMENT}?cari=siti").record_form
+    form = site.page(f"/mahasiswa/nim/{SEGMENT}?cari=siti").form("alamat")
     assert led_to(site.submit(form)) == f"/?cari=siti#m-{SEGMENT}"  # the same NIM
     assert site.records[0] == (ODD, "Siti A.", "Klaten")
 
@@ -82,7 +82,7 @@ def test_a_refused_nim_keeps_the_record_and_says_why(site: Site) -> None:
     site.add("2", "Rizki <i>", "Solo")
     page = page_of(site.post(f"/mahasiswa/nim/{SITI[0]}", data={"nim": "2"}), 409)
     assert TAKEN in page.texts("#nim-wrong")[0]
-    assert page.record_form.fields["nama"] == "Siti Aminah"
+    assert page.form("alamat").fields["nama"] == "Siti Aminah"
     assert site.list().nims == ["2", SITI[0]]
 
 
@@ -93,10 +93,10 @@ def test_an_edit_of_a_record_whose_nim_was_changed_is_saved_under_the_new_nim(si
     versi = page.values("button[name=versi]")[0]
     site.post(f"/mahasiswa/nim/{SITI[0]}", data={"nim": ODD})
     site.edit(ODD, SITI[1], "Klaten")
-    answer = page_of(site.submit(page.record_form, nama="Siti A.", versi=versi), 409)
+    answer = page_of(site.submit(page.form("alamat"), nama="Siti A.", versi=versi), 409)
     alert = f"NIM data ini sudah diganti menjadi {ODD}, jadi perubahan Anda belum disimpan."
     assert answer.texts("[role=alert]") == [alert]
-    form = answer.record_form
+    form = answer.form("alamat")
     assert form.submit == f"Simpan di {ODD}"
     assert led_to(site.submit(form, versi=versi)) == f"/?cari=siti#m-{SEGMENT}"
     assert site.records == [(ODD, "Siti A.", "Klaten")]
@@ -108,10 +108,10 @@ def test_an_edit_of_a_deleted_record_is_not_lost(site: Site) -> None:
     page = site.page("/mahasiswa/edit/2300018001?cari=siti")
     versi = page.values("button[name=versi]")[0]
     site.delete(SITI[0])
-    answer = page_of(site.submit(page.record_form, nama="Siti A.", versi=versi), 409)
+    answer = page_of(site.submit(page.form("alamat"), nama="Siti A.", versi=versi), 409)
     alert = "Data ini sudah dihapus orang lain, jadi perubahan Anda belum disimpan."
     assert answer.texts("[role=alert]") == [alert]
-    form = answer.record_form
+    form = answer.form("alamat")
     assert form.submit == "Tambahkan sebagai data baru"
     assert site.records == []
     assert led_to(site.submit(form)) == "/?cari=siti#m-2300018001"
