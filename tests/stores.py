@@ -30,9 +30,9 @@ def url_of(place: Place) -> DatabaseURL:
     return parse_database_url(place) if isinstance(place, str) else place
 
 
-def migrate(place: Place, days: int | None = None) -> None:
-    """Create or upgrade the tables of a database, as a start with these HISTORY_DAYS does."""
-    engine_of(url_of(place)).migrate(days)
+def migrate(place: Place) -> None:
+    """Create or upgrade the tables of a database, as a start does."""
+    engine_of(url_of(place)).migrate()
 
 
 @asynccontextmanager
@@ -90,13 +90,15 @@ def holds(database: Path) -> dict[str, tuple[str, str]]:
 
 
 def execute(place: Place, script: str) -> list[tuple[Any, ...]]:
-    """Run SQL on a connection of its own, and return the rows of a single statement."""
+    """Run SQL on a connection of its own, and return the rows of its last statement."""
     url = url_of(place)
     if isinstance(url, SQLiteURL):
         with closing(connect(url.address)) as other:
             return other.execute(script).fetchall()
     with psycopg.connect(url.address, autocommit=True) as db:
         cursor = db.execute(script.encode())
+        while cursor.nextset():
+            pass
         return cursor.fetchall() if cursor.description else []
 
 

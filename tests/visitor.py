@@ -84,10 +84,6 @@ class Page(Part):
         self.html = html
 
     @property
-    def headings(self) -> list[str]:
-        return [text.strip() for text in self.texts("h1, h2, h3, h4, h5, h6")]
-
-    @property
     def table(self) -> list[Part]:
         """The rows of the table's body."""
         return self.parts("tbody > tr:has(td)")

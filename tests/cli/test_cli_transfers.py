@@ -91,7 +91,7 @@ def test_an_import_of_several_sheets_names_the_sheet_of_each_row(operator: Opera
     """Of those that it skips, and of those that it refuses."""
     student = ("0011", "Ani", "Solo")
     sheets = {"Kelas A": [HEADER, student, student], "Kelas B": [HEADER, ("0012", "", "Solo")]}
-    name = operator.write("a.xlsx", by_openpyxl(sheets=sheets))
+    name = operator.write("a.xlsx", by_openpyxl(**sheets))
     (line,) = operator.failed("import", name)
     assert line.startswith("mahasiswa: Kelas B, baris 2: Nama atau alamat kosong.")
     operator.fill([("0012", "Budi", "Solo")])

@@ -7,8 +7,9 @@ import sys
 import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+import openpyxl  # type: ignore[import-untyped]
 import pytest
 import xlsxwriter  # type: ignore[import-untyped]
 from sheets.workbooks import by_openpyxl
@@ -119,7 +120,7 @@ REFUSED = {
     wording.NO_ROWS: csv(HEADER),
     wording.OPEN_QUOTE.format(row=2): csv(HEADER, '2300018101|"Siti|Solo', BUDI),
     wording.TOO_MANY_ROWS.format(limit="10.000"): csv(HEADER, *(f"23{n:08}|Ani|Solo" for n in range(10_001))),
-    wording.TOO_MANY_SHEETS.format(limit=200): by_openpyxl(sheets={str(name): [HEADER.split("|")] for name in range(201)}),
+    wording.TOO_MANY_SHEETS.format(limit=200): by_openpyxl(**{str(name): [HEADER.split("|")] for name in range(201)}),
     wording.OTHER_TITLES.format(row=3): csv(HEADER, SITI, "NIDN|Nama|Alamat", "0512018801|Tono|Solo"),
     wording.LINES_NOT_READ: b"Nama: Siti\nNIM: 2300018101\nAlamat: Solo\n",
     wording.NAMES_NOT_PARTED: b"2300018101 SITI Jl. Solo 5, Depok\n2300018102 BUDI Jl. Wates 3, Mlati\n",
@@ -219,7 +220,7 @@ def test_sheets_with_all_fields_are_read_and_others_are_named(tmp_path: Path) ->
         "Nilai": [["NIM", "Nama", "Nilai"], ["2300018101", "Siti", 80]],
     }
     with Stage.create(tmp_path / "unggahan", "impor", "daftar.xlsx", "127.0.0.1") as stage:
-        assert read_again(stage, by_openpyxl(sheets=sheets)).lines == [SITI, BUDI]
+        assert read_again(stage, by_openpyxl(**sheets)).lines == [SITI, BUDI]
         named = [(sheet.name, bool(sheet.is_read)) for sheet in stage.sheets()]
     assert named == [("Contoh", False), ("A", True), ("B", True), ("Nilai", False)]
 
@@ -293,19 +294,21 @@ def test_a_comma_that_moves_cells_is_a_problem(tmp_path: Path) -> None:
 
 
 def test_cells_that_calamine_does_not_tell_are_found(tmp_path: Path) -> None:
-    rows = (
+    workbook, file = openpyxl.Workbook(), io.BytesIO()
+    sheet = workbook.active
+    for row in (
+        HEADER.split("|"),
         [23001, "Ani", "Solo"],
         ["=1/0", "Budi", "Solo"],
         ["2301", "Dwi", "=A1"],
         [18101, "Eka", "Solo"],
-    )
-
-    def edit(sheet: Any) -> None:  # noqa: ANN401 - openpyxl has no types
-        sheet["A2"].number_format = "0000000000"
-        sheet["A5"].number_format = '"23000"00000'
-        sheet.row_dimensions[2].hidden = True
-
-    outcome = read(tmp_path, by_openpyxl(HEADER.split("|"), *rows, edit=edit))
+    ):
+        sheet.append(row)
+    sheet["A2"].number_format = "0000000000"
+    sheet["A5"].number_format = '"23000"00000'
+    sheet.row_dimensions[2].hidden = True
+    workbook.save(file)
+    outcome = read(tmp_path, file.getvalue())
     assert outcome.problems == {2: "hidden", 3: "formula_nim", 4: "bad_text", 5: "damaged_nim"}
 
 

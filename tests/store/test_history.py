@@ -177,7 +177,7 @@ async def test_concurrent_edits_of_different_fields_through_several_stores_are_b
 def test_the_last_start_decides_the_days(url: DatabaseURL) -> None:
     """A command, which names none, keeps them."""
     for days, kept in ((30, 30), (7, 7), (None, 7)):
-        migrate(url, days)
+        engine_of(url).migrate(days)
         assert execute(url, "SELECT days FROM mahasiswa_history_state") == [(kept,)]
 
 

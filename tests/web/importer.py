@@ -3,12 +3,10 @@
 import httpx
 import pytest
 from harness import Page, Site, led_to
-from spreadsheets import Record, as_records
 
 from mahasiswa.sheets.rules import PROBLEMS
 
 IMPORT, SELECT = "/mahasiswa/impor", "/mahasiswa/pilih"
-KEPT: list[Record] = as_records("2301|Ani|Solo", "2302|Budi|Bantul", "2303|Citra|Klaten")
 
 
 def counts(preview: Page) -> dict[str, int]:

@@ -266,7 +266,7 @@ async def test_a_standby_can_be_read_without_a_version_and_not_written(
     age_history(url)
     with Server(standby_of=server) as standby:
         standby_url = PostgresURL(url.address.replace(f":{server.port}/", f":{standby.port}/"))
-        migrate(standby_url, 7)
+        engine_of(standby_url).migrate(7)
         async with opened(standby_url) as store:
             assert await store.version() is None
             snapshot = await store.snapshot(10)

@@ -3,7 +3,7 @@
 import psycopg
 import pytest
 from postgres import Server, describe
-from stores import SITI, execute, items, migrate, read_all
+from stores import SITI, execute, items, read_all
 
 from mahasiswa.settings import PostgresURL
 from mahasiswa.store import Store
@@ -82,7 +82,7 @@ def test_the_start_creates_missing_and_changed_triggers_again(url: PostgresURL, 
     function = "SELECT pg_get_functiondef('mahasiswa_history_write'::regproc)"
     before = describe(dsn), execute(dsn, function)
     execute(dsn, OTHER_RELEASE)
-    migrate(url, 30)
+    engine_of(url).migrate(30)
     assert (describe(dsn), execute(dsn, function)) == before
 
 

@@ -13,13 +13,14 @@ from harness import Page, Service, led_to, page_of
 from sheets.workbooks import by_openpyxl, cells_of
 from spreadsheets import HEADER, as_records, csv, numbered
 from stores import refill
-from web.importer import IMPORT, KEPT, Importer, counts
+from web.importer import IMPORT, Importer, counts
 
 from mahasiswa import wording
 from mahasiswa.settings import parse_database_url
 from mahasiswa.sheets.stage import Stage, folder_of
 from mahasiswa.web.stage_page import COLUMNS_MAX, FIRST_LINES, PAGE_LINES
 
+KEPT = as_records("2301|Ani|Solo", "2302|Budi|Bantul", "2303|Citra|Klaten")
 # A file with an unchanged, a changed and a new record of KEPT, and two invalid rows.
 MIXED = csv(
     HEADER,
@@ -64,7 +65,7 @@ def test_a_preview_shows_what_an_import_would_write_and_writes_nothing(
     """It can be reloaded, and the page does not carry the file. New records can be saved without the changed ones."""
     refill(other, KEPT)
     preview = importer.upload(MIXED)
-    assert preview.headings[0] == "Pratinjau Impor"
+    assert preview.texts("h1") == ["Pratinjau Impor"]
     numbers = {"Berubah": 1, "Baru": 1, "Tidak berubah": 1, "Perlu diperbaiki": 2}
     assert counts(preview) == numbers
     assert lines(preview, "berubah")[0][:2] == ("3", "2302")
@@ -218,11 +219,9 @@ def test_sure_columns_are_chosen_again_from_the_stored_cells(importer: Importer)
 def test_sheets_are_chosen_in_the_preview(importer: Importer) -> None:
     """Each line has the name of its sheet. After a choice without rows, another one is read."""
     file = by_openpyxl(
-        sheets={
-            "A": [HEADER, ("2301", "Ani", "Solo")],
-            "B": [HEADER, ("2302", "Budi", "Solo")],
-            "Rekap": [("Jumlah", "2")],
-        }
+        A=[HEADER, ("2301", "Ani", "Solo")],
+        B=[HEADER, ("2302", "Budi", "Solo")],
+        Rekap=[("Jumlah", "2")],
     )
     preview = importer.upload(file, "a.xlsx")
     assert "Lembar (sheet) yang dibaca: “A”, “B”." in read_from(preview)
@@ -380,7 +379,7 @@ def test_a_page_shows_no_more_columns_than_a_form_can_send(importer: Importer) -
     """The others stay as they are."""
     titles = (*HEADER, *map("Kolom {}".format, range(COLUMNS_MAX // 2)))
     rows = [titles, ("2301", "Ani", "Solo")]
-    file = by_openpyxl(sheets={"A": rows, "B": [titles, ("2302", "Budi", "Solo")]})
+    file = by_openpyxl(A=rows, B=[titles, ("2302", "Budi", "Solo")])
     preview = importer.upload(file, "a.xlsx")
     assert len(preview.css("select")) == len(titles)
     assert counts(importer.pressed(preview, "baca")) == {"Baru": 2}
