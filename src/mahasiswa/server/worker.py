@@ -86,8 +86,9 @@ def serve(settings: Settings) -> None:
     if settings.workers > 1:
         Processes(settings, listener).run()
         return
-    for number in (signal.SIGINT, signal.SIGTERM):  # uvicorn raises it again at its end
-        signal.signal(number, lambda *_: sys.exit())
+    # uvicorn raises it again at its end. An exception could break into the start of the event loop.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: os._exit(0))
     uvicorn.Server(_config(settings)).run([listener])
 
 
