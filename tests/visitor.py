@@ -111,12 +111,9 @@ class Page(Part):
         """The forms that change something."""
         return [form for form in self.forms if form.method == "post"]
 
-    def targets(self, text: str) -> list[str]:
-        return [link.target for link in self.links if link.text == text]
-
     def target(self, text: str) -> str:
         """Return the target of the links with this text. Fail unless all of them have the same one."""
-        (target,) = {*self.targets(text)}
+        (target,) = {link.target for link in self.links if link.text == text}
         return target
 
 

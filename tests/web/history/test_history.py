@@ -114,13 +114,13 @@ def test_an_import_is_one_line_that_opens_page_by_page(site: Site) -> None:
     import_all(site, *ROWS)
     page = site.page(HISTORY)
     assert changes(page)[0] == ("Diimpor", "120 mahasiswa. Lihat rinciannya")
-    target = page.targets("Lihat rinciannya")[0]
+    target = page.target("Lihat rinciannya")
     page = site.page(target)
     assert changes(page)[0] == ("Ditambah", "0000", "tidak ada", "Nama 0 | Solo")
     page = site.page(page.target("Berikutnya"))
     assert nims(page) == [nim for nim, *_ in ROWS[50:100]]
     found = site.page(f"{HISTORY}?cari=nama+77&jenis=import")
-    hits = found.targets("Lihat rinciannya")[0]
+    hits = found.target("Lihat rinciannya")
     assert (hits, nims(site.page(hits))) == (f"{target}?cari=nama+77", ["0077"])
     import_all(site, SITI)
     imported = ("Diimpor", "2207", "tidak ada", "Siti Aminah | Sleman")

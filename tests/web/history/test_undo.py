@@ -22,7 +22,7 @@ def imported(site: Site) -> str:
     site.add(*FORMER)
     importer = Importer(site)
     importer.save(importer.accepted(importer.upload(csv(HEADER, *ROWS))), "perbarui")
-    return site.page(HISTORY).targets("Lihat rinciannya")[0]
+    return site.page(HISTORY).target("Lihat rinciannya")
 
 
 def assert_restored(answer: httpx.Response, target: str = f"{HISTORY}?halaman=1") -> None:
@@ -35,7 +35,7 @@ def assert_changed_again(answer: httpx.Response, history: str) -> None:
     said = "Data ini sudah berubah lagi sejak perubahan itu, jadi tidak ada yang dibatalkan."
     page = page_of(answer, 409)
     assert said in page.html
-    assert page.targets("Riwayat data ini") == [history]
+    assert page.target("Riwayat data ini") == history
 
 
 @pytest.mark.usefixtures("imported")
@@ -140,8 +140,8 @@ def test_the_history_of_one_nim_has_its_line_of_an_import_and_of_a_bulk_delete(s
     page = site.page(target)
     assert page.texts("td strong")[:2] == ["Dihapus", "Diimpor"]
     assert page.texts("td[data-label=Sebelum]")[:2] == ["Nama 3Solo", "tidak ada"]
-    assert page.targets("Lihat semua 60 data")
-    both = site.page(page.targets("Lihat semua 2 data")[0])
+    assert page.target("Lihat semua 60 data")
+    both = site.page(page.target("Lihat semua 2 data"))
     assert len(both.css("tbody tr")) == 2
     deleted, *_ = page.posts
     assert deleted.submit == "Kembalikan data yang dihapus"
@@ -209,7 +209,8 @@ def test_an_addition_that_may_be_a_duplicate_is_named_at_once(site: Site, pair: 
     page = site.page(own.headers["location"].partition("#")[0])
     named = f"“{shown}”" if "␣" in shown else "ini"
     assert page.texts(".warning > span") == [f"NIM {named} {near}"]
-    assert site.path("/mahasiswa/nim/", typed) + place in page.targets("Ganti NIM")
+    renaming = site.path("/mahasiswa/nim/", typed) + place
+    assert ("Ganti NIM", renaming) in page.links
     assert_restored(site.submit(page.form("Batalkan penambahan")), f"/{place}")
     assert site.records == [(stored, "Rizki <b>", "Solo")]
     assert not site.list().css(".warning")

@@ -354,7 +354,8 @@ def test_the_parts_of_a_preview_are_paged(importer: Importer) -> None:
     page = importer.site.page(preview.target("Berikutnya"))
     assert len(lines(page, "baru")) == PAGE_LINES
     last = importer.site.page(page.target("Berikutnya"))
-    assert (len(lines(last, "baru")), last.targets("Berikutnya")) == (5, [])
+    assert len(lines(last, "baru")) == 5
+    assert "Berikutnya" not in [link.text for link in last.links]
     assert lines(importer.site.page(last.target("Sebelumnya")), "baru") == lines(page, "baru")
 
 
