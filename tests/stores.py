@@ -49,10 +49,9 @@ def merge(place: Place, *records: tuple[str, str | None, str | None]) -> Merged:
     return engine_of(url_of(place)).merge(records, update=True, dry_run=False)
 
 
-async def items(store: Store, batch: str | None = None) -> Sequence[Item]:
-    """Return the items of the history, newest first, or the entries of a batch."""
-    reader = store.reader(SEARCH)
-    page = await reader.history("", 0, 1000, batch=batch)
+async def items(store: Store) -> Sequence[Item]:
+    """Return the items of the history, newest first."""
+    page = await store.reader(SEARCH).history("", 0, 1000)
     assert page.total == len(page.items)
     return page.items
 
