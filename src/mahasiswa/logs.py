@@ -33,7 +33,8 @@ class LineHandler(logging.Handler):
         """Write without a lock: the thread may wait in here for ever, and the end of the process needs the lock."""
         moment = datetime.fromtimestamp(record.created, self.timezone)
         shown = moment.isoformat(" ", "milliseconds")
-        self.write(f"{shown} {record.levelname} {self.format(record)}")
+        text = self.format(record) if record.exc_info else record.getMessage()
+        self.write(f"{shown} {record.levelname} {text}")
         return True
 
 

@@ -136,7 +136,10 @@ class Processes(Multiprocess):
 
 
 class Application:
-    """The ASGI application of one process: opens the store at its start, and closes it at its end."""
+    """The ASGI application of one process: opens the store at its start, and closes it at its end.
+
+    HttpProtocol gives each request to the middleware.
+    """
 
     middleware: Middleware
 
@@ -144,9 +147,6 @@ class Application:
         self._settings = settings
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "lifespan":
-            await self.middleware(scope, receive, send)
-            return
         router = Router(lifespan=lambda _: self._open())
         try:
             await router.lifespan(scope, receive, send)

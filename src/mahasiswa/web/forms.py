@@ -4,6 +4,7 @@ import asyncio
 import re
 from collections import defaultdict
 from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
+from contextlib import nullcontext
 from itertools import chain
 from typing import Any
 from urllib.parse import parse_qs
@@ -126,7 +127,7 @@ async def body_pieces(
         began = now()
         try:
             # What has arrived is received without a wait.
-            async with asyncio.timeout(left if connection.awaits_body() else None):
+            async with asyncio.timeout(left) if connection.awaits_body() else nullcontext():
                 message = await request.receive()
         except TimeoutError:
             raise ProblemPage("too slow") from None
