@@ -141,14 +141,15 @@ class HttpProtocol(HttpToolsProtocol):
         cycle.transport = self.connection
         if not self.flow.write_paused:
             self.left = WRITE_TIMEOUT_SECONDS
-            if cycle.keep_alive and (page := app.middleware.kept_list(cycle.scope)):
+            if cycle.keep_alive and (page := self.app.middleware.kept_list(cycle.scope)):
                 # The cycle, and a task for it, would take twice the time.
                 self.write(STATUS_LINE[page.status_code], *page.pieces(cycle.default_headers))
                 cycle.response_complete = True
                 cycle.on_response()
                 del cycle.on_response  # which would keep this connection
                 return
-        super()._start_asgi_task(cycle, app.middleware)
+        # With too many connections, `app` is uvicorn's own, which answers 503.
+        super()._start_asgi_task(cycle, getattr(app, "middleware", app))
 
     def on_body(self, body: bytes) -> None:
         self.overhead = 0
