@@ -69,7 +69,7 @@ class Ledger:
                 return
 
     def _write(self, site: Site, url: str, nim: str, *, is_kept: bool) -> None:
-        """Add a record, edit it, and delete it unless it is kept. Leave it if an answer does not tell what is stored."""
+        """Add a record, edit it, and delete it if it is not kept. Stop if an answer does not tell whether the change is stored."""
         changes = [
             partial(site.add, nim, "1", "1"),
             partial(site.edit, nim, "2", "2"),

@@ -41,6 +41,14 @@ def test_4_0_payload_is_url_encoded(site: Site) -> None:
 
 
 # ---- 4.1 to 4.3: the pages
+TITLES = ["No", "NIM", "Nama", "Alamat", "Aksi"]
+
+
+def titles_of(page: Page) -> list[str]:
+    """Return the texts of the first row of the table."""
+    return [title.strip() for title in page.parts("table tr")[0].cells]
+
+
 def test_4_1_2_list_page_has_heading_and_add_link(site: Site) -> None:
     """The heading comes first, then the link to the add page, then the table with its five columns."""
     page = site.list()
@@ -50,13 +58,7 @@ def test_4_1_2_list_page_has_heading_and_add_link(site: Site) -> None:
         for node in page.css("h1, h2, h3, a, table")
     ]
     assert parts.index("List Data Mahasiswa") < parts.index("Tambah Data") < parts.index("table")
-    assert [*map(str.strip, page.parts("table tr")[0].cells)] == [
-        "No",
-        "NIM",
-        "Nama",
-        "Alamat",
-        "Aksi",
-    ]
+    assert titles_of(page) == TITLES
 
 
 def test_4_1_4_every_record_is_a_row_with_its_position_nim_nama_alamat(site: Site) -> None:
@@ -86,13 +88,7 @@ def test_4_1_5_row_has_an_edit_link_and_a_delete_form(site: Site) -> None:
 def test_4_1_6_no_records_no_rows(site: Site) -> None:
     """Without records the table has its header and an empty body."""
     page = site.list()
-    assert [*map(str.strip, page.parts("table tr")[0].cells)] == [
-        "No",
-        "NIM",
-        "Nama",
-        "Alamat",
-        "Aksi",
-    ]
+    assert titles_of(page) == TITLES
     assert page.css("tbody td") == []
 
 

@@ -126,7 +126,7 @@ async def body_pieces(
     while has_more:
         began = now()
         try:
-            # What has arrived is received without a wait.
+            # A body that has arrived needs no timer.
             async with asyncio.timeout(left) if connection.awaits_body() else nullcontext():
                 message = await request.receive()
         except TimeoutError:

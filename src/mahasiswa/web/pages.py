@@ -181,7 +181,7 @@ class Pages(PageRenderer):
     def _frames(self) -> Sequence[tuple[Sequence[bytes], bytes]]:
         """The list of specification 4.1 without and with rows. No record is in these frames, so they are rendered once.
 
-        What is before the rows is cut at the placeholders, whose names stand at every second place.
+        The part before the rows is split at its placeholders. Every second piece is the name of one.
         """
         values = {name: _placeholder(name) for name in ("total", "latest", "today")}
         shown = {"page": None, "news": None, "list_query": "", **values}
