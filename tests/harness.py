@@ -154,13 +154,9 @@ def assert_log_is_sound(text: str, allowed: Sequence[str] = ()) -> None:
 
 
 @contextmanager
-def visited(
-    database: Path | str,
-    environment: Mapping[str, str] | None = None,
-    command: Sequence[str] = COMMAND,
-) -> Iterator[Site]:
-    """Start the service for the block, and visit it."""
-    with Service(database, environment, command) as service, service.site() as site:
+def visited(service: Service) -> Iterator[Site]:
+    """Visit a service, and close it at the end of the block."""
+    with service, service.site() as site:
         yield site
 
 

@@ -3,10 +3,9 @@
 import re
 from collections.abc import Sequence
 from typing import NamedTuple
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote, urljoin, urlsplit
 
 import httpx
-from processes import Closing
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 TIMEOUT_SECONDS = 60
@@ -25,7 +24,7 @@ class Link(NamedTuple):
 
 
 class Part:
-    """An element of the page at `url`. Its texts are exact, including white space and line ends."""
+    """An element of the page whose request target is `url`. Its texts are exact, including white space and line ends."""
 
     def __init__(self, node: LexborNode | LexborHTMLParser, url: str) -> None:
         self.css, self.text, self.url = node.css, node.text, url
@@ -47,7 +46,7 @@ class Part:
     @property
     def links(self) -> list[Link]:
         return [
-            Link(node.text().strip(), browser_target(self.url, node.attributes["href"]))
+            Link(node.text().strip(), urljoin(self.url, node.attributes["href"]))
             for node in self.css("a[href]:not([href^='#'])")
         ]
 
@@ -62,7 +61,7 @@ class Form(Part):
     def __init__(self, node: LexborNode, url: str) -> None:
         super().__init__(node, url)
         self.method = (node.attributes.get("method") or "get").lower()
-        self.target = browser_target(url, node.attributes.get("action"))
+        self.target = urljoin(url, node.attributes.get("action") or "")
         buttons = self.texts("button:not([type]), button[type=submit]")
         self.submit = [*buttons, *self.values("input[type=submit]"), ""][0].strip()
 
@@ -117,11 +116,11 @@ class Page(Part):
         return target
 
 
-class Site(Closing):
-    """A visitor to any implementation of the specification at `url`.
+class Site(httpx.Client):
+    """A visitor to any implementation of the specification at `url`, as a client of httpx.
 
-    The path of `url`, if any, is put before every path of the specification. `get`, `post` and `request` are those of
-    httpx, which resolves dots in a path, unless it is given as the extension `target`. Records are changed without opening a page first.
+    The path of `url`, if any, is put before every path of the specification. httpx resolves dots in a path, unless it is
+    given as the extension `target`. Records are changed without opening a page first.
     """
 
     def __init__(self, url: str) -> None:
@@ -129,11 +128,9 @@ class Site(Closing):
         self.origin = f"{parts.scheme}://{parts.netloc}"
         self.prefix = parts.path.rstrip("/")
         # Without verification, because it takes long to load the certificates of the system.
-        self.client = httpx.Client(
+        super().__init__(
             verify=False, trust_env=False, base_url=self.origin, timeout=TIMEOUT_SECONDS
         )
-        self.get, self.post = self.client.get, self.client.post
-        self.request = self.client.request
 
     def path(self, path: str, nim: str = "") -> str:
         """Return the request target of a path of the specification; the nim is percent-encoded and appended."""
@@ -159,34 +156,20 @@ class Site(Closing):
         record = {"nim": nim, "nama": nama, "alamat": alamat}
         return self.post(self.path("/mahasiswa/add"), data=record)
 
-    def stores(self, nim: str, nama: str, alamat: str) -> None:
-        """Add a record. Fail unless the answer says that it is stored."""
-        assert self.add(nim, nama, alamat).status_code == 302
-
     def edit(self, nim: str, nama: str, alamat: str) -> httpx.Response:
         return self.post(self.path("/mahasiswa/edit/", nim), data={"nama": nama, "alamat": alamat})
 
-    def delete(self, nim: str) -> httpx.Response:
+    def delete(self, nim: str) -> httpx.Response:  # type: ignore[override]
         return self.post(self.path("/mahasiswa/delete/", nim))
-
-    def close(self) -> None:
-        self.client.close()
 
 
 def page_of(answer: httpx.Response, status: int = 200) -> Page:
     """Return the page of an answer. Fail unless it has this status."""
     assert answer.status_code == status, answer.text
-    return Page(answer.text, str(answer.url))
+    return Page(answer.text, answer.url.raw_path.decode())
 
 
 def led_to(answer: httpx.Response) -> str:
     """Return the address of a redirect, which has no body, without the change that it names (test_own_change.py)."""
     assert (answer.status_code, answer.content) == (302, b""), answer.text
     return re.sub(r"&perubahan=\d+-\d+(?=#|$)", "", answer.headers["location"])
-
-
-def browser_target(page_url: str, address: str | None) -> str:
-    """Return the target of a link or a form as a browser asks for it, or another site's whole URL."""
-    page = httpx.URL(page_url)
-    link = page.join(address or "")
-    return link.raw_path.decode() if link.netloc == page.netloc else str(link)

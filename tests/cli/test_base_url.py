@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
-from harness import Page, Site, visited
+from harness import Page, Service, Site, visited
 
 PREFIX = "/fakultas/mahasiswa-ti"
 
@@ -13,7 +13,7 @@ def below(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """Visit a service whose BASE_URL has the path PREFIX."""
     environment = {"BASE_URL": f"https://kampus.example{PREFIX}"}
     with (
-        visited(tmp_path_factory.mktemp("below") / "mahasiswa.db", environment) as site,
+        visited(Service(tmp_path_factory.mktemp("below") / "mahasiswa.db", environment)) as site,
     ):
         yield site
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from cli.operators import TWO, Operator
 from click.testing import CliRunner
-from harness import Service, Site
+from harness import Service, Site, led_to
 from processes import COMMAND, started, working
 from sheets.workbooks import by_openpyxl
 from spreadsheets import HEADER, csv, numbered
@@ -129,7 +129,7 @@ def test_the_service_answers_during_an_import(beside: tuple[Operator, Site]) -> 
     ) as process:
         while process.poll() is None:
             nim = f"x{len(added)}"
-            site.stores(nim, "Zainab", "Solo")
+            led_to(site.add(nim, "Zainab", "Solo"))
             added.append(nim)
             assert site.get("/?cari=Zainab&per=10").status_code == 200
     assert process.returncode == 0
@@ -168,7 +168,7 @@ def test_a_backup_while_the_service_writes_is_consistent(beside: tuple[Operator,
     def write() -> None:
         while not ended.is_set():
             nim = f"{len(acknowledged):06}"
-            site.stores(nim, "Zainab", "x" * 500)
+            led_to(site.add(nim, "Zainab", "x" * 500))
             acknowledged.append(nim)
 
     with working([write], ended):

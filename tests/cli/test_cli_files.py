@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from cli.operators import TWO, Operator, records_of
-from harness import visited
+from harness import Service, visited
 from processes import COMMAND, until
 
 # With this umask a file is private only if the program asks for it.
@@ -20,7 +20,7 @@ def mode_of(path: Path) -> int:
 def test_only_the_owner_can_read_the_files_of_a_new_database(tmp_path: Path) -> None:
     """The mode of the database, the write-ahead log and its index is 0600 for any umask, and that of the uploads 0700."""
     uploads = tmp_path / "mahasiswa.db-unggahan"
-    with visited(tmp_path / "mahasiswa.db", command=[*WIDE_UMASK, *COMMAND]) as site:
+    with visited(Service(tmp_path / "mahasiswa.db", command=[*WIDE_UMASK, *COMMAND])) as site:
         site.add("0001", "Siti", "Solo")
         until(uploads.exists)
         modes = {path.name: mode_of(path) for path in tmp_path.iterdir()}
@@ -52,7 +52,7 @@ def test_a_database_behind_a_link_is_read_with_its_log(operator: Operator) -> No
     other = Operator(operator.folder)
     other.use(operator.folder / "sumber.db")
     other.fill(TWO)
-    with visited(operator.database) as site:
+    with visited(Service(operator.database)) as site:
         site.add("1", "Rahasia", "Solo")
         operator.done("backup")
         (backup,) = operator.backup_files()

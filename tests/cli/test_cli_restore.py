@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from cli.operators import TWO, UNPRIVILEGED, Operator, overwrite, records_of, use_up
-from harness import Service, visited
+from harness import Service, led_to, visited
 from processes import until
 from spreadsheets import HEADER, Record, csv, numbered
 from stores import execute
@@ -67,7 +67,7 @@ def test_a_running_service_shows_the_restored_list_and_its_line_of_the_history(
         assert "tidak dapat dikembalikan" in row
         assert "<form" not in row
         assert (site.page("/?cari=budi").nims, site.page("/?cari=citra").nims) == (["0002"], [])
-        site.stores("4", "Dewi", "Solo")
+        led_to(site.add("4", "Dewi", "Solo"))
         assert site.list().records == [*TWO, ("4", "Dewi", "Solo")]
         assert history_of(changed.database)[-1][5] == "4"
         until(lambda: service.stderr().count("\n") == 1)
@@ -152,11 +152,11 @@ def test_a_restore_into_an_empty_database_brings_the_history_back_while_the_serv
 ) -> None:
     """The service goes on. After the entries of the back-up there is the line of the restore."""
     lose(changed)
-    with visited(changed.database) as site:
+    with visited(Service(changed.database)) as site:
         assert site.list().rows == []
         assert "Start or restart" not in changed.done("restore", "cadangan.db")
         assert site.list().records == TWO
-        site.stores("4", "Dewi", "Solo")
+        led_to(site.add("4", "Dewi", "Solo"))
         *kept, restored, added = history_of(changed.database)
     assert kept == history_of(changed.folder / "cadangan.db")
     assert (restored[3], restored[4], added[5]) == ("restore", 2, "4")
@@ -182,7 +182,7 @@ def test_a_restore_replaces_a_file_that_cannot_be_repaired_while_the_service_run
         assert (site.get("/").status_code, site.add("5", "Ina", "Solo").status_code) == (503, 503)
         service.restart()
         assert site.list().records == TWO
-        site.stores("4", "Dewi", "Solo")
+        led_to(site.add("4", "Dewi", "Solo"))
     assert history_of(changed.database)[:-1] == history_of(changed.folder / "cadangan.db")
     kept = list(changed.folder.glob("mahasiswa.db.before-*Z"))
     assert len(kept) == (loss != "missing")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from harness import Service
+from harness import Service, led_to
 from processes import children, is_running, until
 
 EXEC = "os.execv(sys.executable, [sys.executable, '-m', 'mahasiswa'])"
@@ -21,7 +21,7 @@ def test_a_worker_that_ends_is_replaced(tmp_path: Path) -> None:
         os.kill(killed, signal.SIGKILL)
         until(lambda: len({*workers(service)} - {killed}) == 2, 30)
         with service.site() as site:
-            site.stores("1", "Siti", "Solo")
+            led_to(site.add("1", "Siti", "Solo"))
         assert service.stop() == 0
 
 

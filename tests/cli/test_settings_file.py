@@ -4,7 +4,7 @@ import os
 
 import pytest
 from cli.operators import TWO, Operator
-from harness import visited
+from harness import Service, visited
 from processes import COMMAND, cannot
 
 from mahasiswa.system.administrator import process_user
@@ -61,7 +61,7 @@ def test_the_service_reads_the_file(elsewhere: Operator) -> None:
         "a.env", b"HOST=localhost\nDATABASE_URL=sqlite:///../kampus.db"
     )
     command = ["env", "-uHOST", "-uDATABASE_URL", *COMMAND, "--settings", str(file)]
-    with visited("", command=command) as site:
+    with visited(Service("", command=command)) as site:
         assert site.list().records == TWO
 
 

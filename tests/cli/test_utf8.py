@@ -2,7 +2,7 @@
 
 import pytest
 from cli.operators import Operator
-from harness import Service
+from harness import Service, led_to
 from spreadsheets import HEADER, csv
 
 ASCII = {"LC_ALL": "POSIX", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
@@ -42,6 +42,6 @@ def test_the_service_reads_and_writes_utf_8(abroad: Operator) -> None:
     """Also standard output, which names the file."""
     with Service(abroad.folder / "siswa’.db", ASCII) as service:
         with service.site() as site:
-            site.stores(*SITI)
+            led_to(site.add(*SITI))
             assert site.list().records == [SITI]
         assert f"{abroad.folder}/siswa’.db" in service.stdout()

@@ -62,7 +62,7 @@ class Ledger:
         """Change a record and read the list, again and again. Connect anew for each record, also after a fault."""
         for number in itertools.count():
             with suppress(httpx.TransportError), Site(url) as site:
-                site.client.timeout = 10
+                site.timeout = 10
                 self._write(site, url, f"{name}-{number}", is_kept=number % 4 == 0)
                 self._read(site)
             if self._over.wait(PAUSE_SECONDS):

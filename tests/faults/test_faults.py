@@ -11,7 +11,7 @@ import apsw
 import pytest
 from cli.operators import use_up
 from faults.attack import assert_says_nothing_was_saved
-from harness import Service, assert_log_is_sound
+from harness import Service, assert_log_is_sound, led_to
 from stores import holds, migrate, opened
 
 from mahasiswa.store.store_errors import Unavailable
@@ -139,7 +139,7 @@ def test_changes_on_a_full_disk_are_answered_503(small_disk: Path) -> None:
     database = small_disk / "a.db"
     stored = {}
     with Service(database) as service, service.site() as site:
-        site.stores("0", "Siti", "Solo")
+        led_to(site.add("0", "Siti", "Solo"))
         stored["0"] = ("Siti", "Solo")
         filler = use_up(small_disk)
         refused = 0
@@ -157,7 +157,7 @@ def test_changes_on_a_full_disk_are_answered_503(small_disk: Path) -> None:
         assert site.list().nims == sorted(stored)  # reads go on
         assert site.get("/sehat").status_code == 200
         filler.unlink()
-        site.stores("sesudah", "Siti", "Solo")
+        led_to(site.add("sesudah", "Siti", "Solo"))
         stored["sesudah"] = ("Siti", "Solo")
         assert holds(database) == stored
         service.kill()

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from cli.operators import Operator
 from faults.attack import additions, assert_says_nothing_was_saved
-from harness import Service, assert_log_is_sound
+from harness import Service, assert_log_is_sound, led_to
 from processes import until
 from stores import connect, holds
 
@@ -34,7 +34,7 @@ def test_a_file_that_is_gone_under_load_is_unavailable_until_the_next_start(
     named.symlink_to(database)
     with Service(named, {"WORKERS": f"{WORKERS}"}) as service:
         with service.site() as site:
-            site.stores("0", *TEXTS)
+            led_to(site.add("0", *TEXTS))
         Operator(tmp_path).done("backup", "new.db")
         before = new.read_bytes()
         with additions(service) as (added, sent):
@@ -68,7 +68,7 @@ def test_a_file_that_is_gone_under_load_is_unavailable_until_the_next_start(
         until(lambda: service.stderr().count(GONE) == WORKERS)
         assert_log_is_sound(service.stderr(), allowed=["was replaced"])
         with service.site() as site:
-            site.stores("sesudah", *TEXTS)
+            led_to(site.add("sesudah", *TEXTS))
         kept = added.keys() if is_moved else set()
         assert kept | {"0", "sesudah"} <= holds(database).keys()
 
@@ -84,10 +84,10 @@ def test_a_log_that_grew_during_a_long_read_is_cut_to_64_mb(tmp_path: Path) -> N
         def work(name: int) -> None:
             with service.site() as site:
                 for n in range(300):
-                    site.stores(f"{name}/{n}", "Siti", text)
+                    led_to(site.add(f"{name}/{n}", "Siti", text))
 
         with service.site() as site:
-            site.stores("0", *TEXTS)
+            led_to(site.add("0", *TEXTS))
         with (
             closing(connect(database)) as other,
             ThreadPoolExecutor(4) as threads,
@@ -104,7 +104,7 @@ def test_a_log_that_grew_during_a_long_read_is_cut_to_64_mb(tmp_path: Path) -> N
 
             until(bounded)
             for n in range(40):
-                site.stores(f"sesudah/{n}", "Siti", text)
+                led_to(site.add(f"sesudah/{n}", "Siti", text))
             assert log.stat().st_size <= WAL_MAX_BYTES
         assert service.stderr() == ""
         assert len(holds(database)) == 1 + 1200 + 40

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from cli.operators import Operator
 from faults.attack import additions
-from harness import Service
+from harness import Service, led_to
 from processes import Closing, run, until
 from stores import execute, holds
 
@@ -100,7 +100,7 @@ def test_what_was_acknowledged_two_seconds_before_the_loss_of_the_machine_is_in_
     assert execute(database, count_history) == execute(restored, count_history) >= [(len(stored),)]
     with Service(database) as service, Litestream(database, copy) as litestream:
         with service.site() as site:
-            site.stores("sesudah", "Siti", "Solo")
+            led_to(site.add("sesudah", "Siti", "Solo"))
 
         def copied() -> bool:
             newest = litestream.restore(tmp_path / f"{time.monotonic_ns()}.db")

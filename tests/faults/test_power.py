@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from harness import Service
+from harness import Service, led_to
 from processes import cannot, started
 
 pytestmark = pytest.mark.torture
@@ -19,10 +19,10 @@ ADDS = 25
 def test_a_change_is_on_the_disk_before_its_answer_leaves(tmp_path: Path) -> None:
     """The system calls show a sync of the log after its last write, and only then the 302."""
     with Service(tmp_path / "a.db", {"WORKERS": "1"}) as service, service.site() as site:
-        site.stores("pertama", "Siti", "Solo")
+        led_to(site.add("pertama", "Siti", "Solo"))
         with traced(service.pid, tmp_path / "calls"):
             for n in range(ADDS):
-                site.stores(f"{n}", "Siti", "Solo")
+                led_to(site.add(f"{n}", "Siti", "Solo"))
             assert site.edit("0", "Budi", "Bantul").status_code == 302
             assert site.delete("1").status_code == 302
     written = synced = False

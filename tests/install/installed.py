@@ -8,11 +8,11 @@ from pathlib import Path
 
 import httpx
 import pytest
-from harness import Site
+from harness import Site, led_to
 from processes import cannot, run
 from sheets.workbooks import by_openpyxl
 from spreadsheets import HEADER, csv, numbered
-from web.importer import Importer
+from web.importer import import_file
 
 ROOT = Path(__file__).parents[2]
 
@@ -51,15 +51,14 @@ def is_well(site: Site) -> bool:
 
 def do_what_staff_do(site: Site) -> None:
     """Add, edit, delete, import and export records in an empty list."""
-    site.stores("1", "Siti Aminah", "Solo")
-    site.stores("2", "Budi", "Yogyakarta")
+    led_to(site.add("1", "Siti Aminah", "Solo"))
+    led_to(site.add("2", "Budi", "Yogyakarta"))
     for answer in (site.edit("1", "Siti Aminah", "Bantul"), site.delete("2")):
         assert answer.status_code == 302
-    importer = Importer(site)
     one = by_openpyxl(HEADER, ("3", "Nur'aini", "Sleman"))
-    importer.save(importer.accepted(importer.upload(one, "daftar.xlsx")))
+    import_file(site, one, "daftar.xlsx")
     # Two of its NIMs are 1 and 3 but for their zeros, so they must be called right.
-    importer.save(importer.accepted(importer.upload(csv(HEADER, *IMPORTED))))
+    import_file(site, csv(HEADER, *IMPORTED))
     others = ("1", "Siti Aminah", "Bantul"), ("3", "Nur'aini", "Sleman")
     assert {*site.records} == {*others, *IMPORTED}
     assert site.get("/mahasiswa/ekspor.xlsx").content.startswith(b"PK")

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from cli.operators import records_of
-from harness import Site, is_free
+from harness import Site, is_free, led_to
 from install.installed import (
     ROOT,
     blocks,
@@ -232,7 +232,7 @@ def test_the_list_of_before_an_upgrade_comes_back_with_the_old_version(installed
     for number in range(2):
         installed.run(upgrade)
         assert installed.site.records == expected
-        installed.site.stores(f"later{number}", "Siti", "Solo")
+        led_to(installed.site.add(f"later{number}", "Siti", "Solo"))
         log = installed.run(f"journalctl --unit={UNIT} --lines=10 --output=cat")
         *_, copy = re.findall(r"(\S+) is the list before the upgrade", log)
         installed.run(roll_back.replace("OLD", old).replace("FILE", copy))

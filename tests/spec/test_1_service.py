@@ -99,7 +99,7 @@ def test_1_6_records_persist_between_runs(database: str) -> None:
 def test_1_7_the_style_sheet_comes_from_cdn_url(database: str) -> None:
     """The pages load the style sheet at the address in CDN_URL."""
     address = "https://cdn.example/dist/sheet.min.css"
-    with visited(database, {"CDN_URL": address}) as site:
+    with visited(Service(database, {"CDN_URL": address})) as site:
         assert address in site.list().values(*STYLE_SHEET)
 
 

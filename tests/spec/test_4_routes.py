@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from html import unescape
 
 import pytest
-from harness import URL_ENCODED, Form, Page, Site, free_port, led_to, visited
+from harness import URL_ENCODED, Form, Page, Service, Site, free_port, led_to, visited
 from spec.records import TEXT_INPUT, listed, stored
 from spreadsheets import as_records, numbered
 from stores import BUDI, SITI
@@ -16,7 +16,7 @@ def test_4_0_paths_are_relative_to_base_url(database: str) -> None:
     """The path of BASE_URL is the prefix of every route, link, form action and redirect."""
     port = free_port()
     settings = {"PORT": str(port), "BASE_URL": f"http://127.0.0.1:{port}/data/kampus"}
-    with visited(database, settings) as site:
+    with visited(Service(database, settings)) as site:
         assert site.add("0001", "Siti", "Solo").headers["location"] == "/data/kampus/"
         (row,) = site.page("/data/kampus/").table
         assert [link.target for link in row.links] == ["/data/kampus/mahasiswa/edit/0001"]

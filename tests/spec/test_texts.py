@@ -15,7 +15,7 @@ NIMS = [text for text in HOSTILE if len(text) <= NIM_MAX_CHARACTERS]
 def test_records_of_any_text_are_kept_to_the_byte(site: Site) -> None:
     """A record of each text is listed, opened by its link, saved again unchanged, edited, and deleted by its button."""
     for nim in NIMS:
-        site.stores(nim, nim, nim)
+        led_to(site.add(nim, nim, nim))
     rows = {row.cells[1]: row for row in site.list().table}
     for nim in NIMS:
         row = rows[nim]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from cli.operators import records_of
-from harness import Service, visited
+from harness import Service, led_to, visited
 from processes import finished, until
 from sockets import CLOSE, post, statuses
 from stores import age_history, connect, execute, migrate, opened
@@ -28,7 +28,7 @@ from mahasiswa.work import STEP_TIMEOUT_SECONDS, Slots
 def test_a_file_without_a_write_ahead_log_gets_one_at_the_start(path: Path) -> None:
     """A file that another program switched to a rollback journal is switched back."""
     assert execute(path, "PRAGMA journal_mode = DELETE") == [("delete",)]
-    with visited(path) as site:
+    with visited(Service(path)) as site:
         assert execute(path, "PRAGMA journal_mode") == [("wal",)]
         site.add("1", "Ani", "Klaten")
         assert path.with_name("mahasiswa.db-wal").stat().st_size > 0
@@ -97,7 +97,7 @@ def test_a_write_waits_for_the_lock_of_another_program_until_its_deadline(path: 
             assert wording.PROBLEMS["locked"].text in answer.decode()
         assert STEP_TIMEOUT_SECONDS - 1 < time.monotonic() - began < 15
         other.execute("ROLLBACK")
-        site.stores("0005", "Eka", "Klaten")
+        led_to(site.add("0005", "Eka", "Klaten"))
         assert site.list().records == [*stored, ("0005", "Eka", "Klaten")]
 
 

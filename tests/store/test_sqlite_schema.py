@@ -5,7 +5,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from harness import Service
+from harness import Service, led_to
 from stores import execute, migrate
 
 from mahasiswa.store.sqlite import sqlite_schema as schema
@@ -71,5 +71,5 @@ def test_two_services_that_start_at_once_create_the_tables_once(path: Path) -> N
             services = [*map(stack.enter_context, threads.map(Service, [path] * 2))]
         for number, service in enumerate(services):
             with service.site() as site:
-                site.stores(f"{number}", "Siti", "Solo")
+                led_to(site.add(f"{number}", "Siti", "Solo"))
                 assert site.list().nims == [f"{n}" for n in range(number + 1)]

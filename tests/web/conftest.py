@@ -1,4 +1,4 @@
-"""Fixtures for tests of the pages: browser windows, an importer, and another connection to the database of the service."""
+"""Fixtures for tests of the pages: browser windows, and another connection to the database of the service."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -9,7 +9,6 @@ from apsw import Connection
 from harness import Service
 from stores import connect
 from web.browser import chromium, node_modules, open_window, window
-from web.importer import importer
 
 
 @pytest.fixture(scope="module")

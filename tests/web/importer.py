@@ -1,7 +1,6 @@
-"""Uploads a file or a text as staff do, and presses the buttons of an import or of a selection: `Importer`."""
+"""Uploads a file or a text as staff do, and presses the buttons of an import or of a selection."""
 
 import httpx
-import pytest
 from harness import Page, Site, led_to
 
 from mahasiswa.sheets.rules import PROBLEMS
@@ -16,42 +15,41 @@ def counts(preview: Page) -> dict[str, int]:
     return {name: number for name, number in named if number}
 
 
-class Importer:
-    """Uploads to the form of an import or of a selection, and sends the forms of the pages that follow."""
-
-    def __init__(self, site: Site, path: str = IMPORT) -> None:
-        self.site, self.path = site, path
-
-    def send(self, data: bytes | str, name: str = "daftar.csv") -> httpx.Response:
-        """Send the form as a browser does, with a file, or with a text that is pasted."""
-        file, text = ((name, data), "") if isinstance(data, bytes) else (("", ""), data)
-        return self.site.post(
-            self.site.path(self.path), files={"berkas": file}, data={"tempel": text}
-        )
-
-    def upload(self, data: bytes | str, name: str = "daftar.csv") -> Page:
-        """Send a file or a text; the response must lead to a preview."""
-        return self.site.page(led_to(self.send(data, name)))
-
-    def press(self, preview: Page, action: str, **typed: str) -> httpx.Response:
-        """Press a button of a preview, by its value, after changing some fields."""
-        return self.site.submit(preview.form("versi"), **typed, aksi=action)
-
-    def pressed(self, preview: Page, action: str, **typed: str) -> Page:
-        """The same; the response must lead to a preview."""
-        return self.site.page(led_to(self.press(preview, action, **typed)))
-
-    def accepted(self, preview: Page) -> Page:
-        """Call the columns and all doubts right."""
-        for action in ("baca", *map("benar:{}".format, PROBLEMS)):
-            if preview.css(f"button[value='{action}']"):
-                preview = self.pressed(preview, action)
-        return preview
-
-    def save(self, preview: Page, action: str = "simpan") -> None:
-        assert led_to(self.press(preview, action)) == self.site.path("/") + "?halaman=1"
+def post_upload(
+    site: Site, data: bytes | str, name: str = "daftar.csv", path: str = IMPORT
+) -> httpx.Response:
+    """Send the form of an import or of a selection as a browser does, with a file, or with a text that is pasted."""
+    file, text = ((name, data), "") if isinstance(data, bytes) else (("", ""), data)
+    return site.post(site.path(path), files={"berkas": file}, data={"tempel": text})
 
 
-@pytest.fixture
-def importer(site: Site) -> Importer:
-    return Importer(site)
+def uploaded(site: Site, data: bytes | str, name: str = "daftar.csv", path: str = IMPORT) -> Page:
+    """Send a file or a text, and return its preview."""
+    return site.page(led_to(post_upload(site, data, name, path)))
+
+
+def press(site: Site, preview: Page, action: str, **typed: str) -> httpx.Response:
+    """Press a button of a preview, by its value, after changing some fields."""
+    return site.submit(preview.form("versi"), **typed, aksi=action)
+
+
+def pressed(site: Site, preview: Page, action: str, **typed: str) -> Page:
+    """Press a button, and return the preview that follows."""
+    return site.page(led_to(press(site, preview, action, **typed)))
+
+
+def accepted(site: Site, preview: Page) -> Page:
+    """Call the columns and all doubts right."""
+    for action in ("baca", *map("benar:{}".format, PROBLEMS)):
+        if preview.css(f"button[value='{action}']"):
+            preview = pressed(site, preview, action)
+    return preview
+
+
+def save(site: Site, preview: Page, action: str = "simpan") -> None:
+    assert led_to(press(site, preview, action)) == site.path("/") + "?halaman=1"
+
+
+def import_file(site: Site, data: bytes, name: str = "daftar.csv") -> None:
+    """Upload a file, call all doubts right, and save."""
+    save(site, accepted(site, uploaded(site, data, name)))

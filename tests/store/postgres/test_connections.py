@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 
 import pytest
 from faults.ledger import Ledger
-from harness import Service, free_port, visited
+from harness import Service, free_port, led_to, visited
 from install.installed import do_what_staff_do
 from postgres import Server, as_server_user
 from processes import started, until
@@ -68,7 +68,7 @@ def test_without_its_database_the_service_answers_503_and_recovers(
         assert answer.rstrip().endswith(b"</html>"), request
 
     with Service(dsn) as service, service.site() as site:
-        site.stores(*SITI)
+        led_to(site.add(*SITI))
         assert site.list().nims == ["0001"]
         frozen = server.freeze() if how == "frozen" else []
         if not frozen:
@@ -82,7 +82,7 @@ def test_without_its_database_the_service_answers_503_and_recovers(
             if not frozen:
                 server.start()
         began = time.monotonic()
-        site.stores("0004", "Ani", "Klaten")
+        led_to(site.add("0004", "Ani", "Klaten"))
         assert site.list().nims == ["0001", "0004"]
         assert time.monotonic() - began < LATENESS_SECONDS
         assert re.search("error connecting .* connection (failed|timeout)", service.stderr())
@@ -197,7 +197,7 @@ def test_every_operation_works_through_a_pooler_in_transaction_mode(pooled: Post
         with ledger.running():
             ledger.wait_for(50)
     execute(pooled.address, "DELETE FROM mahasiswa")
-    with visited(pooled.address) as site:
+    with visited(Service(pooled.address)) as site:
         do_what_staff_do(site)
     for number in range(3):
         assert merge(pooled, (f"x{number}", "Ani", "Klaten")).new == 1
@@ -219,8 +219,8 @@ def test_the_service_depends_on_no_setting_of_the_role(address: str) -> None:
     """Neither do the commands: it sets what it needs. All of these settings hold for each of its sessions."""
     settings = "".join(f"%20-c{name}%3D{value}" for name, value in SETTINGS.items())
     url = PostgresURL(f"{address}{settings}")
-    with visited(url.address) as site:
-        site.stores("1\\", "Ani 'x'", "Solo\\n")
+    with visited(Service(url.address)) as site:
+        led_to(site.add("1\\", "Ani 'x'", "Solo\\n"))
         assert "Solo\\n" in site.get("/?cari=ani+solo").text
         today = f"{datetime.now(UTC):%Y-%m-%d}"
         assert f'datetime="{today}' in site.get("/mahasiswa/riwayat").text

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from cli.operators import Operator
 from faults.attack import at_once
-from harness import visited
+from harness import Service, led_to, visited
 from postgres import Server, describe, locked
 from stores import SITI, execute, migrate
 
@@ -50,8 +50,8 @@ def test_a_role_that_does_not_own_the_tables_gets_the_sql_that_gives_it_them(
     (line,) = Operator(tmp_path).failed(code=2, DATABASE_URL=clerk)
     assert "the role clerk does not own the table mahasiswa" in line
     execute(dsn, line.partition("must run: ")[2])
-    with visited(clerk) as site:
-        site.stores(*SITI)
+    with visited(Service(clerk)) as site:
+        led_to(site.add(*SITI))
         assert site.list().records == [SITI]
         assert engine_of(PostgresURL(clerk)).forget(SITI.nim)[0]
         engine_of(PostgresURL(clerk)).rewrite()

@@ -9,7 +9,7 @@ from engines import service_on_each_engine  # noqa: F401 - fixtures
 from harness import Page, Service, Site, led_to, visited
 from spreadsheets import HEADER, Record, csv, numbered
 from stores import execute
-from web.importer import Importer
+from web.importer import import_file
 
 HISTORY = "/mahasiswa/riwayat"
 SITI = ("2207", "Siti Aminah", "Sleman")
@@ -45,8 +45,7 @@ def undo_latest(site: Site) -> None:
 
 
 def import_all(site: Site, *records: Record) -> None:
-    importer = Importer(site)
-    importer.save(importer.accepted(importer.upload(csv(HEADER, *records))))
+    import_file(site, csv(HEADER, *records))
 
 
 def test_the_line_above_the_list_tells_the_latest_change(site: Site) -> None:
@@ -153,7 +152,7 @@ def test_the_history_is_filtered_by_kind_and_day(site: Site, service: Service) -
 def test_the_settings_decide_about_the_moments_of_the_history(database: str) -> None:
     """They are shown in the time zone, and with the year, which HISTORY_DAYS needs."""
     settings = {"TIMEZONE": "Asia/Makassar", "HISTORY_DAYS": "366"}
-    with visited(database, settings) as site:
+    with visited(Service(database, settings)) as site:
         assert line(site.list()) == line(site.page("/?cari=x")) == ""
         assert site.page(HISTORY).texts(".empty, table") == ["Belum ada perubahan."]
         site.add(*SITI)

@@ -7,7 +7,7 @@ from harness import Form, Service, Site, led_to, page_of
 from spreadsheets import HEADER, csv, numbered
 from stores import execute
 from web.history.test_history import HISTORY, line
-from web.importer import Importer
+from web.importer import accepted, save, uploaded
 
 from mahasiswa.record import Mahasiswa
 
@@ -20,8 +20,7 @@ ROWS = numbered(60, "Nama {}", nim="{:02}")
 def imported(site: Site) -> str:
     """Import ROWS into a list with FORMER; return the target of the page of that batch."""
     site.add(*FORMER)
-    importer = Importer(site)
-    importer.save(importer.accepted(importer.upload(csv(HEADER, *ROWS))), "perbarui")
+    save(site, accepted(site, uploaded(site, csv(HEADER, *ROWS))), "perbarui")
     return site.page(HISTORY).target("Lihat rinciannya")
 
 

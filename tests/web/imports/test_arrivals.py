@@ -6,11 +6,11 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from harness import Service, page_of
+from harness import Service, Site, led_to, page_of
 from processes import until
 from sockets import HOST, connected, post, upload
 from spreadsheets import HEADER, csv
-from web.importer import IMPORT, Importer
+from web.importer import IMPORT, post_upload
 
 from mahasiswa import wording
 from mahasiswa.work import PREVIEW_FORM, UPLOAD
@@ -47,7 +47,7 @@ def test_only_some_uploads_arrive_at_the_same_time(tmp_path: Path) -> None:
             answer = service.raw(of("203.0.113.1"))
             assert b"\r\nretry-after: " in answer.lower()
             with service.site() as site:
-                site.stores("1", "Ani", "Solo")
+                led_to(site.add("1", "Ani", "Solo"))
 
 
 def test_only_some_forms_of_previews_arrive_at_the_same_time(service: Service) -> None:
@@ -71,15 +71,15 @@ def test_a_child_that_takes_too_long_is_killed(tmp_path: Path) -> None:
         assert not list((tmp_path / "a.db-unggahan").iterdir())
 
 
-def test_an_upload_that_cannot_be_read_leads_back_to_its_form(importer: Importer) -> None:
+def test_an_upload_that_cannot_be_read_leads_back_to_its_form(site: Site) -> None:
     """A pasted text is shown again."""
-    assert page_of(importer.send(""), 400).texts("[role=alert]") == [
+    assert page_of(post_upload(site, ""), 400).texts("[role=alert]") == [
         wording.NOTHING_CHOSEN["impor"]
     ]
-    assert page_of(importer.send(b"%PDF-1.7 ", "surat.pdf"), 400).texts("[role=alert]") == [
+    assert page_of(post_upload(site, b"%PDF-1.7 ", "surat.pdf"), 400).texts("[role=alert]") == [
         wording.PDF
     ]
-    answer = importer.send("tanpa nomor\n" * 5)
+    answer = post_upload(site, "tanpa nomor\n" * 5)
     assert page_of(answer, 400).texts("[role=alert]") == [wording.LINES_NOT_READ]
     assert "tanpa nomor\n" * 5 in answer.text
 

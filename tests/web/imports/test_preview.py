@@ -9,11 +9,11 @@ import pytest
 from apsw import Connection
 from cli.operators import use_up
 from engines import empty_database
-from harness import Page, Service, led_to, page_of
+from harness import Page, Service, Site, led_to, page_of
 from sheets.workbooks import by_openpyxl, cells_of
 from spreadsheets import HEADER, as_records, csv, numbered
 from stores import refill
-from web.importer import IMPORT, Importer, counts
+from web.importer import IMPORT, accepted, counts, post_upload, press, pressed, save, uploaded
 
 from mahasiswa import wording
 from mahasiswa.settings import parse_database_url
@@ -60,11 +60,11 @@ def folder(service: Service) -> Path:
 
 
 def test_a_preview_shows_what_an_import_would_write_and_writes_nothing(
-    importer: Importer, other: Connection
+    site: Site, other: Connection
 ) -> None:
     """It can be reloaded, and the page does not carry the file. New records can be saved without the changed ones."""
     refill(other, KEPT)
-    preview = importer.upload(MIXED)
+    preview = uploaded(site, MIXED)
     assert preview.texts("h1") == ["Pratinjau Impor"]
     numbers = {"Berubah": 1, "Baru": 1, "Tidak berubah": 1, "Perlu diperbaiki": 2}
     assert counts(preview) == numbers
@@ -80,239 +80,231 @@ def test_a_preview_shows_what_an_import_would_write_and_writes_nothing(
         "perbarui": "Simpan 1 baru dan perbarui 1, lewati 2",
         "baca": "Baca kolom ini",
     }
-    assert importer.site.page(preview.url).html == preview.html
+    assert site.page(preview.url).html == preview.html
     assert not preview.css("main [name=data]")
-    assert importer.site.records == KEPT
-    importer.save(preview, "simpan")
-    assert importer.site.records == [*KEPT, ("2304", "Dewi", "Sleman")]
+    assert site.records == KEPT
+    save(site, preview, "simpan")
+    assert site.records == [*KEPT, ("2304", "Dewi", "Sleman")]
 
 
-def test_a_blank_cell_of_an_import_never_erases_a_text(
-    importer: Importer, other: Connection
-) -> None:
+def test_a_blank_cell_of_an_import_never_erases_a_text(site: Site, other: Connection) -> None:
     """The record also keeps its text if the file has no such column. With changed records only, there is one button."""
     refill(other, KEPT)
-    preview = importer.upload(table("2301||Solo Baru", "2302|Budi S.|  ", "2303||"))
+    preview = uploaded(site, table("2301||Solo Baru", "2302|Budi S.|  ", "2303||"))
     assert counts(preview) == {"Berubah": 2, "Tidak berubah": 1}
     assert buttons(preview)["perbarui"] == "Perbarui 2 mahasiswa"
     assert "simpan" not in buttons(preview)
-    importer.save(preview, "perbarui")
-    assert importer.site.records == as_records(
+    save(site, preview, "perbarui")
+    assert site.records == as_records(
         "2301|Ani|Solo Baru", "2302|Budi S.|Bantul", "2303|Citra|Klaten"
     )
-    importer.save(importer.upload(table("2303|Jogja", titles="NIM|Alamat")), "perbarui")
-    assert importer.site.records[2] == ("2303", "Citra", "Jogja")
+    save(site, uploaded(site, table("2303|Jogja", titles="NIM|Alamat")), "perbarui")
+    assert site.records[2] == ("2303", "Citra", "Jogja")
 
 
-def test_markup_in_cells_is_shown_as_text_by_a_preview(
-    importer: Importer, other: Connection
-) -> None:
+def test_markup_in_cells_is_shown_as_text_by_a_preview(site: Site, other: Connection) -> None:
     mark = "<b>'</b>"
     refill(other, [("2301", mark, mark)])
-    preview = importer.upload(table(f"2301|{mark}|x{mark}", f"2302|{mark}|{mark}", f"|{mark}|1"))
+    preview = uploaded(site, table(f"2301|{mark}|x{mark}", f"2302|{mark}|{mark}", f"|{mark}|1"))
     assert preview.html.count("&lt;b&gt;") > 5
     assert not preview.css("main b")
 
 
 def test_typed_cells_are_kept_by_a_button_and_not_saved_by_the_same_press(
-    importer: Importer,
+    site: Site,
 ) -> None:
     """A button that saves shows the preview again, and says why."""
-    preview = importer.upload(table("2301|Ani|Solo", "|Budi|Bantul 1", "2303||Klaten"))
-    preview = importer.pressed(preview, "lewati:no_nama", **{"nim.0.3": "2304"})
+    preview = uploaded(site, table("2301|Ani|Solo", "|Budi|Bantul 1", "2303||Klaten"))
+    preview = pressed(site, preview, "lewati:no_nama", **{"nim.0.3": "2304"})
     assert ("3", "2304", "Budi", "Bantul 1") in lines(preview, "baru")
-    preview = importer.pressed(preview, "kembalikan:person")
-    answer = importer.press(preview, "simpan", **{"nama.0.4": " Citra "})
+    preview = pressed(site, preview, "kembalikan:person")
+    answer = press(site, preview, "simpan", **{"nama.0.4": " Citra "})
     preview = page_of(answer, 409)
     assert preview.texts("[role=status]")[0].strip() == wording.PREVIEW_ALERTS["checked"]
     assert ("4", "2303", "Citra", "Klaten") in lines(preview, "baru")
-    assert importer.site.records == []
-    importer.save(preview)
-    assert len(importer.site.records) == 3
+    assert site.records == []
+    save(site, preview)
+    assert len(site.records) == 3
 
 
-def test_a_typed_line_is_judged_again(importer: Importer) -> None:
+def test_a_typed_line_is_judged_again(site: Site) -> None:
     """The typed line may have another problem. It may also become equal to another line, and then counts once."""
-    preview = importer.upload(table("2301|Ani|Solo", "|Ani|Solo", "|Budi|Solo"))
-    again = importer.pressed(preview, "periksa", **{"nim.0.3": "2301", "nim.0.4": "1,2E+11"})
+    preview = uploaded(site, table("2301|Ani|Solo", "|Ani|Solo", "|Budi|Solo"))
+    again = pressed(site, preview, "periksa", **{"nim.0.3": "2301", "nim.0.4": "1,2E+11"})
     assert counts(again) == {"Baru": 1, "Perlu diperbaiki": 1, "Dilewati": 1}
     assert again.texts(PROBLEM) == ["NIM dibulatkan Excel (1,2E+11). Ketik NIM-nya."]
-    differs = importer.pressed(again, "periksa", **{"nim.0.4": "2301"})
+    differs = pressed(site, again, "periksa", **{"nim.0.4": "2301"})
     assert counts(differs) == {"Perlu diperbaiki": 2, "Dilewati": 1}
 
 
 def test_a_person_skips_one_line_or_all_with_a_problem_and_takes_it_back(
-    importer: Importer,
+    site: Site,
 ) -> None:
     """The buttons that save say how many lines are left out."""
-    preview = importer.upload(table("2301|Ani|Solo", "|Budi|Bantul", "|Citra|Solo", "2304||Solo"))
-    one = importer.pressed(preview, "lewati:0.3")
+    preview = uploaded(site, table("2301|Ani|Solo", "|Budi|Bantul", "|Citra|Solo", "2304||Solo"))
+    one = pressed(site, preview, "lewati:0.3")
     assert counts(one) == {"Baru": 1, "Perlu diperbaiki": 2, "Dilewati": 1}
-    both = importer.pressed(one, "lewati:no_nim")
+    both = pressed(site, one, "lewati:no_nim")
     assert buttons(both)["simpan"] == "Simpan 1 mahasiswa baru, lewati 3"
-    assert counts(importer.pressed(both, "kembalikan:person")) == counts(preview)
+    assert counts(pressed(site, both, "kembalikan:person")) == counts(preview)
 
 
 def test_a_doubt_stops_its_lines_until_a_person_calls_them_right(
-    importer: Importer, other: Connection
+    site: Site, other: Connection
 ) -> None:
     """A fault cannot be called right."""
     refill(other, [("2303", "Dewi", "Solo")])
-    preview = importer.upload(table("TAMU|Ani|Solo", "|Budi|Solo", "2303|Citra|Solo"))
+    preview = uploaded(site, table("TAMU|Ani|Solo", "|Budi|Solo", "2303|Citra|Solo"))
     assert {"benar:no_digit", "benar:other_nama"} <= buttons(preview).keys()
     assert "benar:no_nim" not in buttons(preview)
-    assert counts(importer.pressed(preview, "benar:no_nim")) == counts(preview)
-    again = importer.accepted(importer.site.page(preview.url))
+    assert counts(pressed(site, preview, "benar:no_nim")) == counts(preview)
+    again = accepted(site, site.page(preview.url))
     assert counts(again) == {"Baru": 1, "Berubah": 1, "Perlu diperbaiki": 1}
-    importer.save(again, "perbarui")
-    assert importer.site.records == as_records("2303|Citra|Solo", "TAMU|Ani|Solo")
+    save(site, again, "perbarui")
+    assert site.records == as_records("2303|Citra|Solo", "TAMU|Ani|Solo")
 
 
-def test_three_repairs_mend_all_lines_of_their_problem(
-    importer: Importer, other: Connection
-) -> None:
+def test_three_repairs_mend_all_lines_of_their_problem(site: Site, other: Connection) -> None:
     """NIMs without their separators, the stored NIM in the place of one without zeros, and `-` for blank addresses."""
     refill(other, [("0230000703", "Ani", "Solo")])
     rows = ("230000703|Ani|Solo", "2.300.018.101|Budi|Jl. B 1", "2300018102|Citra|")
-    preview = importer.upload(table(*rows))
+    preview = uploaded(site, table(*rows))
     for action, text in (
         ("perbaiki:near", "Pakai NIM yang sudah ada di 1 baris"),
         ("perbaiki:separators", "Bersihkan 1 NIM (2300018101)"),
         ("perbaiki:no_alamat", "Isi 1 alamat kosong dengan “-”"),
     ):
         assert buttons(preview)[action] == text
-        preview = importer.pressed(preview, action)
+        preview = pressed(site, preview, action)
     assert counts(preview) == {"Baru": 2, "Tidak berubah": 1}
-    importer.save(preview)
-    assert importer.site.records[1:] == as_records("2300018101|Budi|Jl. B 1", "2300018102|Citra|-")
+    save(site, preview)
+    assert site.records[1:] == as_records("2300018101|Budi|Jl. B 1", "2300018102|Citra|-")
 
 
-def test_columns_that_are_not_sure_must_be_chosen_first(importer: Importer) -> None:
+def test_columns_that_are_not_sure_must_be_chosen_first(site: Site) -> None:
     """Nothing can be saved before. A choice that makes no record is refused."""
     rows = ("Ani|Budi|2300018001|Solo", "Cici|Dodo|2300018002|Bantul")
-    preview = importer.upload(table(*rows, titles="Nama|Nama|NIM|Alamat"))
+    preview = uploaded(site, table(*rows, titles="Nama|Nama|NIM|Alamat"))
     assert buttons(preview) == {"baca": "Baca kolom ini"}
     assert "Kolom Nama belum pasti." in preview.texts("main .bad")
     assert preview.texts("tbody [scope=row]") == ["Nama", "Nama", "NIM", "Alamat"]
     assert "Ani · Cici" in preview.texts("tbody td")
-    none = page_of(importer.press(preview, "baca", **{"kolom.0.2": ""}), 400)
+    none = page_of(press(site, preview, "baca", **{"kolom.0.2": ""}), 400)
     assert none.texts("[role=alert]") == [wording.PREVIEW_ALERTS["columns"]]
-    again = importer.pressed(preview, "baca", **{"kolom.0.0": ""})
+    again = pressed(site, preview, "baca", **{"kolom.0.0": ""})
     assert "NIM dari kolom C, Nama dari kolom B, Alamat dari kolom D." in read_from(again)
-    importer.save(again)
-    assert importer.site.records == as_records("2300018001|Budi|Solo", "2300018002|Dodo|Bantul")
+    save(site, again)
+    assert site.records == as_records("2300018001|Budi|Solo", "2300018002|Dodo|Bantul")
 
 
-def test_sure_columns_are_chosen_again_from_the_stored_cells(importer: Importer) -> None:
+def test_sure_columns_are_chosen_again_from_the_stored_cells(site: Site) -> None:
     """The file is not needed again. Lines to repair have the texts of the new columns."""
     rows = (("1", "7100", "Ani", "Budi", "Solo"), ("2", "", "Citra", "Dodo", "Solo"))
     file = by_openpyxl(("No", "NIM", "Nama", "Ayah", "Alamat"), *rows)
-    preview = importer.upload(file, "a.xlsx")
+    preview = uploaded(site, file, "a.xlsx")
     assert read_from(preview) == (
         "Berkas: a.xlsx, 2 baris. NIM dari kolom B, Nama dari kolom C, Alamat dari kolom E. Tidak dibaca: No, Ayah."
     )
-    again = importer.pressed(preview, "baca", **{"kolom.0.2": "", "kolom.0.3": "nama"})
+    again = pressed(site, preview, "baca", **{"kolom.0.2": "", "kolom.0.3": "nama"})
     assert lines(again, "baru") == [("2", "7100", "Budi", "Solo")]
     assert again.form("versi").fields["nama.0.3"] == "Dodo"
 
 
-def test_sheets_are_chosen_in_the_preview(importer: Importer) -> None:
+def test_sheets_are_chosen_in_the_preview(site: Site) -> None:
     """Each line has the name of its sheet. After a choice without rows, another one is read."""
     file = by_openpyxl(
         A=[HEADER, ("2301", "Ani", "Solo")],
         B=[HEADER, ("2302", "Budi", "Solo")],
         Rekap=[("Jumlah", "2")],
     )
-    preview = importer.upload(file, "a.xlsx")
+    preview = uploaded(site, file, "a.xlsx")
     assert "Lembar (sheet) yang dibaca: “A”, “B”." in read_from(preview)
     assert "Lembar yang tidak dibaca: “Rekap”." in read_from(preview)
     people = [("A, 2", "2301", "Ani", "Solo"), ("B, 2", "2302", "Budi", "Solo")]
     assert lines(preview, "baru") == people
-    none = importer.press(preview, "baca", **{"lembar.0": "0", "lembar.1": "0"})
+    none = press(site, preview, "baca", **{"lembar.0": "0", "lembar.1": "0"})
     assert page_of(none, 400).texts("[role=alert]") == [wording.NO_ROWS]
-    importer.pressed(importer.site.page(preview.url), "baca", **{"lembar.1": "1"})
-    preview = importer.site.page(preview.url)
-    preview = importer.pressed(preview, "baca", **{"lembar.0": "0"})
+    pressed(site, site.page(preview.url), "baca", **{"lembar.1": "1"})
+    preview = site.page(preview.url)
+    preview = pressed(site, preview, "baca", **{"lembar.0": "0"})
     assert lines(preview, "baru") == [("2", *people[1][1:])]
 
 
 # ---- one version, one button
 @pytest.mark.parametrize("action", ["simpan", "baca"])
-def test_a_button_of_an_older_page_does_nothing(importer: Importer, action: str) -> None:
+def test_a_button_of_an_older_page_does_nothing(site: Site, action: str) -> None:
     """The answer is the preview as it is now, which says so. So two windows never save what one of them has not shown."""
-    old = importer.upload(table("2301|Ani|Solo", "|Budi|Bantul", "|Citra|Solo"))
-    new = importer.pressed(old, "lewati:0.3")
-    answer = importer.press(old, action, **{"nim.0.4": "2305"})
+    old = uploaded(site, table("2301|Ani|Solo", "|Budi|Bantul", "|Citra|Solo"))
+    new = pressed(site, old, "lewati:0.3")
+    answer = press(site, old, action, **{"nim.0.4": "2305"})
     shown = page_of(answer, 409)
     assert (shown.texts("[role=alert]"), counts(shown)) == ([STALE], counts(new))
-    assert importer.site.page(old.url).form("versi").fields == new.form("versi").fields
-    assert importer.site.records == []
+    assert site.page(old.url).form("versi").fields == new.form("versi").fields
+    assert site.records == []
 
 
 def test_records_that_have_changed_since_are_shown_before_anything_is_saved(
-    importer: Importer, other: Connection
+    site: Site, other: Connection
 ) -> None:
     """Also for another window that has the same version, because its page has not shown them."""
     refill(other, KEPT)
-    preview = importer.upload(MIXED)
+    preview = uploaded(site, MIXED)
     other.execute("UPDATE mahasiswa SET nama = 'Budi T.' WHERE nim = '2302'")
-    answer = page_of(importer.press(preview, "perbarui"), 409)
+    answer = page_of(press(site, preview, "perbarui"), 409)
     assert answer.texts("[role=alert]") == [CHANGED]
     assert answer.texts(".compare del") == ["Budi T."]
-    again = page_of(importer.press(preview, "perbarui"), 409)
+    again = page_of(press(site, preview, "perbarui"), 409)
     assert again.texts("[role=alert]") == [STALE]
-    assert importer.site.records[1] == ("2302", "Budi T.", "Bantul")
-    importer.save(answer, "perbarui")
-    assert importer.site.records[1] == ("2302", "Budi S.", "Bantul")
+    assert site.records[1] == ("2302", "Budi T.", "Bantul")
+    save(site, answer, "perbarui")
+    assert site.records[1] == ("2302", "Budi S.", "Bantul")
 
 
 def test_a_second_click_leads_to_the_same_page_and_stores_nothing_twice(
-    importer: Importer, service: Service
+    site: Site, service: Service
 ) -> None:
     """So do the address of the preview, and the button of a page that Back shows. The stage keeps no text."""
-    preview = importer.upload(table("2301|Rahasiawati|Solo"))
+    preview = uploaded(site, table("2301|Rahasiawati|Solo"))
     stage = folder(service) / preview.url.rpartition("/")[2]
     assert b"Rahasiawati" in stage.read_bytes()
-    first = importer.press(preview, "simpan").headers["location"]
+    first = press(site, preview, "simpan").headers["location"]
     assert re.fullmatch(r"/\?halaman=1&perubahan=\d+-\d+", first)
-    for answer in (importer.press(preview, "simpan"), importer.site.get(preview.url)):
+    for answer in (press(site, preview, "simpan"), site.get(preview.url)):
         assert (answer.status_code, answer.headers["location"]) == (302, first)
-    assert importer.site.records == as_records("2301|Rahasiawati|Solo")
+    assert site.records == as_records("2301|Rahasiawati|Solo")
     assert b"Rahasiawati" not in stage.read_bytes()
 
 
 def test_after_a_crash_between_the_commit_and_its_note_a_click_leads_to_the_list(
-    importer: Importer, other: Connection
+    site: Site, other: Connection
 ) -> None:
     """Everything that the button would write is stored already."""
     refill(other, KEPT)
-    preview = importer.upload(MIXED)
+    preview = uploaded(site, MIXED)
     other.execute("UPDATE mahasiswa SET nama = 'Budi S.' WHERE nim = '2302'")
     other.execute("INSERT INTO mahasiswa VALUES ('2304', 'Dewi', 'Sleman')")
-    changes = importer.site.page("/mahasiswa/riwayat").texts("main")
-    importer.save(preview, "perbarui")
-    assert importer.site.page("/mahasiswa/riwayat").texts("main") == changes
+    changes = site.page("/mahasiswa/riwayat").texts("main")
+    save(site, preview, "perbarui")
+    assert site.page("/mahasiswa/riwayat").texts("main") == changes
 
 
-def test_all_lines_are_saved_or_none(importer: Importer, other: Connection) -> None:
+def test_all_lines_are_saved_or_none(site: Site, other: Connection) -> None:
     """The database refuses one of them."""
     other.execute(
         "CREATE TRIGGER refuse BEFORE INSERT ON mahasiswa WHEN new.nim = '2303' BEGIN SELECT raise(ABORT, 'no'); END"
     )
-    preview = importer.upload(table("2301|Ani|Solo", "2302|Budi|Solo", "2303|Citra|Solo"))
-    assert importer.press(preview, "simpan").status_code == 503
-    assert importer.site.records == []
+    preview = uploaded(site, table("2301|Ani|Solo", "2302|Budi|Solo", "2303|Citra|Solo"))
+    assert press(site, preview, "simpan").status_code == 503
+    assert site.records == []
     other.execute("DROP TRIGGER refuse")
-    importer.save(preview)
-    assert len(importer.site.records) == 3
+    save(site, preview)
+    assert len(site.records) == 3
 
 
 # ---- which upload
-def test_a_preview_that_is_not_there_asks_for_the_file_again(
-    importer: Importer, service: Service
-) -> None:
+def test_a_preview_that_is_not_there_asks_for_the_file_again(site: Site, service: Service) -> None:
     """The upload is unknown, a selection, damaged, or has ended, or its name looks like a path."""
-    preview = importer.upload(table("2301|Ani|Solo"))
+    preview = uploaded(site, table("2301|Ani|Solo"))
     damaged = "0" * 32
     (folder(service) / damaged).write_bytes(b"x" * 5000)
     with Stage.create(folder(service), "pilih", "", "::1") as stage:
@@ -327,70 +319,70 @@ def test_a_preview_that_is_not_there_asks_for_the_file_again(
         preview.url.rpartition("/")[2],
     ):
         for answer in (
-            importer.site.get(f"{IMPORT}/{name}"),
-            importer.site.post(f"{IMPORT}/{name}", data={"versi": "2", "aksi": "simpan"}),
-            importer.site.get(f"{IMPORT}/sisa/{name}"),
+            site.get(f"{IMPORT}/{name}"),
+            site.post(f"{IMPORT}/{name}", data={"versi": "2", "aksi": "simpan"}),
+            site.get(f"{IMPORT}/sisa/{name}"),
         ):
             assert page_of(answer, 404).texts("[role=alert]") == [wording.PREVIEW_GONE]
-    assert importer.site.records == []
+    assert site.records == []
 
 
 def test_the_log_shows_only_the_beginning_of_the_name_of_an_upload(
-    importer: Importer, service: Service
+    site: Site, service: Service
 ) -> None:
     """A person who knows the whole name can see the upload."""
     name = "0123456789abcdef" * 2
-    importer.site.post(f"{IMPORT}/{name}")
+    site.post(f"{IMPORT}/{name}")
     service.says(f"POST {IMPORT}/{name[:8]} 404")
     assert name not in service.stderr()
 
 
 # ---- long files
-def test_the_parts_of_a_preview_are_paged(importer: Importer) -> None:
+def test_the_parts_of_a_preview_are_paged(site: Site) -> None:
     """The links lead through all lines, and back."""
     total = FIRST_LINES + PAGE_LINES + 5
-    preview = importer.upload(csv(HEADER, *numbered(total, nim="23{:05}")))
+    preview = uploaded(site, csv(HEADER, *numbered(total, nim="23{:05}")))
     assert len(lines(preview, "baru")) == FIRST_LINES
-    page = importer.site.page(preview.target("Berikutnya"))
+    page = site.page(preview.target("Berikutnya"))
     assert len(lines(page, "baru")) == PAGE_LINES
-    last = importer.site.page(page.target("Berikutnya"))
+    last = site.page(page.target("Berikutnya"))
     assert len(lines(last, "baru")) == 5
     assert "Berikutnya" not in [link.text for link in last.links]
-    assert lines(importer.site.page(last.target("Sebelumnya")), "baru") == lines(page, "baru")
+    assert lines(site.page(last.target("Sebelumnya")), "baru") == lines(page, "baru")
 
 
-def test_many_lines_with_a_problem_can_be_typed_on_one_page(importer: Importer) -> None:
+def test_many_lines_with_a_problem_can_be_typed_on_one_page(site: Site) -> None:
     """A button leads back to the page, or to the first one if the page is past the end. No form is too large."""
     rows = numbered(PAGE_LINES + FIRST_LINES, "Ani", "", nim="23{:05}")
-    preview = importer.upload(csv(HEADER, *rows, *numbered(30, "", "Solo", nim="24{:05}")))
+    preview = uploaded(site, csv(HEADER, *rows, *numbered(30, "", "Solo", nim="24{:05}")))
     assert len(preview.css("#no_alamat .repair")) == FIRST_LINES
-    place = f"{preview.url.removeprefix(importer.site.origin)}?bagian=no_alamat&mulai=5"
-    page = importer.site.page(place)
+    place = f"{preview.url.removeprefix(site.origin)}?bagian=no_alamat&mulai=5"
+    page = site.page(place)
     names = page.form("versi").fields
     typed = {name: "Jl. Mawar 5, Sleman" for name in names if name.startswith("alamat.0")}
     assert len(typed) > PAGE_LINES
-    answer = importer.press(page, "periksa", **typed)
+    answer = press(site, page, "periksa", **typed)
     assert led_to(answer) == place
-    assert counts(importer.site.page(place))["Baru"] == PAGE_LINES
-    past, first = (importer.site.page(target) for target in (f"{place}00", place[:-1] + "0"))
+    assert counts(site.page(place))["Baru"] == PAGE_LINES
+    past, first = (site.page(target) for target in (f"{place}00", place[:-1] + "0"))
     assert past.form("versi").fields.keys() == first.form("versi").fields.keys()
 
 
-def test_a_page_shows_no_more_columns_than_a_form_can_send(importer: Importer) -> None:
+def test_a_page_shows_no_more_columns_than_a_form_can_send(site: Site) -> None:
     """The others stay as they are."""
     titles = (*HEADER, *map("Kolom {}".format, range(COLUMNS_MAX // 2)))
     rows = [titles, ("2301", "Ani", "Solo")]
     file = by_openpyxl(A=rows, B=[titles, ("2302", "Budi", "Solo")])
-    preview = importer.upload(file, "a.xlsx")
+    preview = uploaded(site, file, "a.xlsx")
     assert len(preview.css("select")) == len(titles)
-    assert counts(importer.pressed(preview, "baca")) == {"Baru": 2}
+    assert counts(pressed(site, preview, "baca")) == {"Baru": 2}
 
 
-def test_the_lines_that_are_left_are_downloaded_as_a_workbook(importer: Importer) -> None:
+def test_the_lines_that_are_left_are_downloaded_as_a_workbook(site: Site) -> None:
     """Each with its problem. Repetitions and titles are not among them."""
-    preview = importer.upload(table("2301|Ani|Solo", "|Budi|Bantul", "2301|Ani|Solo", "2304||Solo"))
-    preview = importer.pressed(preview, "lewati:0.5")
-    answer = importer.site.get(preview.target("Unduh 2 baris yang dilewati"))
+    preview = uploaded(site, table("2301|Ani|Solo", "|Budi|Bantul", "2301|Ani|Solo", "2304||Solo"))
+    preview = pressed(site, preview, "lewati:0.5")
+    answer = site.get(preview.target("Unduh 2 baris yang dilewati"))
     rows = [[cell.value or "" for cell in row] for row in cells_of(answer.content)]
     assert rows == [
         [*HEADER, wording.REMARK],
@@ -401,48 +393,45 @@ def test_the_lines_that_are_left_are_downloaded_as_a_workbook(importer: Importer
 
 # ---- workers and engines
 @pytest.fixture(params=["sqlite", "postgres"])
-def two_workers(
-    request: pytest.FixtureRequest, tmp_path: Path
-) -> Iterator[tuple[Service, Importer]]:
+def two_workers(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Service, Site]]:
     with (
         empty_database(request.param, tmp_path, request) as database,
         Service(database, {"WORKERS": "2"}) as service,
         service.site() as site,
     ):
-        yield service, Importer(site)
+        yield service, site
 
 
-def test_two_workers_never_act_on_one_version(two_workers: tuple[Service, Importer]) -> None:
+def test_two_workers_never_act_on_one_version(two_workers: tuple[Service, Site]) -> None:
     """Of eight equal clicks one does something, and the others do nothing. All that save lead to the list."""
-    service, importer = two_workers
+    service, site = two_workers
     rows = ("2301|Ani|Solo", "|Budi|Solo")
-    preview = importer.upload(table(*rows))
+    preview = uploaded(site, table(*rows))
 
     def click(action: str, preview: Page) -> int:
         with service.site() as site:
-            return Importer(site).press(preview, action).status_code
+            return press(site, preview, action).status_code
 
     with ThreadPoolExecutor(8) as threads:
         clicks = list(threads.map(lambda _: click("lewati:no_nim", preview), range(8)))
         assert sorted(clicks) == [302, *[409] * 7]
-        preview = importer.site.page(preview.url)
+        preview = site.page(preview.url)
         assert set(threads.map(lambda _: click("simpan", preview), range(8))) == {302}
-    assert importer.site.records == as_records("2301|Ani|Solo")
-    assert importer.site.page("/mahasiswa/riwayat").texts("main").count("Diimpor") <= 1
+    assert site.records == as_records("2301|Ani|Solo")
+    assert site.page("/mahasiswa/riwayat").texts("main").count("Diimpor") <= 1
 
 
 def test_a_full_disk_is_a_page_and_the_preview_stays_as_it_was(small_disk: Path) -> None:
     """Nothing is half done. With room again, the same button works."""
     with Service(small_disk / "mahasiswa.db") as service, service.site() as site:
-        importer = Importer(site)
-        preview = importer.upload(csv(HEADER, ("2301", "Ani", "Solo"), ("", "Budi", "Solo")))
+        preview = uploaded(site, csv(HEADER, ("2301", "Ani", "Solo"), ("", "Budi", "Solo")))
         filler = use_up(small_disk)
         long = "Budi " * 10_000
         for answer in (
-            importer.press(preview, "periksa", **{"nama.0.3": long}),
-            importer.send(csv(HEADER, ("2301", "Ani", "Solo")), "a.csv"),
+            press(site, preview, "periksa", **{"nama.0.3": long}),
+            post_upload(site, csv(HEADER, ("2301", "Ani", "Solo")), "a.csv"),
         ):
             assert answer.status_code == 503
         filler.unlink()
-        assert importer.site.page(preview.url).form("versi").fields == preview.form("versi").fields
-        importer.save(preview)
+        assert site.page(preview.url).form("versi").fields == preview.form("versi").fields
+        save(site, preview)

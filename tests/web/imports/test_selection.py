@@ -10,7 +10,7 @@ from harness import Page, Site, led_to, page_of
 from sheets.workbooks import by_openpyxl, cells_of
 from spreadsheets import HEADER, as_records, csv, numbered
 from stores import refill
-from web.importer import SELECT, Importer, counts
+from web.importer import SELECT, counts, post_upload, press, pressed, uploaded
 
 from mahasiswa import wording
 from mahasiswa.sheets.read import UPLOAD_MAX_ROWS
@@ -24,9 +24,9 @@ NIMS = [nim for nim, *_ in LIST]
 
 
 @pytest.fixture
-def people(site: Site, other: Connection) -> Importer:
+def people(site: Site, other: Connection) -> Site:
     refill(other, LIST)
-    return Importer(site, SELECT)
+    return site
 
 
 def found(page: Page) -> list[str]:
@@ -54,36 +54,34 @@ BESIDE = [
 
 @pytest.mark.parametrize("given", TWO_OF_THREE.values(), ids=TWO_OF_THREE)
 def test_the_records_with_the_given_nims_are_found_and_removed(
-    people: Importer, given: str | bytes
+    people: Site, given: str | bytes
 ) -> None:
     """The page removes nothing. The redirect names the change, and one button restores all."""
-    page = people.upload(given)
+    page = uploaded(people, given, path=SELECT)
     assert found(page) == ["001", "20/4"]
     assert ["999" in text for text in missing(page)] == [True]
-    assert people.site.list().nims == NIMS
-    removed = people.press(page, "hapus")
+    assert people.list().nims == NIMS
+    removed = press(people, page, "hapus")
     assert "&perubahan=" in removed.headers["location"]
-    assert people.site.list().nims == [nim for nim in NIMS if nim not in ("001", "20/4")]
-    led_to(people.site.submit(people.site.page("/mahasiswa/riwayat").posts[0]))
-    assert people.site.records == LIST
+    assert people.list().nims == [nim for nim in NIMS if nim not in ("001", "20/4")]
+    led_to(people.submit(people.page("/mahasiswa/riwayat").posts[0]))
+    assert people.records == LIST
 
 
-def test_the_stored_nim_among_the_words_of_a_line_is_found(
-    people: Importer, other: Connection
-) -> None:
+def test_the_stored_nim_among_the_words_of_a_line_is_found(people: Site, other: Connection) -> None:
     """A line with several NIMs is asked about, and a whole line may be a NIM."""
     students = numbered(len(BESIDE), "Siti Nur Aini", nim="23000182{:02}")
     whole = ("001 Ani", "Eko", "Solo")
     refill(other, [*LIST, *students, whole])
     lines = [line.format(*student) for line, student in zip(BESIDE, students, strict=True)]
-    page = people.upload("\n".join([*lines, whole[0], "2300018101 2300018102"]))
-    page = people.site.page(f"{page.url}?bagian=ditemukan")
+    page = uploaded(people, "\n".join([*lines, whole[0], "2300018101 2300018102"]), path=SELECT)
+    page = people.page(f"{page.url}?bagian=ditemukan")
     assert found(page) == [nim for nim, *_ in (*students, whole)]
     assert missing(page) == ["baris 16: 2300018101 2300018102"]
     assert not page.css("#periksa")
 
 
-def test_another_name_and_a_hidden_row_are_doubts(people: Importer) -> None:
+def test_another_name_and_a_hidden_row_are_doubts(people: Site) -> None:
     """Such a row is neither removed nor downloaded until a person calls it right, or drops it."""
     workbook, file = openpyxl.Workbook(), io.BytesIO()
     rows = [HEADER[:2], ("001", " ANI."), ("002", "Citra"), ("003", "Citra"), ("20/4", "Eko")]
@@ -91,85 +89,80 @@ def test_another_name_and_a_hidden_row_are_doubts(people: Importer) -> None:
         workbook.active.append(row)
     workbook.active.row_dimensions[4].hidden = True
     workbook.save(file)
-    page = people.upload(file.getvalue())
+    page = uploaded(people, file.getvalue(), path=SELECT)
     assert found(page) == ["001"]
     assert page.values("#periksa .problem", "id") == ["other_nama", "hidden"]
     assert page.texts("#other_nama .reason")[0] == "Di daftar: Budi · Tertulis: Citra"
     for action in ("lewati:0.5", "benar:other_nama", "lewati:hidden"):
-        page = people.pressed(page, action)
+        page = pressed(people, page, action)
     assert (found(page), missing(page)) == (["001", "002"], [])
 
 
-def test_a_typed_nim_is_looked_up_and_never_removed_by_the_same_press(people: Importer) -> None:
+def test_a_typed_nim_is_looked_up_and_never_removed_by_the_same_press(people: Site) -> None:
     """A blank input drops its line. A nearly equal NIM is named, and takes the place of the typed one."""
-    page = people.upload("001\n999\n998\n2")
+    page = uploaded(people, "001\n999\n998\n2", path=SELECT)
     assert page.texts("#near .bad") == ["NIM ini mirip dengan 002 (Budi) yang sudah ada."]
-    page = page_of(people.press(page, "hapus", **{"nim.0.2": "003", "nim.0.3": " "}), 409)
+    page = page_of(press(people, page, "hapus", **{"nim.0.2": "003", "nim.0.3": " "}), 409)
     assert page.texts("[role=status]")[0].strip().startswith("Perbaikan Anda sudah diperiksa.")
     assert (found(page), missing(page)) == (["001", "003"], ["baris 4: 2"])
-    assert people.site.list().nims == NIMS
-    assert found(people.pressed(page, "perbaiki:near")) == ["001", "003", "002"]
+    assert people.list().nims == NIMS
+    assert found(pressed(people, page, "perbaiki:near")) == ["001", "003", "002"]
 
 
-def test_two_windows_and_a_second_click_remove_nothing_more(people: Importer) -> None:
+def test_two_windows_and_a_second_click_remove_nothing_more(people: Site) -> None:
     """A record that was changed meanwhile is removed too. A new record stays."""
-    site = people.site
-    older = people.upload("001\n002\n003\n77")
-    page = people.pressed(older, "lewati:0.3")
-    assert (people.press(older, "hapus").status_code, site.list().nims) == (409, NIMS)
-    site.delete("001")
-    site.edit("002", "Budi S.", "Sleman")
-    site.add("77", "Eko", "Solo")
+    older = uploaded(people, "001\n002\n003\n77", path=SELECT)
+    page = pressed(people, older, "lewati:0.3")
+    assert (press(people, older, "hapus").status_code, people.list().nims) == (409, NIMS)
+    people.delete("001")
+    people.edit("002", "Budi S.", "Sleman")
+    people.add("77", "Eko", "Solo")
     for _ in range(2):
-        led_to(people.press(page, "hapus"))
-        assert site.list().nims == ["003", *NIMS[3:], "77"]
+        led_to(press(people, page, "hapus"))
+        assert people.list().nims == ["003", *NIMS[3:], "77"]
 
 
 def test_a_selection_is_printed_and_downloaded_in_its_order(
-    people: Importer, other: Connection
+    people: Site, other: Connection
 ) -> None:
     """Ticks, also of a blank NIM. The page to print leads back to the selection."""
     refill(other, [("", "Kosong", "Solo"), *LIST])
-    site = people.site
     nims = ["003", "", "001"]
     ticked = {"nim[]": [quote(nim, safe="") for nim in nims]}
-    page = people.site.page(led_to(site.post(f"{SELECT}/centang", data=ticked)))
-    text = site.get(page.target("Unduh CSV")).text
+    page = people.page(led_to(people.post(f"{SELECT}/centang", data=ticked)))
+    text = people.get(page.target("Unduh CSV")).text
     names = ["Citra", "Kosong", "Ani Putri"]
     assert [row.split(";")[1] for row in text.splitlines()[1:]] == names
-    workbook = cells_of(site.get(page.target("Unduh Excel")).content)
+    workbook = cells_of(people.get(page.target("Unduh Excel")).content)
     assert [row[1].value for row in workbook[1:]] == names
-    paper = site.page(f"{page.target('Cetak')}?judul=Remedi&kolom=2&tanpa=alamat")
+    paper = people.page(f"{page.target('Cetak')}?judul=Remedi&kolom=2&tanpa=alamat")
     assert paper.texts("h1, h2, h3") == ["Remedi"]
     rows = [row.cells[1:] for row in paper.table[:3]]
     assert rows == [(nim, nama, "", "") for nim, nama in zip(nims, names, strict=True)]
-    assert found(people.site.page(paper.target("Kembali ke pilihan"))) == nims
+    assert found(people.page(paper.target("Kembali ke pilihan"))) == nims
 
 
-def test_ten_thousand_hits_of_a_search_are_removed_at_once(
-    people: Importer, other: Connection
-) -> None:
+def test_ten_thousand_hits_of_a_search_are_removed_at_once(people: Site, other: Connection) -> None:
     """The first ten are visible, and further ones on further pages. One more hit is refused."""
-    site = people.site
     records = numbered(UPLOAD_MAX_ROWS, "Zainab", nim="9/{:05}/TK")
     refill(other, [*LIST, *records])
-    (form,) = [form for form in site.page("/?cari=zainab").forms if "hasil" in form.target]
-    page = people.site.page(led_to(site.submit(form)))
+    (form,) = [form for form in people.page("/?cari=zainab").forms if "hasil" in form.target]
+    page = people.page(led_to(people.submit(form)))
     assert (len(found(page)), counts(page)) == (FIRST_LINES, {"Ditemukan": UPLOAD_MAX_ROWS})
-    assert len(found(people.site.page(page.target("Berikutnya")))) == PAGE_LINES
-    led_to(people.press(page, "hapus"))
-    assert site.list().nims == NIMS
+    assert len(found(people.page(page.target("Berikutnya")))) == PAGE_LINES
+    led_to(press(people, page, "hapus"))
+    assert people.list().nims == NIMS
 
     refill(other, [*records, ("X", "Zainab", "Solo")])
-    (alert,) = page_of(site.submit(form), 400).texts("[role=alert]")
+    (alert,) = page_of(people.submit(form), 400).texts("[role=alert]")
     assert "menemukan lebih dari 10.000" in alert
 
 
-def test_an_upload_without_nims_is_refused(people: Importer) -> None:
+def test_an_upload_without_nims_is_refused(people: Site) -> None:
     """The page has the form again with the reason."""
     for answer, reason in (
-        (people.send(""), wording.NOTHING_CHOSEN["pilih"]),
-        (people.send(csv(HEADER[:1]), "a.csv"), wording.NO_ROWS),
-        (people.site.post(f"{SELECT}/centang"), wording.NO_ROWS_TICKED),
+        (post_upload(people, "", path=SELECT), wording.NOTHING_CHOSEN["pilih"]),
+        (post_upload(people, csv(HEADER[:1]), path=SELECT), wording.NO_ROWS),
+        (people.post(f"{SELECT}/centang"), wording.NO_ROWS_TICKED),
     ):
         assert page_of(answer, 400).texts("[role=alert]") == [reason]

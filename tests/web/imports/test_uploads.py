@@ -15,7 +15,7 @@ from harness import Service
 from processes import children, is_running, until
 from sockets import statuses
 from spreadsheets import HEADER, csv
-from web.importer import Importer, counts
+from web.importer import counts, uploaded
 
 from mahasiswa import wording
 from mahasiswa.sheets.read import FILE_MAX_BYTES, MEMORY_BYTES, PROCESSOR_SECONDS
@@ -42,7 +42,7 @@ def test_a_child_that_dies_costs_one_page(service: Service) -> None:
     assert statuses(page) == [413]
     assert wording.TOO_HEAVY.split(".")[0].encode() in page
     with service.site() as site:
-        assert counts(Importer(site).upload(ANI)) == {"Baru": 1}
+        assert counts(uploaded(site, ANI)) == {"Baru": 1}
 
 
 def test_a_zip_bomb_is_refused_with_its_page(service: Service) -> None:

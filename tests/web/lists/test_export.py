@@ -9,7 +9,7 @@ from hostile import HOSTILE
 from sheets.workbooks import cells_of
 from spreadsheets import HEADER, Record
 from stores import refill
-from web.importer import Importer, counts
+from web.importer import accepted, counts, save, uploaded
 
 XLSX, CSV = "/mahasiswa/ekspor.xlsx", "/mahasiswa/ekspor.csv"
 SHEET = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
@@ -124,12 +124,11 @@ def test_a_download_of_any_texts_is_imported_unchanged(
     """Into the same list it changes nothing, and into an empty one it brings all back. Texts are tidied."""
     refill(other, records)
     data = site.get(target).content
-    importer = Importer(site)
-    same = importer.accepted(importer.upload(data))  # some texts look damaged
+    same = accepted(site, uploaded(site, data))  # some texts look damaged
     assert counts(same) == {"Tidak berubah": len(records)}
     refill(other, [])
-    preview = importer.accepted(importer.upload(data))
+    preview = accepted(site, uploaded(site, data))
     left = counts(preview).get("Perlu diperbaiki", 0)
     assert left <= len(records) / 15  # texts that no person would type
-    importer.save(preview)
+    save(site, preview)
     assert len(other.execute("SELECT 1 FROM mahasiswa").fetchall()) == len(records) - left

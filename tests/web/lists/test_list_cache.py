@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from engines import ENGINES, empty_database
-from harness import Page, Service, Site, visited
+from harness import Page, Service, Site, led_to, visited
 from processes import run
 from sockets import get
 from stores import execute
@@ -41,7 +41,7 @@ def test_a_page_read_after_an_acknowledged_write_shows_it(shared: Service) -> No
         with shared.site() as writer, shared.site() as reader:
             for n in range(10):
                 nim = f"{name}-{n}"
-                writer.stores(nim, "sebelum", "Bogor")
+                led_to(writer.add(nim, "sebelum", "Bogor"))
                 expect(reader, nim, "sebelum")
                 writer.edit(nim, "sesudah", "Bogor")
                 expect(reader, nim, "sesudah")
@@ -118,14 +118,14 @@ def test_pages_are_compressed_on_a_machine_without_isal() -> None:
 def test_a_list_too_long_for_the_cache_is_streamed(database: str) -> None:
     """Its page is complete, in order and without ETag, and the next one shows a later change."""
     count = PAGE_MAX_RECORDS + 1
-    with visited(database) as site:
+    with visited(Service(database)) as site:
         execute(
             database,
             f"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {count})"
             " INSERT INTO mahasiswa SELECT substr(CAST(100000000 + i AS TEXT), 2), 'Nama ' || i, 'Alamat' FROM n",
         )
         answer, head = site.get("/"), site.request("HEAD", "/")
-        site.stores("99999999z", "Siti", "Solo")
+        led_to(site.add("99999999z", "Siti", "Solo"))
         assert site.list().nims[-1] == "99999999z"
     assert not {"etag"} & {*answer.headers, *head.headers}
     page = Page(answer.text, "")

@@ -15,7 +15,7 @@ from playwright.sync_api import expect
 from spreadsheets import HEADER, as_records, csv, numbered
 from web.browser import NPM, PHONE, OpenWindow, Window, each_look
 from web.history.test_history import HISTORY
-from web.importer import IMPORT, SELECT, Importer
+from web.importer import IMPORT, SELECT, import_file, pressed, uploaded
 
 from mahasiswa import wording
 from mahasiswa.record import Mahasiswa
@@ -61,20 +61,19 @@ class Shown(NamedTuple):
     meanwhile: Callable[[Site], object] = lambda _: None
 
 
-def uploaded(*rows: tuple[str, ...]) -> Callable[[Site], str]:
-    return lambda site: Importer(site).upload(csv(*rows)).url
+def preview_of(*rows: tuple[str, ...]) -> Callable[[Site], str]:
+    return lambda site: uploaded(site, csv(*rows)).url
 
 
 def skip_a_line(site: Site) -> str:
-    importer = Importer(site)
     rows = csv(HEADER, *as_records("2207|Siti Aminah|Solo", "23001|Ani|Solo", "23002||Solo"))
-    return importer.pressed(importer.upload(rows), "lewati:no_nama").url
+    return pressed(site, uploaded(site, rows), "lewati:no_nama").url
 
 
 def undo_a_part(site: Site) -> str:
     """Import ten records, edit four of them, and undo the import; return the address of the rest."""
-    importer, people = Importer(site), numbered(10, SITI[1], nim="23{:06}")
-    importer.save(importer.accepted(importer.upload(csv(HEADER, *people))))
+    people = numbered(10, SITI[1], nim="23{:06}")
+    import_file(site, csv(HEADER, *people))
     changes = site.page(HISTORY).target("Lihat rinciannya")
     for nim, *_ in people[:4]:
         site.edit(nim, *LONG[1:])
@@ -84,8 +83,8 @@ def undo_a_part(site: Site) -> str:
 def fill_history(site: Site) -> str:
     undo_a_part(site)
     site.delete(LONG[0])
-    importer, others = Importer(site), numbered(3, SITI[1], nim="24{:06}")
-    importer.save(importer.accepted(importer.upload(csv(HEADER, *others))))
+    others = numbered(3, SITI[1], nim="24{:06}")
+    import_file(site, csv(HEADER, *others))
     return HISTORY
 
 
@@ -118,16 +117,17 @@ PAGES = {
     ),
     "found": Shown(FOUND, "role=link[name=Berikutnya]"),
     "import_refused": Shown(IMPORT, "[role=alert]", "Lihat pratinjau"),
-    "columns": Shown(uploaded(HEADER[1:], SITI[1:]), "text=Baca kolom ini"),
-    "preview": Shown(uploaded(*PREVIEW), ".problem"),
+    "columns": Shown(preview_of(HEADER[1:], SITI[1:]), "text=Baca kolom ini"),
+    "preview": Shown(preview_of(*PREVIEW), ".problem"),
     "preview_skipped": Shown(skip_a_line, "text=Jangan lewati"),
     "preview_without_addresses": Shown(
-        uploaded(("NIM", "Nama", "Telepon"), ("23001", "Ani", "0812")), "text=alamat kosong dengan"
+        preview_of(("NIM", "Nama", "Telepon"), ("23001", "Ani", "0812")),
+        "text=alamat kosong dengan",
     ),
     "checks": Shown("/mahasiswa/periksa", "h2 >> nth=2"),
     "printout": Shown(PRINTOUT, "th.blank >> nth=30"),
     "bulk_delete_preview": Shown(
-        lambda site: Importer(site, SELECT).upload(csv(HEADER[:2], *SELECTED)).url
+        lambda site: uploaded(site, csv(HEADER[:2], *SELECTED), path=SELECT).url
     ),
     "history": Shown(fill_history, "text=Dibatalkan"),
     "partial_undo": Shown(undo_a_part, "text=4 data lain sudah berubah lagi"),
@@ -139,7 +139,7 @@ def show(name: str, window: Window, site: Site) -> str:
     page = PAGES[name]
     people = {"empty_list": [], "export_refused": [("4", "x" * (CELL_MAX_UTF16_UNITS + 1), "Solo")]}
     for record in people.get(name, PEOPLE):
-        site.stores(*record)
+        led_to(site.add(*record))
     answer = window.goto(page.path if isinstance(page.path, str) else page.path(site))
     for field, text in zip(Mahasiswa._fields[-len(page.typed) :], page.typed, strict=False):
         window.fill(f"input[name={field}]", text)

@@ -10,7 +10,7 @@ from engines import ENGINES, empty_database
 from harness import Form, Service, Site, led_to
 from sheets.workbooks import by_openpyxl
 from spreadsheets import HEADER, csv, numbered
-from web.importer import Importer, counts
+from web.importer import counts, import_file, pressed, save, uploaded
 
 from mahasiswa.web.app import ROUTES
 
@@ -41,20 +41,20 @@ SELECTION is the name of the selection of a search.
 
 def preview_import(site: Site) -> None:
     """Show the previews of a workbook, a CSV file and pasted cells."""
-    importer, old = Importer(site), added(site)
+    old = added(site)
     new = (next(NIMS), "Ani", "Solo")
-    assert counts(importer.upload(by_openpyxl(HEADER, new), "a.xlsx")) == {"Baru": 1}
+    assert counts(uploaded(site, by_openpyxl(HEADER, new), "a.xlsx")) == {"Baru": 1}
     changed = csv(HEADER, (old, "Ani Baru", "Solo"), new)
-    assert counts(importer.upload(changed)) == {"Baru": 1, "Berubah": 1}
-    assert counts(importer.upload("\n".join(map("\t".join, (HEADER, new))))) == {"Baru": 1}
+    assert counts(uploaded(site, changed)) == {"Baru": 1, "Berubah": 1}
+    assert counts(uploaded(site, "\n".join(map("\t".join, (HEADER, new))))) == {"Baru": 1}
 
 
 def confirm_import(site: Site) -> None:
     """Repair a line, and import a new and a changed record."""
-    importer, old, new = Importer(site), added(site), next(NIMS)
-    preview = importer.upload(csv(HEADER, (old, "Ani Baru", "Solo"), ("", "Eko", "Klaten")))
-    importer.save(importer.pressed(preview, "periksa", **{"nim.0.3": new}), "perbarui")
-    assert {(old, "Ani Baru", "Solo"), (new, "Eko", "Klaten")} <= set(importer.site.records)
+    old, new = added(site), next(NIMS)
+    preview = uploaded(site, csv(HEADER, (old, "Ani Baru", "Solo"), ("", "Eko", "Klaten")))
+    save(site, pressed(site, preview, "periksa", **{"nim.0.3": new}), "perbarui")
+    assert {(old, "Ani Baru", "Solo"), (new, "Eko", "Klaten")} <= set(site.records)
 
 
 def select(site: Site) -> Form:
@@ -90,7 +90,7 @@ FORMS: Mapping[str, Callable[[Site], object] | str] = {
 
 def added(site: Site) -> str:
     nim = next(NIMS)
-    site.stores(nim, "Ani", "Solo")
+    led_to(site.add(nim, "Ani", "Solo"))
     return nim
 
 
@@ -104,12 +104,7 @@ def site(
         Service(url, environment) as service,
         service.site() as site,
     ):
-        importer = Importer(site)
-        importer.save(
-            importer.accepted(
-                importer.upload(csv(HEADER, *numbered(20, "Nama {}", "École", nim="{:02}")))
-            )
-        )
+        import_file(site, csv(HEADER, *numbered(20, "Nama {}", "École", nim="{:02}")))
         site.add("20/1", "Siti Aminah", "Jalan Kaliurang 5")
         yield site
         assert "Traceback" not in service.stderr()
@@ -145,7 +140,7 @@ def test_every_get_is_answered(site: Site, target: str, text: str) -> None:
     if "SELECTION" in target:
         target = target.replace("SELECTION", select_found(site))
     if "UPLOAD" in target:
-        preview = Importer(site).upload(csv(HEADER, ("", "Eko", "Klaten")))
+        preview = uploaded(site, csv(HEADER, ("", "Eko", "Klaten")))
         target = target.replace("UPLOAD", preview.url.rpartition("/")[2])
     got, head = site.get(target), site.request("HEAD", target)
     assert (got.status_code, head.status_code, head.content) == (200, 200, b"")

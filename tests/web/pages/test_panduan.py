@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from harness import Service, Site
 from web.browser import OpenWindow, Window
-from web.importer import Importer
+from web.importer import save, uploaded
 
 GUIDE = Path(__file__).parents[3] / "docs" / "panduan.md"
 FOLDER = GUIDE.with_suffix("")
@@ -52,8 +52,7 @@ def print_many(site: Site) -> str:
 
 def change_some(site: Site) -> str:
     """Import, edit and delete."""
-    importer = Importer(site)
-    importer.save(importer.upload(FILE))
+    save(site, uploaded(site, FILE))
     nim, nama, _ = STUDENTS[1]
     site.edit(nim, nama, "Jl. Bantul No. 12, Bantul")
     site.delete(STUDENTS[0][0])
@@ -74,7 +73,7 @@ def check(site: Site) -> str:
 PICTURES: dict[str, tuple[int, Callable[[Site], str]]] = {
     "daftar.png": (690, lambda _: "/"),
     "formulir.png": (400, lambda _: "/mahasiswa/add"),
-    "pratinjau.png": (790, lambda site: Importer(site).upload(FILE).url),
+    "pratinjau.png": (790, lambda site: uploaded(site, FILE).url),
     "riwayat.png": (739, change_some),
     "cetak.png": (0, print_many),
     "hadir.png": (0, take_attendance),

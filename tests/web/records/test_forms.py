@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from urllib.parse import parse_qsl
 
 import pytest
-from harness import URL_ENCODED, Page, Service, Site, page_of
+from harness import URL_ENCODED, Page, Service, Site, led_to, page_of
 from sockets import CLOSE, post, statuses
 
 from mahasiswa.web.forms import FORM_MAX_BYTES
@@ -41,7 +41,7 @@ REFUSED_EDITS: dict[str, dict[str, str]] = {
 def two_records(site: Site) -> Iterator[Site]:
     """Visit the service. Its list holds exactly the two records before each test, and must hold them after it."""
     for record in KEPT:
-        site.stores(*record)
+        led_to(site.add(*record))
     yield site
     assert site.records == KEPT
 
@@ -99,7 +99,7 @@ def test_the_second_click_on_an_addition_says_that_it_is_stored(site: Site) -> N
     """A record that is stored exactly so gets 409, and a page that links to it. Any other difference is a duplicate."""
     nim = "a/\r\nb"
     record = (nim, "Ani & <Co>", " Klaten\r\n")
-    site.stores(*record)
+    led_to(site.add(*record))
     page = page_of(site.add(*record), 409)
     assert page.texts("h1, h2, h3") == ["Tambah Data Mahasiswa"]
     said = "Data ini sudah tersimpan. Lihat datanya atau kembali ke daftar."

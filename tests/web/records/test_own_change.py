@@ -9,7 +9,7 @@ from engines import service_on_each_engine  # noqa: F401 - fixtures
 from harness import Form, Page, Service, Site
 from spreadsheets import HEADER, csv
 from web.history.test_history import HISTORY, MOMENT
-from web.importer import Importer
+from web.importer import accepted, press, uploaded
 
 from mahasiswa.record import Mahasiswa
 
@@ -47,8 +47,7 @@ def named(answer: httpx.Response) -> str:
 
 
 def save_import(site: Site) -> str:
-    importer = Importer(site)
-    return named(importer.press(importer.accepted(importer.upload(csv(HEADER, NEAR))), "simpan"))
+    return named(press(site, accepted(site, uploaded(site, csv(HEADER, NEAR))), "simpan"))
 
 
 # A change, the text of the page after it, and the change by which somebody else reverses it, if there is one.

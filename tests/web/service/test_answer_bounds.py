@@ -12,7 +12,7 @@ import psycopg
 import pytest
 from engines import empty_database
 from faults.attack import assert_says_nothing_was_saved, attacked
-from harness import Service
+from harness import Service, led_to
 from postgres import locked
 from processes import until
 from sockets import HOST, connected, get, post, statuses, upload
@@ -55,7 +55,7 @@ def test_a_worker_without_a_free_file_descriptor_answers_with_pages(tmp_path: Pa
             "/mahasiswa/ekspor.csv": 503,
         }.items():
             assert site.get(path).status_code == status
-        site.stores("1", "Siti", "Solo")
+        led_to(site.add("1", "Siti", "Solo"))
         assert site.add("1", "Budi", "Solo").status_code == 409
         assert "Traceback" not in service.stderr()
 
@@ -72,7 +72,7 @@ def test_a_full_folder_for_temporary_files_is_a_page(tmp_path: Path, small_disk:
                 assert_says_nothing_was_saved(site.get(target))
         answer = service.raw(upload(TABLE + b"1\tSiti\tSolo\n" * 400_000, b"a.csv"))
         assert answer.startswith(b"HTTP/1.1 503 ")
-        site.stores("baru", "Siti", "Solo")
+        led_to(site.add("baru", "Siti", "Solo"))
         until(lambda: os.statvfs(small_disk).f_bfree == os.statvfs(small_disk).f_blocks)
         assert "Traceback" not in service.stderr()
 

@@ -19,7 +19,7 @@ SECRETS = ("Rahasia Namanya", "Jalan Rahasia 7", "caritahu")
 
 def test_sehat_says_whether_the_store_can_be_read(tmp_path: Path) -> None:
     """It is an uncached page with the version. Once the file was moved, it is 503, also if the file comes back."""
-    with visited(tmp_path / "a.db") as site:
+    with visited(Service(tmp_path / "a.db")) as site:
         healthy = site.get("/sehat")
         (tmp_path / "a.db").rename(tmp_path / "away")
         answers = [healthy, site.get("/sehat")]

@@ -96,7 +96,7 @@ def test_the_state_of_the_database_and_of_its_files_is_shown(tmp_path: Path) -> 
         assert (found["database_up"], found["errors_total"]) == (0, errors + 1)
     (tmp_path / "no folder").touch()
     failing = {"METRICS": "1", "BACKUP_DIR": f"{tmp_path}/no folder"}
-    with visited(tmp_path / "b.db", failing) as site:
+    with visited(Service(tmp_path / "b.db", failing)) as site:
         assert samples(site)["newest_backup_age_seconds"] == math.inf
 
 
@@ -111,7 +111,7 @@ def test_prometheus_reads_the_counters_and_each_alert_has_its_series(tmp_path: P
     run("promtool", "test", "rules", "mahasiswa.test.yml", cwd=folder)
     named = set(re.findall(r"mahasiswa_\w+", (folder / "mahasiswa.rules.yml").read_text("utf-8")))
     closed = {"SAME_ORIGIN_ONLY": "1", "BASE_URL": "https://a.id", "BACKUP_DIR": str(tmp_path)}
-    with visited(tmp_path / "a.db", {"METRICS": "1", **closed}) as monitor:
+    with visited(Service(tmp_path / "a.db", {"METRICS": "1", **closed})) as monitor:
         assert monitor.get("/").status_code == 403
         answer = monitor.get("/metrics")
     assert named <= set(re.findall(r"mahasiswa_\w+", answer.text))

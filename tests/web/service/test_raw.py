@@ -11,7 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from harness import URL_ENCODED, Service, assert_log_is_sound
+from harness import URL_ENCODED, Service, assert_log_is_sound, led_to
 from processes import until
 from sockets import CLOSE, get, post, statuses, upload
 from stores import holds
@@ -149,7 +149,7 @@ EVERYTHING = {**CORPUS, **{name: (wire(text), found) for name, (text, found) in 
 def answered(service: Service) -> dict[str, bytes]:
     """Send everything at once."""
     with service.site() as site:
-        site.stores("ada", *UNTIDY)
+        led_to(site.add("ada", *UNTIDY))
     with ThreadPoolExecutor(len(EVERYTHING)) as threads:
         answers = threads.map(lambda row: service.raw(row[0]), EVERYTHING.values())
         return dict(zip(EVERYTHING, answers, strict=True))
