@@ -60,15 +60,12 @@ def pytest_configure() -> None:
 
 
 @pytest.hookimpl(tryfirst=True)  # before the tests are selected by their marks
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(items: list[pytest.Function]) -> None:
     """Mark the tests that mount a file system, which `make test-long` runs as root, and put browser tests last (web/browser.py)."""
-    in_browser = set()
     for item in items:
-        fixtures = getattr(item, "fixturenames", ())
-        if "small_disk" in fixtures:
+        if "small_disk" in item.fixturenames:
             item.add_marker("root")
-        if "chromium" in fixtures:
-            in_browser.add(item.path)
+    in_browser = {item.path for item in items if "chromium" in item.fixturenames}
     # The modules of all pages and of the guide take longest, and are the first of them.
     items.sort(key=lambda item: (item.path in in_browser, item.path.parent.name != "pages"))
 
@@ -100,10 +97,16 @@ def postgres_service(postgres: str) -> Iterator[Service]:
         yield service
 
 
+@pytest.fixture(scope="session")
+def engine() -> str:
+    """Return the engine of `service`. A module with `pytestmark = EACH_ENGINE` runs once for each engine."""
+    return "sqlite"
+
+
 @pytest.fixture(scope="module")
-def service(sqlite_service: Service) -> Service:
+def service(engine: str, request: pytest.FixtureRequest) -> Service:
     """Return the service that all tests of this worker share. It has no records, and its log begins with the module."""
-    return empty(sqlite_service)
+    return empty(request.getfixturevalue(f"{engine}_service"))
 
 
 @pytest.fixture

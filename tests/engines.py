@@ -1,4 +1,4 @@
-"""An empty database of either engine, `ENGINES` and `empty_database`, and fixtures that run a module on both."""
+"""An empty database of either engine, `ENGINES` and `empty_database`, and the mark of a module that runs on both."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,6 +10,8 @@ from postgres import own_schema
 from stores import execute
 
 ENGINES = ["sqlite", "postgres"]
+EACH_ENGINE = pytest.mark.parametrize("engine", ENGINES, scope="module")
+"""The mark of a module whose `service` is one of each engine."""
 
 
 @contextmanager
@@ -30,9 +32,3 @@ def empty(service: Service) -> Service:
     )
     service.begin_log()
     return service
-
-
-@pytest.fixture(scope="module", name="service", params=ENGINES)
-def service_on_each_engine(request: pytest.FixtureRequest) -> Service:
-    service: Service = request.getfixturevalue(f"{request.param}_service")
-    return empty(service)

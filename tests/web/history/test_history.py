@@ -3,13 +3,17 @@
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from zoneinfo import ZoneInfo
 
-from engines import service_on_each_engine  # noqa: F401 - fixtures
+import pytest
+from engines import EACH_ENGINE, empty_database
 from harness import Page, Service, Site, led_to, visited
 from spreadsheets import HEADER, Record, csv, numbered
 from stores import execute
 from web.importer import import_file
+
+pytestmark = EACH_ENGINE
 
 HISTORY = "/mahasiswa/riwayat"
 SITI = ("2207", "Siti Aminah", "Sleman")
@@ -149,10 +153,15 @@ def test_the_history_is_filtered_by_kind_and_day(site: Site, service: Service) -
         assert bool(changes(site.page(f"{HISTORY}?tanggal={tanggal}"))) is is_shown
 
 
-def test_the_settings_decide_about_the_moments_of_the_history(database: str) -> None:
+def test_the_settings_decide_about_the_moments_of_the_history(
+    engine: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
     """They are shown in the time zone, and with the year, which HISTORY_DAYS needs."""
     settings = {"TIMEZONE": "Asia/Makassar", "HISTORY_DAYS": "366"}
-    with visited(Service(database, settings)) as site:
+    with (
+        empty_database(engine, tmp_path, request) as database,
+        visited(Service(database, settings)) as site,
+    ):
         assert line(site.list()) == line(site.page("/?cari=x")) == ""
         assert site.page(HISTORY).texts(".empty, table") == ["Belum ada perubahan."]
         site.add(*SITI)

@@ -2,7 +2,7 @@
 
 import httpx
 import pytest
-from engines import service_on_each_engine  # noqa: F401 - fixtures
+from engines import EACH_ENGINE
 from harness import Form, Service, Site, led_to, page_of
 from spreadsheets import HEADER, csv, numbered
 from stores import execute
@@ -10,6 +10,8 @@ from web.history.test_history import HISTORY, line
 from web.importer import accepted, save, uploaded
 
 from mahasiswa.record import Mahasiswa
+
+pytestmark = EACH_ENGINE
 
 SITI = Mahasiswa("2300018001", "Siti Aminah", "Sleman")
 FORMER = ("00", "Nama", "Bantul")

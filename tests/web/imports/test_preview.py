@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from apsw import Connection
 from cli.operators import use_up
-from engines import empty_database
 from harness import Page, Service, Site, led_to, page_of
 from sheets.workbooks import by_openpyxl, cells_of
 from spreadsheets import HEADER, as_records, csv, numbered
@@ -392,13 +391,9 @@ def test_the_lines_that_are_left_are_downloaded_as_a_workbook(site: Site) -> Non
 
 
 # ---- workers and engines
-@pytest.fixture(params=["sqlite", "postgres"])
-def two_workers(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Service, Site]]:
-    with (
-        empty_database(request.param, tmp_path, request) as database,
-        Service(database, {"WORKERS": "2"}) as service,
-        service.site() as site,
-    ):
+@pytest.fixture
+def two_workers(database: str) -> Iterator[tuple[Service, Site]]:
+    with Service(database, {"WORKERS": "2"}) as service, service.site() as site:
         yield service, site
 
 

@@ -3,13 +3,15 @@
 from collections.abc import Iterator
 
 import pytest
-from engines import service_on_each_engine  # noqa: F401 - a fixture
+from engines import EACH_ENGINE
 from harness import Page, Service, Site, led_to
 from spreadsheets import numbered
 from stores import execute, merge
 from web.history.test_history import HISTORY
 
 from mahasiswa.record import SHOWN_MAX_CHARACTERS
+
+pytestmark = EACH_ENGINE
 
 # 60,000 letters, most of which take five bytes in HTML.
 LONG = "\"'&é" * 15_000

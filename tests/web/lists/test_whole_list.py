@@ -1,7 +1,7 @@
 """Pages over the whole list on both engines: one field, ticks, check, printout, and the removal of found records."""
 
 import pytest
-from engines import service_on_each_engine  # noqa: F401 - fixtures
+from engines import EACH_ENGINE
 from harness import Service, Site, led_to
 from spreadsheets import as_records, numbered
 from stores import execute
@@ -10,6 +10,8 @@ from web.lists.test_find import follow
 from mahasiswa.store.folding import SEARCHED_CHARACTERS
 from mahasiswa.web.checks import TIDIED_MAX
 from mahasiswa.web.list_query import EMPTY_COLUMNS_MAX
+
+pytestmark = EACH_ENGINE
 
 STUDENTS = as_records(
     "2300180001|Siti Aminah|Jl. Kaliurang No. 5, Sleman",

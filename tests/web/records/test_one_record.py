@@ -1,9 +1,11 @@
 """The pages of one record on both engines: the next addition, another NIM, a deleted record, and a NIM that is taken."""
 
-from engines import service_on_each_engine  # noqa: F401 - fixtures
+from engines import EACH_ENGINE
 from harness import Page, Site, led_to, page_of
 
 from mahasiswa.record import Mahasiswa
+
+pytestmark = EACH_ENGINE
 
 SITI = Mahasiswa("2300018001", "Siti Aminah", "Sleman")
 ODD = "20 3/é#&"

@@ -5,13 +5,15 @@ from collections.abc import Callable
 
 import httpx
 import pytest
-from engines import service_on_each_engine  # noqa: F401 - fixtures
+from engines import EACH_ENGINE
 from harness import Form, Page, Service, Site
 from spreadsheets import HEADER, csv
 from web.history.test_history import HISTORY, MOMENT
 from web.importer import accepted, press, uploaded
 
 from mahasiswa.record import Mahasiswa
+
+pytestmark = EACH_ENGINE
 
 SITI = Mahasiswa("5500000001", "Siti Aminah", "Sleman")
 NEAR = Mahasiswa("55OO000001", "Siti Aminah", "Solo")
