@@ -9,8 +9,8 @@ import apsw
 import psycopg
 
 from mahasiswa.record import Mahasiswa
-from mahasiswa.settings import DatabaseURL, PostgresURL, SQLiteURL, parse_database_url
-from mahasiswa.store import Snapshot, Store
+from mahasiswa.settings import DatabaseURL, SQLiteURL, parse_database_url
+from mahasiswa.store import Query, Store
 from mahasiswa.store.engines import engine_of
 from mahasiswa.store.history_items import Item
 from mahasiswa.store.results import Merged
@@ -57,14 +57,7 @@ async def items(store: Store) -> Sequence[Item]:
 
 
 async def read_all(store: Store) -> list[Mahasiswa]:
-    return records_of(await store.snapshot(10_000))
-
-
-def records_of(snapshot: Snapshot) -> list[Mahasiswa]:
-    assert snapshot.packed is not None
-    cells = snapshot.packed.decode().split("\0") if snapshot.packed else []
-    assert len(cells) == 3 * snapshot.total
-    return list(map(Mahasiswa, cells[::3], cells[1::3], cells[2::3]))
+    return await store.export(Query(), list)
 
 
 def connect(database: Path) -> apsw.Connection:
@@ -95,18 +88,9 @@ def execute(place: Place, script: str) -> list[tuple[Any, ...]]:
         with closing(connect(url.address)) as other:
             return other.execute(script).fetchall()
     with psycopg.connect(url.address, autocommit=True) as db:
-        cursor = db.execute(script.encode())
-        while cursor.nextset():
-            pass
+        cursor = db.execute(script.encode()).set_result(-1)
         return cursor.fetchall() if cursor.description else []
 
 
-AGE = {
-    SQLiteURL: "strftime('%Y-%m-%dT%H:%M:%fZ', moment, '-31 days')",
-    PostgresURL: "moment - interval '31 days'",
-}
-
-
-def age_history(place: Place) -> None:
-    """Make the whole history 31 days older."""
-    execute(place, f"UPDATE mahasiswa_history SET moment = {AGE[type(url_of(place))]}")
+# It lets every entry of the history expire.
+EXPIRE = "UPDATE mahasiswa_history SET moment = '2020-01-01T00:00:00.000Z'"

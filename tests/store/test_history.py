@@ -7,7 +7,7 @@ import apsw
 import psycopg
 import pytest
 from spreadsheets import numbered
-from stores import BUDI, SITI, age_history, execute, items, merge, migrate, opened, read_all
+from stores import BUDI, EXPIRE, SITI, execute, items, merge, migrate, opened, read_all
 
 from mahasiswa.record import Mahasiswa, Write, digest
 from mahasiswa.settings import DatabaseURL, SQLiteURL
@@ -187,7 +187,7 @@ async def test_expired_entries_are_purged(url: DatabaseURL) -> None:
     async with opened(url) as store, opened(url) as other:
         merge(url, *numbered(3 * PURGE_ENTRIES, "Siti", nim="{}"))
         await store.add("a", "Siti", "Solo")
-        age_history(url)
+        execute(url, EXPIRE)
         await store.add(*SITI)
         records = await read_all(store)
         await asyncio.gather(*(purging.purge() for purging in (store, other)))

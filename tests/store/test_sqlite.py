@@ -13,7 +13,7 @@ from cli.operators import records_of
 from harness import Service, led_to, visited
 from processes import finished, until
 from sockets import CLOSE, post, statuses
-from stores import age_history, connect, execute, migrate, opened
+from stores import EXPIRE, connect, execute, migrate, opened
 
 from mahasiswa import wording
 from mahasiswa.record import Mahasiswa, Write
@@ -191,7 +191,7 @@ async def test_a_worker_purges_without_other_changes_and_goes_on_after_a_failure
     listed: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """If a purge fails, the log says why. The next one removes the expired entries."""
-    age_history(listed)
+    execute(listed, EXPIRE)
     execute(listed, "ALTER TABLE mahasiswa_history_state RENAME TO aside")
     async with opened(listed) as store, asyncio.timeout(10):
         purging = asyncio.create_task(worker.repeat(store.purge, 0.05))
@@ -219,7 +219,7 @@ async def test_a_removed_text_is_in_no_byte_of_the_files(listed: Path) -> None:
     async with opened(listed) as store:
         await asyncio.gather(*(store.add(*record) for record in records))
         await store.write_all("delete", removals=[record.nim for record in records])
-        age_history(listed)
+        execute(listed, EXPIRE)
         await store.purge()
     assert b"rahasia" not in bytes_of(listed)
     execute(listed, LEAVES_TEXTS)

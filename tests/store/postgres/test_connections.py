@@ -17,7 +17,7 @@ from install.installed import do_what_staff_do
 from postgres import Server, as_server_user
 from processes import started, until
 from sockets import CLOSE, get, post
-from stores import BUDI, SITI, age_history, execute, merge, migrate, opened, read_all
+from stores import BUDI, EXPIRE, SITI, execute, merge, migrate, opened, read_all
 
 from mahasiswa.settings import PostgresURL
 from mahasiswa.shared_task import SharedTask
@@ -263,7 +263,7 @@ async def test_a_standby_can_be_read_without_a_version_and_not_written(
     execute(
         url.address, "INSERT INTO mahasiswa VALUES ('0001', 'Siti Aminah', 'Jalan Kaliurang 5')"
     )
-    age_history(url)
+    execute(url, EXPIRE)
     with Server(standby_of=server) as standby:
         standby_url = PostgresURL(url.address.replace(f":{server.port}/", f":{standby.port}/"))
         engine_of(standby_url).migrate(7)
