@@ -171,5 +171,6 @@ def page_of(answer: httpx.Response, status: int = 200) -> Page:
 
 def led_to(answer: httpx.Response) -> str:
     """Return the address of a redirect, which has no body, without the change that it names (test_own_change.py)."""
-    assert (answer.status_code, answer.content) == (302, b""), answer.text
+    assert answer.status_code == 302, answer.text
+    assert answer.content == b"", answer.text
     return re.sub(r"&perubahan=\d+-\d+(?=#|$)", "", answer.headers["location"])

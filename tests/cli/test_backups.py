@@ -189,7 +189,8 @@ def test_a_lost_database_is_not_begun_anew_beside_its_backups(kept: Operator, lo
     empty = f"To begin an empty list, move its back-ups away from {file.parent}"
     said = f"mahasiswa: {kept.database} holds no list, but it has back-ups. {back}. {empty}"
     ended = kept.run()
-    assert (ended.returncode, ended.stderr) == (2, f"{said}\n")
+    assert ended.returncode == 2
+    assert ended.stderr == f"{said}\n"
     assert kept.failed("import", kept.write_rows(CITRA)) == [said]
 
     kept.done("restore", str(file))

@@ -153,7 +153,9 @@ def test_an_export_whose_reader_stops_early_ends_silently(operator: Operator) ->
     answer = operator.run(
         "export", "-", before=["bash", "-c", 'set -o pipefail; "$@" | head -n 1', "bash"]
     )
-    assert (answer.returncode, answer.stdout, answer.stderr) == (141, "\ufeffNIM;Nama;Alamat\n", "")
+    assert answer.returncode == 141
+    assert answer.stdout == "\ufeffNIM;Nama;Alamat\n"
+    assert answer.stderr == ""
 
 
 @pytest.fixture

@@ -20,7 +20,8 @@ from stores import execute, migrate
 def problems(operator: Operator, **options: str) -> list[str]:
     """Run the command, which must find something wrong; return the sentences about that."""
     answer = operator.run("doctor", **options)
-    assert (answer.returncode, answer.stderr) == (1, ""), answer.stdout
+    assert answer.returncode == 1, answer.stdout
+    assert answer.stderr == "", answer.stdout
     return re.findall("^WRONG  (.*)", answer.stdout, re.MULTILINE)
 
 

@@ -156,4 +156,6 @@ def test_an_export_that_is_interrupted_leaves_no_file_behind(
         for fd in Path("/dev/fd").iterdir()
         if (name := os.path.realpath(fd)).startswith(str(tmp_path))
     ]
-    assert (list(tmp_path.iterdir()), opened, file.getvalue()) == ([], [], b"")
+    assert list(tmp_path.iterdir()) == []
+    assert opened == []
+    assert file.getvalue() == b""

@@ -77,9 +77,12 @@ def test_4_1_5_row_has_an_edit_link_and_a_delete_form(site: Site) -> None:
     site.add(*SITI)
     (row,) = site.list().table
     (link,), (form,) = row.links, row.forms
-    assert (link.text, link.target) == ("Edit", site.path("/mahasiswa/edit/0001"))
+    assert link.text == "Edit"
+    assert link.target == site.path("/mahasiswa/edit/0001")
     target = site.path("/mahasiswa/delete/0001")
-    assert (form.method, form.target, form.submit) == ("post", target, "Delete")
+    assert form.method == "post"
+    assert form.target == target
+    assert form.submit == "Delete"
     assert "Apakah Anda yakin ingin menghapus data ini?" in unescape(site.list().html)
     site.submit(form)
     assert listed(site) == []
@@ -97,7 +100,9 @@ def the_form(page: Page, heading: str, target: str, values: Sequence[str]) -> Fo
     assert heading in map(str.strip, page.texts("h1, h2, h3, h4, h5, h6"))
     assert not page.css("form textarea, form select")
     form = page.form("alamat")
-    assert (form.method, form.target, form.submit) == ("post", target, "Simpan")
+    assert form.method == "post"
+    assert form.target == target
+    assert form.submit == "Simpan"
     assert form.values(TEXT_INPUT, "name") == ["nim", "nama", "alamat"]
     assert form.values(TEXT_INPUT) == list(values)
     assert len(form.css(f"{TEXT_INPUT}[required]:not([disabled])")) == 3

@@ -80,7 +80,8 @@ async def search(store: Store, query: Query, offset: int, limit: int) -> object:
     """A page of all records that a query finds, without its line of the history, whose moment differs."""
     page = (await store.reader(SEARCH).search(query, offset, limit))._replace(last=None)
     found = await store.export(query, list)
-    assert (page.total, page.records) == (len(found), found[offset : offset + limit])
+    assert page.total == len(found)
+    assert page.records == found[offset : offset + limit]
     return page
 
 

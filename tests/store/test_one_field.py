@@ -36,7 +36,8 @@ async def edit(case: Case) -> None:
     """An edit leaves an entry with both texts. A form that showed the other text is a conflict."""
     await case.store.update(*case.other)
     entry = await case.newest()
-    assert (entry.before, entry.after) == (SITI, case.other)
+    assert entry.before == SITI
+    assert entry.after == case.other
     with pytest.raises(EditConflict):
         await case.store.update(*THIRD, expected=digest(SITI))
 

@@ -92,4 +92,5 @@ def test_an_upload_never_takes_more_than_its_part_of_the_disk(tmp_path: Path) ->
     with pytest.raises(TooHeavy), Stage.create(folder, "impor", "a.xlsx", "::1") as stage:
         stage.put_lines([], ((1, number, "1", long, "", "", "") for number in range(99)), 1)
     with Stage.find(folder, stage.path.name, "impor") as stage:
-        assert (stage.facts().version, stage.ask("counts")) == (1, [])
+        assert stage.facts().version == 1
+        assert stage.ask("counts") == []

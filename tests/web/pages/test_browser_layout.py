@@ -79,10 +79,8 @@ def test_the_inputs_of_a_record_help_a_touch_keyboard(site: Site) -> None:
     inputs = site.page("/mahasiswa/add").css("input[type=text]")
     nim, nama, alamat = ([node.attributes.get(name) for name in names] for node in inputs)
     assert nim == ["off", "text", "false", "next", None]
-    assert (nama, alamat) == (
-        ["words", None, "false", "next", None],
-        ["words", None, "false", "done", None],
-    )
+    assert nama == ["words", None, "false", "next", None]
+    assert alamat == ["words", None, "false", "done", None]
 
 
 @pytest.mark.parametrize("device", [LAPTOP, TALL_PHONE])
