@@ -27,7 +27,9 @@ class Part:
     """An element of the page whose request target is `url`. Its texts are exact, including white space and line ends."""
 
     def __init__(self, node: LexborNode | LexborHTMLParser, url: str) -> None:
-        self.css, self.text, self.url = node.css, node.text, url
+        self.css = node.css
+        self.text = node.text
+        self.url = url
 
     def texts(self, selector: str) -> list[str]:
         return [found.text() for found in self.css(selector)]

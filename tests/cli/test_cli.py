@@ -51,7 +51,8 @@ def test_a_command_that_fails_says_why_and_changes_no_file(
     operator.write_rows(*TWO)
     (operator.folder / "folder").mkdir()
     (operator.folder / "diri.csv").symlink_to("diri.csv")
-    names, before = operator.names(), (operator.folder / "a.csv").read_bytes()
+    names = operator.names()
+    before = (operator.folder / "a.csv").read_bytes()
     command, url, code, said = map(str.strip, failure.split("|"))
     operator.use(url or operator.environment["DATABASE_URL"])
     line = operator.failed(*command.split(), code=int(code))[-1]

@@ -176,7 +176,8 @@ def test_copy_copies_all_records_to_the_other_engine_and_back(
             for n in range(12_000)
         ]
     )
-    records, here = operator.records(), f"sqlite:///{operator.database}"
+    records = operator.records()
+    here = f"sqlite:///{operator.database}"
     operator.use(database)
     assert operator.done("copy", here) == "12000 records copied\n"
     said = "mahasiswa: the database to copy to holds records already"

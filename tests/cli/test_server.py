@@ -88,7 +88,8 @@ def test_a_port_of_another_instance_is_refused(tmp_path: Path, first: str, secon
 def test_a_unix_socket_is_made_again_after_a_kill_and_never_shared(tmp_path: Path) -> None:
     """Another instance is refused. So is a file with that name. Nothing listens on the port."""
     path, other = tmp_path / "socket", tmp_path / "other"
-    host, refused = f"unix:{path}", [f"cannot listen on unix:{path}: Address already in use"]
+    host = f"unix:{path}"
+    refused = [f"cannot listen on unix:{path}: Address already in use"]
     other.mkdir()
     path.write_text("a file of somebody")
     assert_refused(other, refused, HOST=host)

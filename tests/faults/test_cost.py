@@ -39,7 +39,8 @@ def pasted(nim: bytes) -> bytes:
 def workbook(text: bytes, cells: int, rows: int) -> bytes:
     """Return the upload of a workbook with this text in so many cells of so many rows."""
     row = b"<row>" + b'<c t="inlineStr"><is><t>%b</t></is></c>' % text * cells + b"</row>"
-    usual, file = io.BytesIO(by_openpyxl(HEADER)), io.BytesIO()
+    usual = io.BytesIO(by_openpyxl(HEADER))
+    file = io.BytesIO()
     with (
         zipfile.ZipFile(usual) as source,
         zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as target,

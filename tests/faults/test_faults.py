@@ -31,7 +31,10 @@ class Disk(apsw.VFS):
 
     def fail_at(self, kind: str, at: int, *, stays: bool) -> None:
         """Let a call of that kind fail, counted from now on."""
-        self.kind, self.at, self.stays, self.calls = kind, at, stays, 0
+        self.kind = kind
+        self.at = at
+        self.stays = stays
+        self.calls = 0
 
     def count(self, kind: str) -> None:
         """Count a call; raise IOError if it must fail."""

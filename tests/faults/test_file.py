@@ -29,7 +29,9 @@ def test_a_file_that_is_gone_under_load_is_unavailable_until_the_next_start(
 
     Changes that were only in the write-ahead log go with a file that is moved. DATABASE_URL names a symbolic link.
     """
-    named, away, new = tmp_path / "mahasiswa.db", tmp_path / "away.db", tmp_path / "new.db"
+    named = tmp_path / "mahasiswa.db"
+    away = tmp_path / "away.db"
+    new = tmp_path / "new.db"
     database = tmp_path / "daftar.db"
     named.symlink_to(database)
     with Service(named, {"WORKERS": f"{WORKERS}"}) as service:

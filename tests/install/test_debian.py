@@ -24,7 +24,8 @@ USER = "abcdefghijklmnopqrstuvwxyz"
 def debian() -> Iterator[list[str]]:
     """Make the Debian, with a clone of our repository and its packages of Python. Return how its user runs a command."""
     with tempfile.TemporaryDirectory() as name:
-        root, wheels = Path(name, "root"), Path(name, "wheels")
+        root = Path(name, "root")
+        wheels = Path(name, "wheels")
         make_debian(root, "trixie", PACKAGES, PYTHON, "", "-build", "-dev")
         run("git", "clone", "--quiet", ROOT, root / "mahasiswa")
         run("chroot", root, "useradd", "--create-home", USER)

@@ -165,7 +165,8 @@ def test_the_service_is_back_after_a_kill_of_its_main_process(installed: Machine
     began = time.monotonic()
     installed.run(f"systemctl restart {UNIT}")
     usual = time.monotonic() - began
-    before, main = installed.site.records, installed.property("MainPID")
+    before = installed.site.records
+    main = installed.property("MainPID")
     installed.run(f"systemctl kill --kill-whom=main --signal=KILL {UNIT}")
     until(lambda: not is_well(installed.site))
     until(lambda: is_well(installed.site), max(BACK_SECONDS, 2 * usual))
@@ -224,7 +225,8 @@ def test_back_ups_go_to_another_disk_and_its_loss_does_not_stop_the_service(
 
 def test_the_list_of_before_an_upgrade_comes_back_with_the_old_version(installed: Machine) -> None:
     """The next version changes the tables, so its start makes a copy first, which its log names. Both run twice."""
-    (upgrade,), (roll_back,) = blocks("keep.md", "Upgrade"), blocks("keep.md", "Roll back")
+    (upgrade,) = blocks("keep.md", "Upgrade")
+    (roll_back,) = blocks("keep.md", "Roll back")
     expected = installed.site.records
     with (installed.repository / SCHEMA).open("a") as file:
         file.write(NEXT_VERSION)
@@ -245,7 +247,8 @@ def test_nginx_asks_for_a_password_and_names_the_person_in_the_history(installed
 
     With it, an addition is in the history with the person's name.
     """
-    key, certificate = f"/etc/ssl/private/{NAME}.key", f"/etc/ssl/{NAME}.pem"
+    key = f"/etc/ssl/private/{NAME}.key"
+    certificate = f"/etc/ssl/{NAME}.pem"
     names = f"-subj /CN={NAME} -addext subjectAltName=DNS:{NAME}"
     installed.run(
         f"openssl req -x509 -newkey rsa:2048 -nodes -keyout {key} -out {certificate} {names} -days 2 2>&1"

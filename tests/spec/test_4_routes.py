@@ -76,7 +76,8 @@ def test_4_1_5_row_has_an_edit_link_and_a_delete_form(site: Site) -> None:
     """The last cell holds Edit and a form with Delete, whose question a browser asks, and which works without it."""
     site.add(*SITI)
     (row,) = site.list().table
-    (link,), (form,) = row.links, row.forms
+    (link,) = row.links
+    (form,) = row.forms
     assert link.text == "Edit"
     assert link.target == site.path("/mahasiswa/edit/0001")
     target = site.path("/mahasiswa/delete/0001")

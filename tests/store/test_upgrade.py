@@ -138,7 +138,8 @@ def test_an_upgrade_without_room_for_the_copy_changes_nothing(
 
 def test_a_backup_of_version_1_is_restored(tmp_path: Path) -> None:
     """Into a list that does not exist, and into one with a record."""
-    operator, file = Operator(tmp_path), str(VERSION_1 / "mahasiswa.db")
+    operator = Operator(tmp_path)
+    file = str(VERSION_1 / "mahasiswa.db")
     assert "3 records restored" in operator.done("restore", file)
     operator.fill([SITI])
     assert "3 added, 0 changed, 1 removed" in operator.done("restore", file)

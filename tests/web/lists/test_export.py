@@ -68,7 +68,8 @@ def test_a_download_has_a_type_a_name_and_a_length(
     awkward: Site, target: str, kind: str, name: str
 ) -> None:
     """HEAD has the same headers. Nothing is cached."""
-    answer, head = awkward.get(target), awkward.request("HEAD", target)
+    answer = awkward.get(target)
+    head = awkward.request("HEAD", target)
     assert (head.status_code, head.content) == (200, b"")
     for headers in (answer.headers, head.headers):
         assert headers["content-type"] == kind

@@ -94,7 +94,8 @@ def test_the_confirmation_of_a_change_is_in_the_window(
     """
     refill(other, numbered(300, "Nama {}", "Jalan Kaliurang 5, Sleman"))
     window = open_window(cdn=True, **device)
-    confirmation, warning = window.locator(".latest"), window.locator(".warning")
+    confirmation = window.locator(".latest")
+    warning = window.locator(".warning")
 
     def change(path: str, row: int, nim: str = "") -> None:
         window.goto(path)

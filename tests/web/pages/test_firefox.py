@@ -15,7 +15,8 @@ from mahasiswa import wording
 pytestmark = pytest.mark.torture
 
 SITI = ["20/456839/TK/50663", "Siti Nur'aini, S.Kom.", "Jl. Solo 1"]
-MOVED, ANI = [*SITI[:2], "Jl. Kaliurang 5"], ["20/456840/TK/50664", "Ani", "Solo"]
+MOVED = [*SITI[:2], "Jl. Kaliurang 5"]
+ANI = ["20/456840/TK/50664", "Ani", "Solo"]
 
 
 def test_a_days_tasks_work_in_firefox(service: Service, node_modules: Path, tmp_path: Path) -> None:

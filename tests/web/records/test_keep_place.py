@@ -70,8 +70,10 @@ def test_deleting_and_adding_lead_back_to_the_page(people: Site) -> None:
 
 def test_a_refused_form_keeps_the_place(people: Site) -> None:
     """The pages of a duplicate, of a missing field and of a conflict send their form with the query again."""
-    add, edit = f"/mahasiswa/add{PLACE}", f"/mahasiswa/edit/{SEGMENT}{PLACE}"
-    record, back = {"nim": NIM, "nama": "Siti", "alamat": "Solo"}, {"/" + PLACE}
+    add = f"/mahasiswa/add{PLACE}"
+    edit = f"/mahasiswa/edit/{SEGMENT}{PLACE}"
+    record = {"nim": NIM, "nama": "Siti", "alamat": "Solo"}
+    back = {"/" + PLACE}
     duplicate = {"Batal": back, "Simpan": {add}, "buka data dengan NIM ini": {edit}}
     assert refused(people.post(add, data=record), 409) == duplicate
     assert refused(people.post(edit, data={"nama": "Siti"}), 400) == {

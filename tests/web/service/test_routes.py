@@ -49,7 +49,8 @@ def test_every_page_has_the_shared_layout_and_restricting_headers(
 ) -> None:
     """An error has them too, and a link back to the list."""
     answer = site.get(target)
-    page, layout = page_of(answer, status), site.page("/mahasiswa/add")
+    page = page_of(answer, status)
+    layout = site.page("/mahasiswa/add")
     assert_headers(answer)
     assert answer.headers["content-type"] == "text/html; charset=utf-8"
     assert re.match(r"(?is)<!doctype html>\s*<html lang=\"id\">.*</html>\s*$", answer.text)
@@ -138,7 +139,8 @@ def test_head_is_get_without_a_body(site: Site, service: Service, target: str) -
 )  # fmt: skip
 def test_a_similar_path_is_404(site: Site, target: str) -> None:
     """Paths are compared byte by byte: no slash is added, removed or merged, and nothing is redirected."""
-    exact, texts = {"target": target.encode()}, {"nama": "Ani", "alamat": "Klaten"}
+    exact = {"target": target.encode()}
+    texts = {"nama": "Ani", "alamat": "Klaten"}
     for answer in (
         site.get("/", extensions=exact),
         site.post("/", data=texts, extensions=exact),
