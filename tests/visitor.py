@@ -154,6 +154,10 @@ class Site(httpx.Client):
         """The records of the list: nim, nama and alamat."""
         return self.list().records
 
+    @property
+    def nims(self) -> Sequence[str]:
+        return self.list().nims
+
     def add(self, nim: str, nama: str, alamat: str) -> httpx.Response:
         record = {"nim": nim, "nama": nama, "alamat": alamat}
         return self.post(self.path("/mahasiswa/add"), data=record)

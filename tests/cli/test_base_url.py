@@ -31,7 +31,7 @@ def test_every_page_links_to_addresses_with_the_prefix(below: Site) -> None:
         prefixed(below.page(f"{PREFIX}{target}"))
     undo = below.page(f"{PREFIX}/mahasiswa/riwayat").posts[0]
     assert below.submit(undo).headers["location"].startswith(f"{PREFIX}/")
-    for nim in below.list().nims:
+    for nim in below.nims:
         assert below.delete(nim).headers["location"] == f"{PREFIX}/"
 
 

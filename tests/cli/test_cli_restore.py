@@ -55,7 +55,7 @@ def test_a_running_service_shows_the_restored_list_and_its_line_of_the_history(
 ) -> None:
     """Changes go on. The entries before it stay. The page names the restore and offers no undo of it."""
     with Service(changed.database) as service, service.site() as site:
-        assert site.list().records == NOW
+        assert site.records == NOW
         before = history_of(changed.database)
         changed.done("restore", "cadangan.db")
         *kept, restored = history_of(changed.database)
@@ -69,7 +69,7 @@ def test_a_running_service_shows_the_restored_list_and_its_line_of_the_history(
         assert site.page("/?cari=budi").nims == ["0002"]
         assert site.page("/?cari=citra").nims == []
         led_to(site.add("4", "Dewi", "Solo"))
-        assert site.list().records == [*TWO, ("4", "Dewi", "Solo")]
+        assert site.records == [*TWO, ("4", "Dewi", "Solo")]
         assert history_of(changed.database)[-1][5] == "4"
         until(lambda: service.stderr().count("\n") == 1)
 
@@ -157,7 +157,7 @@ def test_a_restore_into_an_empty_database_brings_the_history_back_while_the_serv
     with visited(Service(changed.database)) as site:
         assert site.list().rows == []
         assert "Start or restart" not in changed.done("restore", "cadangan.db")
-        assert site.list().records == TWO
+        assert site.records == TWO
         led_to(site.add("4", "Dewi", "Solo"))
         *kept, restored, added = history_of(changed.database)
     assert kept == history_of(changed.folder / "cadangan.db")
@@ -186,7 +186,7 @@ def test_a_restore_replaces_a_file_that_cannot_be_repaired_while_the_service_run
         assert site.get("/").status_code == 503
         assert site.add("5", "Ina", "Solo").status_code == 503
         service.restart()
-        assert site.list().records == TWO
+        assert site.records == TWO
         led_to(site.add("4", "Dewi", "Solo"))
     assert history_of(changed.database)[:-1] == history_of(changed.folder / "cadangan.db")
     kept = list(changed.folder.glob("mahasiswa.db.before-*Z"))

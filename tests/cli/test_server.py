@@ -82,7 +82,7 @@ def test_a_port_of_another_instance_is_refused(tmp_path: Path, first: str, secon
         port = str(service.port)
         assert_refused(tmp_path / "second", [port], HOST=second, PORT=port)
         for _ in range(20):
-            assert site.list().nims == ["0001"]
+            assert site.nims == ["0001"]
 
 
 def test_a_unix_socket_is_made_again_after_a_kill_and_never_shared(tmp_path: Path) -> None:

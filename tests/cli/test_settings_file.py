@@ -62,7 +62,7 @@ def test_the_service_reads_the_file(elsewhere: Operator) -> None:
     )
     command = ["env", "-uHOST", "-uDATABASE_URL", *COMMAND, "--settings", str(file)]
     with visited(Service("", command=command)) as site:
-        assert site.list().records == TWO
+        assert site.records == TWO
 
 
 @pytest.mark.parametrize(

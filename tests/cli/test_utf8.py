@@ -43,5 +43,5 @@ def test_the_service_reads_and_writes_utf_8(abroad: Operator) -> None:
     with Service(abroad.folder / "siswa’.db", ASCII) as service:
         with service.site() as site:
             led_to(site.add(*SITI))
-            assert site.list().records == [SITI]
+            assert site.records == [SITI]
         assert f"{abroad.folder}/siswa’.db" in service.stdout()

@@ -7,7 +7,7 @@ TEXT_INPUT = "input:is(:not([type]), [type=text])"
 
 def listed(site: Site) -> list[tuple[str, ...]]:
     """Return the records as the list shows them, ordered, without white space around a text."""
-    records = filter(None, site.list().records)  # a row with one cell may say that it is empty
+    records = filter(None, site.records)  # a row with one cell may say that it is empty
     return sorted(tuple(map(str.strip, record)) for record in records)
 
 

@@ -28,4 +28,4 @@ def test_records_of_any_text_are_kept_to_the_byte(site: Site) -> None:
         assert rows[nim].cells[1:4] == (nim, nim, "Klaten")
         led_to(site.submit(rows[nim].forms[0]))
         assert site.get(rows[nim].links[0].target).status_code == 404
-    assert not set(NIMS) & set(site.list().nims)
+    assert not set(NIMS) & set(site.nims)

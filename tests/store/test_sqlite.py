@@ -73,7 +73,7 @@ def test_a_write_waits_for_the_lock_of_another_program_until_its_deadline(path: 
         for future in waiting:
             with pytest.raises(FutureTimeoutError):
                 future.result(0.3)
-        assert site.list().records == [("0001", "Siti", "Solo")]
+        assert site.records == [("0001", "Siti", "Solo")]
         assert site.get(site.path("/mahasiswa/edit/", "0002")).status_code == 404
         other.execute("COMMIT")
         assert [statuses(future.result(10)) for future in waiting] == [[302], [302], [409]]
@@ -82,7 +82,7 @@ def test_a_write_waits_for_the_lock_of_another_program_until_its_deadline(path: 
             ("0002", "Budi", "Bantul"),
             ("0003", "yang lain", ""),
         ]
-        assert site.list().records == stored
+        assert site.records == stored
 
         other.execute("BEGIN IMMEDIATE")
         began = time.monotonic()
@@ -98,7 +98,7 @@ def test_a_write_waits_for_the_lock_of_another_program_until_its_deadline(path: 
         assert STEP_TIMEOUT_SECONDS - 1 < time.monotonic() - began < 15
         other.execute("ROLLBACK")
         led_to(site.add("0005", "Eka", "Klaten"))
-        assert site.list().records == [*stored, ("0005", "Eka", "Klaten")]
+        assert site.records == [*stored, ("0005", "Eka", "Klaten")]
 
 
 def test_a_text_of_another_program_that_is_not_utf_8_makes_its_pages_unavailable(

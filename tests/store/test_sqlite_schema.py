@@ -72,4 +72,4 @@ def test_two_services_that_start_at_once_create_the_tables_once(path: Path) -> N
         for number, service in enumerate(services):
             with service.site() as site:
                 led_to(site.add(f"{number}", "Siti", "Solo"))
-                assert site.list().nims == [f"{n}" for n in range(number + 1)]
+                assert site.nims == [f"{n}" for n in range(number + 1)]

@@ -69,7 +69,7 @@ def test_without_its_database_the_service_answers_503_and_recovers(
 
     with Service(dsn) as service, service.site() as site:
         led_to(site.add(*SITI))
-        assert site.list().nims == ["0001"]
+        assert site.nims == ["0001"]
         frozen = server.freeze() if how == "frozen" else []
         if not frozen:
             server.stop()
@@ -83,7 +83,7 @@ def test_without_its_database_the_service_answers_503_and_recovers(
                 server.start()
         began = time.monotonic()
         led_to(site.add("0004", "Ani", "Klaten"))
-        assert site.list().nims == ["0001", "0004"]
+        assert site.nims == ["0001", "0004"]
         assert time.monotonic() - began < LATENESS_SECONDS
         assert re.search("error connecting .* connection (failed|timeout)", service.stderr())
 
@@ -226,7 +226,7 @@ def test_the_service_depends_on_no_setting_of_the_role(address: str) -> None:
         assert f'datetime="{today}' in site.get("/mahasiswa/riwayat").text
         assert site.delete("1\\").status_code == 302
         assert merge(url, SITI).new == 1
-        assert site.list().records == [SITI]
+        assert site.records == [SITI]
 
 
 # ---- the version of the data

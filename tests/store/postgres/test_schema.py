@@ -52,7 +52,7 @@ def test_a_role_that_does_not_own_the_tables_gets_the_sql_that_gives_it_them(
     execute(dsn, line.partition("must run: ")[2])
     with visited(Service(clerk)) as site:
         led_to(site.add(*SITI))
-        assert site.list().records == [SITI]
+        assert site.records == [SITI]
         assert engine_of(PostgresURL(clerk)).forget(SITI.nim)[0]
         engine_of(PostgresURL(clerk)).rewrite()
 

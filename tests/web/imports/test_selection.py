@@ -60,10 +60,10 @@ def test_the_records_with_the_given_nims_are_found_and_removed(
     page = uploaded(people, given, path=SELECT)
     assert found(page) == ["001", "20/4"]
     assert ["999" in text for text in missing(page)] == [True]
-    assert people.list().nims == NIMS
+    assert people.nims == NIMS
     removed = press(people, page, "hapus")
     assert "&perubahan=" in removed.headers["location"]
-    assert people.list().nims == [nim for nim in NIMS if nim not in ("001", "20/4")]
+    assert people.nims == [nim for nim in NIMS if nim not in ("001", "20/4")]
     led_to(people.submit(people.page("/mahasiswa/riwayat").posts[0]))
     assert people.records == LIST
 
@@ -107,7 +107,7 @@ def test_a_typed_nim_is_looked_up_and_never_removed_by_the_same_press(people: Si
     assert page.texts("[role=status]")[0].strip().startswith("Perbaikan Anda sudah diperiksa.")
     assert found(page) == ["001", "003"]
     assert missing(page) == ["baris 4: 2"]
-    assert people.list().nims == NIMS
+    assert people.nims == NIMS
     assert found(pressed(people, page, "perbaiki:near")) == ["001", "003", "002"]
 
 
@@ -116,13 +116,13 @@ def test_two_windows_and_a_second_click_remove_nothing_more(people: Site) -> Non
     older = uploaded(people, "001\n002\n003\n77", path=SELECT)
     page = pressed(people, older, "lewati:0.3")
     assert press(people, older, "hapus").status_code == 409
-    assert people.list().nims == NIMS
+    assert people.nims == NIMS
     people.delete("001")
     people.edit("002", "Budi S.", "Sleman")
     people.add("77", "Eko", "Solo")
     for _ in range(2):
         led_to(press(people, page, "hapus"))
-        assert people.list().nims == ["003", *NIMS[3:], "77"]
+        assert people.nims == ["003", *NIMS[3:], "77"]
 
 
 def test_a_selection_is_printed_and_downloaded_in_its_order(
@@ -155,7 +155,7 @@ def test_ten_thousand_hits_of_a_search_are_removed_at_once(people: Site, other: 
     assert counts(page) == {"Ditemukan": UPLOAD_MAX_ROWS}
     assert len(found(people.page(page.target("Berikutnya")))) == PAGE_LINES
     led_to(press(people, page, "hapus"))
-    assert people.list().nims == NIMS
+    assert people.nims == NIMS
 
     refill(other, [*records, ("X", "Zainab", "Solo")])
     (alert,) = page_of(people.submit(form), 400).texts("[role=alert]")

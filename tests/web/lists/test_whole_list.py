@@ -123,7 +123,7 @@ def test_the_check_lists_records_that_may_be_wrong(site: Site) -> None:
     assert [link.text for link in row.links] == ["Edit", "Ganti NIM"]
     assert [site.get(link.target).status_code for link in row.links] == [200, 200]
     led_to(site.submit(row.forms[0]))
-    assert "2400180006" not in site.list().nims
+    assert "2400180006" not in site.nims
 
 
 def test_stray_spaces_are_tidied_as_one_batch_that_can_be_taken_back(

@@ -67,9 +67,9 @@ def select(site: Site) -> Form:
 def confirm_deletion(site: Site) -> None:
     """Delete the record of a selection."""
     form = select(site)
-    before = site.list().nims
+    before = site.nims
     led_to(site.submit(form, aksi="hapus"))
-    assert len(site.list().nims) == len(before) - 1
+    assert len(site.nims) == len(before) - 1
 
 
 def select_found(site: Site) -> str:

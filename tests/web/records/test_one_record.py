@@ -85,7 +85,7 @@ def test_a_refused_nim_keeps_the_record_and_says_why(site: Site) -> None:
     page = page_of(site.post(f"/mahasiswa/nim/{SITI[0]}", data={"nim": "2"}), 409)
     assert TAKEN in page.texts("#nim-wrong")[0]
     assert page.form("alamat").fields["nama"] == "Siti Aminah"
-    assert site.list().nims == ["2", SITI[0]]
+    assert site.nims == ["2", SITI[0]]
 
 
 def test_an_edit_of_a_record_whose_nim_was_changed_is_saved_under_the_new_nim(site: Site) -> None:

@@ -128,7 +128,7 @@ def test_the_warning_and_its_buttons_are_those_of_the_own_addition(
             assert "NIM ini mirip dengan 5500000" in warning(page)[0]
     button = undo_button(site.page(mine))
     assert site.submit(button).headers["location"].startswith(f"/{PLACE}&perubahan=")
-    assert site.list().nims == ["5500000O01", NEAR[0]]
+    assert site.nims == ["5500000O01", NEAR[0]]
 
 
 def test_the_whole_list_names_the_record_of_its_warning(site: Site) -> None:

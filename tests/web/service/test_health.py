@@ -148,7 +148,7 @@ def test_a_client_that_disconnects_in_a_body_is_logged_as_499(
     until(lambda: len(lines(service)) > before)
     assert lines(service)[before:] == [("WARNING", "POST", path, None, 499)]
     with service.site() as site:
-        assert "3" not in site.list().nims
+        assert "3" not in site.nims
 
 
 def test_no_page_reveals_the_software_or_its_paths(service: Service, tmp_path: Path) -> None:
