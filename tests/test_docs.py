@@ -124,7 +124,8 @@ def test_the_specification_lists_every_route() -> None:
 
 
 def test_the_picture_of_the_architecture_names_modules_that_exist() -> None:
-    names = re.findall(r"\w[\w/]+\.py", (ROOT / "docs" / "architecture.svg").read_text("utf-8"))
+    drawing = (ROOT / "docs" / "architecture.svg").read_text("utf-8")
+    names = re.findall(r"\w[\w/]+\.py", drawing)
     assert len(names) > 10
     for name in names:
         assert list((ROOT / "src").rglob(name)), name

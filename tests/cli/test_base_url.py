@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
-from harness import Page, Service, Site, visited
+from harness import Page, Service, Site, page_of, visited
 
 PREFIX = "/fakultas/mahasiswa-ti"
 
@@ -30,7 +30,8 @@ def test_every_page_links_to_addresses_with_the_prefix(below: Site) -> None:
     for target in [*PAGES.split(), *OTHER_PAGES.split()]:
         prefixed(below.page(f"{PREFIX}{target}"))
     undo = below.page(f"{PREFIX}/mahasiswa/riwayat").posts[0]
-    assert below.submit(undo).headers["location"].startswith(f"{PREFIX}/")
+    location = below.submit(undo).headers["location"]
+    assert location.startswith(f"{PREFIX}/")
     for nim in below.nims:
         assert below.delete(nim).headers["location"] == f"{PREFIX}/"
 
@@ -43,8 +44,7 @@ def test_a_path_without_the_prefix_of_base_url_is_404(below: Site, target: str) 
     """A request without exactly the prefix is answered with a 404 page that links to the list. A POST stores nothing."""
     assert below.list().rows == []  # the page is kept from now on
     answer = below.get(target)
-    assert answer.status_code == 404
-    page = prefixed(Page(answer.text, below.origin))
+    page = prefixed(page_of(answer, 404))
     assert page.target("Kembali ke daftar") == f"{PREFIX}/?halaman=1"
     with Site(below.origin) as root:
         assert root.add("0001", "Siti", "Solo").status_code == 404

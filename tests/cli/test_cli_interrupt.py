@@ -69,7 +69,8 @@ def test_an_interrupted_command_changes_nothing(operator: Operator, command: str
     assert operator.records() == records
     assert (operator.folder / "keluar.csv").read_bytes() == b"yang lama"
     # The copy of the list from before a restore may stay.
-    assert {name for name in operator.names() if ".before-" not in name} == names
+    left = {name for name in operator.names() if ".before-" not in name}
+    assert left == names
 
 
 def test_an_import_into_postgresql_that_is_interrupted_while_it_merges_changes_nothing(

@@ -33,7 +33,8 @@ def test_commands_read_and_write_utf_8(abroad: Operator) -> None:
     assert abroad.databases == [f"{folder}/siswa’.db"]
     assert done("export", "-") == "\ufeff" + csv(HEADER, SITI).decode().replace("\r\n", "\n")
     assert done("backup").startswith(f"{folder}/cadangan é/siswa’-")
-    assert done("forget", SITI[0]).startswith(f"{SITI[0]}: the record and its history are removed")
+    said = f"{SITI[0]}: the record and its history are removed"
+    assert done("forget", SITI[0]).startswith(said)
     checked = abroad.run("--settings", f"{folder}/é.env", "doctor").stdout
     assert f"{folder}/siswa’.db" in checked
 

@@ -155,7 +155,8 @@ def test_staff_work_with_a_service_that_runs_in_its_sandbox(installed: Machine) 
     assert "ro" in options
     folder = installed.in_root(DATABASE).parent
     files = [folder, *folder.iterdir(), installed.in_root(BACKUPS), installed.newest_backup()]
-    assert {path.stat().st_mode & 0o077 for path in files} == {0}
+    others = {path.stat().st_mode & 0o077 for path in files}
+    assert others == {0}
     assert {path.stat().st_uid for path in files} == {folder.stat().st_uid}
     assert installed.in_root(SETTINGS).stat().st_mode & 0o777 == 0o640
 

@@ -16,7 +16,8 @@ def test_5_2_there_are_no_cookies_and_no_tokens(site: Site) -> None:
         site.edit(SITI.nim, "Budi", "Bantul"),
         site.delete(SITI.nim),
     ]
-    assert [answer.status_code for answer in answers] == [302, 200, 200, 200, 302, 302]
+    statuses = [answer.status_code for answer in answers]
+    assert statuses == [302, 200, 200, 200, 302, 302]
     for answer in answers:
         assert not {"set-cookie", "www-authenticate"} & set(answer.headers)
 

@@ -20,7 +20,8 @@ def test_records_of_any_text_are_kept_to_the_byte(site: Site) -> None:
     for nim in NIMS:
         row = rows[nim]
         assert row.cells[1:4] == (nim, nim, nim)
-        form = site.page(row.links[0].target).form("alamat")
+        (edit,) = row.links
+        form = site.page(edit.target).form("alamat")
         assert form.values(TEXT_INPUT) == [nim, nim, nim]
         led_to(site.submit(form, alamat="Klaten"))
     rows = {row.cells[1]: row for row in site.list().table}

@@ -174,8 +174,10 @@ async def test_concurrent_edits_of_different_fields_through_several_stores_are_b
             kinds = [type(answer) for answer in answers]
             assert sorted(kinds, key=str) == [type(None)] * 4 + [EditConflict] * 12
             (stored,) = await read_all(second)
-            assert stored.nama in {edited.nama for edited in edits[:4]}
-            assert stored.alamat in {edited.alamat for edited in edits[4:]}
+            names = {edited.nama for edited in edits[:4]}
+            addresses = {edited.alamat for edited in edits[4:]}
+            assert stored.nama in names
+            assert stored.alamat in addresses
 
 
 # ---- HISTORY_DAYS and expired entries

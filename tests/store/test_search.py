@@ -124,7 +124,8 @@ async def test_names_that_sound_alike_are_one_search(store: Store, url: Database
     for one, other in PAIRS:
         for di in ("", "nama"):
             assert {one, other} <= await found(one, di) & await found(other, di), (one, other)
-        assert (await store.reader(SEARCH).history(one, 0, 10)).total == 1
+        page = await store.reader(SEARCH).history(one, 0, 10)
+        assert page.total == 1
     for maximum, words in FURTHER:
         for word in words.split():
             further = [other for other in await found(word, "") if word not in other]

@@ -130,7 +130,8 @@ def test_an_upgrade_without_room_for_the_copy_changes_nothing(
     with pytest.raises(NeedsRepair, match="could not be copied before its upgrade: "):
         migrate(database)
     assert execute(database, "PRAGMA user_version") == [(1,)]
-    assert {path.suffix for path in small_disk.iterdir()} <= {".db", "", ".db-wal", ".db-shm"}
+    endings = {path.suffix for path in small_disk.iterdir()}
+    assert endings <= {".db", "", ".db-wal", ".db-shm"}
     filler.unlink()
     migrate(database)
     assert execute(database, "PRAGMA user_version") == [(2,)]

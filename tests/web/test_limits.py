@@ -120,7 +120,8 @@ def test_a_request_at_a_limit_is_accepted_and_one_beyond_it_is_refused(
 ) -> None:
     limit = REQUESTS[name]
     assert statuses(service.raw(limit.request(limit.maximum), 60)) == [limit.accepted]
-    answer = service.raw(limit.request(limit.maximum + 1), 60)
+    request = limit.request(limit.maximum + 1)
+    answer = service.raw(request, 60)
     assert statuses(answer) == [limit.refused]
     assert limit.says in answer
 

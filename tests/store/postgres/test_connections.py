@@ -270,7 +270,8 @@ async def test_a_standby_can_be_read_without_a_version_and_not_written(
         async with opened(standby_url) as store:
             assert await store.version() is None
             snapshot = await store.snapshot(10)
-            assert snapshot[:2] == (1, "\0".join(SITI).encode())
+            packed = "\0".join(SITI).encode()
+            assert snapshot[:2] == (1, packed)
             assert snapshot.last
             assert (await store.reader(SEARCH).history("", 0, 10)).total == 1
             said = "read-write mode during recovery"

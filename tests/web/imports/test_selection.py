@@ -103,7 +103,8 @@ def test_a_typed_nim_is_looked_up_and_never_removed_by_the_same_press(people: Si
     """A blank input drops its line. A nearly equal NIM is named, and takes the place of the typed one."""
     page = uploaded(people, "001\n999\n998\n2", path=SELECT)
     assert page.texts("#near .bad") == ["NIM ini mirip dengan 002 (Budi) yang sudah ada."]
-    page = page_of(press(people, page, "hapus", **{"nim.0.2": "003", "nim.0.3": " "}), 409)
+    typed = {"nim.0.2": "003", "nim.0.3": " "}
+    page = page_of(press(people, page, "hapus", **typed), 409)
     assert page.texts("[role=status]")[0].strip().startswith("Perbaikan Anda sudah diperiksa.")
     assert found(page) == ["001", "003"]
     assert missing(page) == ["baris 4: 2"]

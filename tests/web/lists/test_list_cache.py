@@ -156,7 +156,8 @@ def test_the_list_is_rendered_again_on_another_day(tmp_path: Path) -> None:
     """The page holds the date, which is shown on paper, so a page of yesterday is not sent. One of today is not made again."""
     clock = tmp_path / "clock"
     clock.write_text("2026-12-31T23:59")
-    command = (sys.executable, "-c", CLOCK.format(path=str(clock)))
+    program = CLOCK.format(path=str(clock))
+    command = (sys.executable, "-c", program)
     with Service(tmp_path / "a.db", command=command) as service, service.site() as site:
         first = site.get("/")
         assert "31 Desember 2026" in first.text

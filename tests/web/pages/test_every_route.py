@@ -104,7 +104,8 @@ def site(
         Service(url, environment) as service,
         service.site() as site,
     ):
-        import_file(site, csv(HEADER, *numbered(20, "Nama {}", "École", nim="{:02}")))
+        records = numbered(20, "Nama {}", "École", nim="{:02}")
+        import_file(site, csv(HEADER, *records))
         site.add("20/1", "Siti Aminah", "Jalan Kaliurang 5")
         yield site
         assert "Traceback" not in service.stderr()

@@ -142,12 +142,15 @@ def test_the_guide_is_a_page_whose_links_and_pictures_lead_somewhere(service: Se
         for image in images:
             answer = site.get(f"/mahasiswa/{image}")
             assert answer.headers["content-type"] == "image/png"
-            assert answer.content == (FOLDER / Path(image).name).read_bytes()
+            file = FOLDER / Path(image).name
+            assert answer.content == file.read_bytes()
         for name in ("lain.png", "..%2Fguide.py"):
             assert site.get(f"/mahasiswa/panduan/{name}").status_code == 404
 
-    assert {Path(image).name for image in images} == {*PICTURES}
-    assert {file.name for file in FOLDER.iterdir()} == {*PICTURES}
+    named = {Path(image).name for image in images}
+    assert named == {*PICTURES}
+    stored = {file.name for file in FOLDER.iterdir()}
+    assert stored == {*PICTURES}
     assert page.texts("h1, h2, h3, h4") == re.findall(
         "^#+ (.+)", GUIDE.read_text("utf-8"), flags=re.MULTILINE
     )

@@ -130,7 +130,8 @@ def test_a_conflict_shows_every_text_that_saving_would_change_and_saves_nothing(
     fields = zip(("Nama", "Alamat"), SITI, theirs, typed, strict=True)
     assert rows == [list(texts) for texts in fields if texts[2] != texts[3]]
     (form,) = page.forms
-    assert tuple(form.fields.values()) == (NIM, *typed)
+    shown = tuple(form.fields.values())
+    assert shown == (NIM, *typed)
     assert form.submit == "Simpan isian saya"
     assert form.target == PATH
     assert page.target("Gunakan data terbaru") == PATH

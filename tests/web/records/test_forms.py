@@ -121,7 +121,8 @@ def test_an_edit_decodes_its_texts_once(site: Site, sent: bytes, text: str) -> N
     body = b"&&nim=%FF&nim=2&nama=" + sent + b"&&alamat=" + sent + b"&"
     answer = site.post(EDIT, content=body, headers=IS_FORM)
     assert (answer.status_code, answer.headers["location"]) == (302, "/")
-    assert site.records == [("0001", text, text), KEPT[1]]
+    stored = ("0001", text, text)
+    assert site.records == [stored, KEPT[1]]
     site.edit(*KEPT[0])
 
 

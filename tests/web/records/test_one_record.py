@@ -100,7 +100,8 @@ def test_an_edit_of_a_record_whose_nim_was_changed_is_saved_under_the_new_nim(si
     assert answer.texts("[role=alert]") == [alert]
     form = answer.form("alamat")
     assert form.submit == f"Simpan di {ODD}"
-    assert led_to(site.submit(form, versi=versi)) == f"/?cari=siti#m-{SEGMENT}"
+    saved = site.submit(form, versi=versi)
+    assert led_to(saved) == f"/?cari=siti#m-{SEGMENT}"
     assert site.records == [(ODD, "Siti A.", "Klaten")]
 
 

@@ -123,7 +123,8 @@ def test_the_warning_and_its_buttons_are_those_of_the_own_addition(
         theirs = save(other, "/mahasiswa/add?lagi=1", **NEAR._asdict())
         for visitor, target, record in ((site, mine, SITI), (other, theirs, NEAR)):
             page = visitor.page(target)
-            assert page.texts("main [role=status]")[0] == f"Siti Aminah ({record[0]}) tersimpan."
+            said, *_ = page.texts("main [role=status]")
+            assert said == f"Siti Aminah ({record[0]}) tersimpan."
             assert warning(page)[1:] == ["Edit", "Ganti NIM", "Batalkan penambahan"]
             assert "NIM ini mirip dengan 5500000" in warning(page)[0]
     button = undo_button(site.page(mine))

@@ -110,7 +110,8 @@ def test_prometheus_reads_the_counters_and_each_alert_has_its_series(tmp_path: P
         pytest.skip("prometheus is not installed")
     folder = Path(__file__).parents[3] / "packaging" / "prometheus"
     run("promtool", "test", "rules", "mahasiswa.test.yml", cwd=folder)
-    named = set(re.findall(r"mahasiswa_\w+", (folder / "mahasiswa.rules.yml").read_text("utf-8")))
+    rules = (folder / "mahasiswa.rules.yml").read_text("utf-8")
+    named = set(re.findall(r"mahasiswa_\w+", rules))
     closed = {"SAME_ORIGIN_ONLY": "1", "BASE_URL": "https://a.id", "BACKUP_DIR": str(tmp_path)}
     with visited(Service(tmp_path / "a.db", {"METRICS": "1", **closed})) as monitor:
         assert monitor.get("/").status_code == 403

@@ -160,7 +160,8 @@ def test_malformed_http_is_answered_once_and_never_with_5xx(
     answered: dict[str, bytes], name: str
 ) -> None:
     """Each request gets the expected status, and the connection is closed after it."""
-    assert statuses(answered[name]) == EVERYTHING[name][1]
+    expected = EVERYTHING[name][1]
+    assert statuses(answered[name]) == expected
 
 
 @pytest.mark.usefixtures("answered")

@@ -59,7 +59,8 @@ def test_each_change_has_the_name_that_the_proxy_gives(tmp_path: Path, host: str
         service.says("POST /mahasiswa/delete/3 302")
         assert 'POST /mahasiswa/add "1" by "Siti Aminah" 302' in service.stderr()
         assert 'POST /mahasiswa/add "5" 302' in service.stderr()
-        assert "Wa ti" in site.page(site.page("/mahasiswa/edit/2").target("Riwayat data ini")).html
+        history = site.page("/mahasiswa/edit/2").target("Riwayat data ini")
+        assert "Wa ti" in site.page(history).html
 
 
 def test_the_header_is_believed_from_trusted_addresses_only(tmp_path: Path) -> None:
