@@ -2,7 +2,7 @@
 
 import os
 import signal
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,7 +14,7 @@ from engines import ENGINES, empty, empty_database
 from harness import Service, Site
 from hypothesis import HealthCheck, settings
 from postgres import Server, own_schema
-from processes import CANNOT, cannot, run
+from processes import cannot, run
 
 from mahasiswa.settings import Settings
 
@@ -43,11 +43,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--screenshots", action="store_true", help="make the pictures of docs/panduan.md again"
     )
-    group.addoption(
-        "--nothing-skipped",
-        action="store_true",
-        help="fail each test that lacks a tool of a Debian package",
-    )
 
 
 def pytest_configure() -> None:
@@ -68,21 +63,6 @@ def pytest_collection_modifyitems(items: list[pytest.Function]) -> None:
     in_browser = {item.path for item in items if "chromium" in item.fixturenames}
     # The modules of all pages and of the guide take longest, and are the first of them.
     items.sort(key=lambda item: (item.path in in_browser, item.path.parent.name != "pages"))
-
-
-@pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_runtest_makereport(
-    item: pytest.Item,
-) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Fail a skipped test with --nothing-skipped, unless its reason is that this machine cannot run it."""
-    report = yield
-    if (
-        report.skipped
-        and item.config.getoption("nothing_skipped")
-        and CANNOT not in report.longreprtext
-    ):
-        report.outcome = "failed"
-    return report
 
 
 @pytest.fixture(scope="session")

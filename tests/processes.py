@@ -23,7 +23,7 @@ RUN_SECONDS = 400.0
 
 COMMAND = (sys.executable, "-m", "mahasiswa")
 CANNOT = "this machine cannot "
-"""The start of a reason to skip a test that no Debian package mends. --nothing-skipped accepts these reasons only."""
+"""The start of a reason to skip a test that no Debian package mends. .ci/run accepts these reasons only."""
 
 
 class Closing(ABC):
