@@ -57,7 +57,7 @@ mutants: .venv/dev.stamp
 
 # Example: make conform URL=http://localhost:3000
 conform: .venv/dev.stamp
-	@$(BIN)/python -m pytest tests/spec -m "not beyond" --base-url "$(URL)" $(ARGS)
+	@CONFORM_URL="$(URL)" $(BIN)/python -m pytest tests/spec -m "not beyond" $(ARGS)
 
 # The SBOM lists the packages of an environment that holds the wheel and the lock, and nothing else.
 dist: .venv/dev.stamp

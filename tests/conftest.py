@@ -1,4 +1,4 @@
-"""Options of the test suite, and the fixtures that all tests share: a service, a database, a PostgreSQL server, a small disk."""
+"""The environment and the order of the tests, and what all share: a service, a database, a PostgreSQL server, a small disk."""
 
 import os
 import signal
@@ -31,18 +31,6 @@ UNWANTED = (
     "PYTHONPATH",
     "PYTHONDONTWRITEBYTECODE",  # hundreds of processes would compile the source again
 )
-
-
-def pytest_addoption(parser: pytest.Parser) -> None:
-    group = parser.getgroup("mahasiswa")
-    group.addoption(
-        "--base-url",
-        default="",
-        help="run tests/spec against the implementation at this address, not against our own",
-    )
-    group.addoption(
-        "--screenshots", action="store_true", help="make the pictures of docs/panduan.md again"
-    )
 
 
 def pytest_configure() -> None:

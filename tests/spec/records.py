@@ -1,6 +1,11 @@
 """Reads the records of any implementation: `listed` and `stored`."""
 
+import os
+
 from harness import Site
+
+CONFORM_URL = os.environ.get("CONFORM_URL")
+"""The address of another implementation that is tested, not our own service."""
 
 TEXT_INPUT = "input:is(:not([type]), [type=text])"
 
