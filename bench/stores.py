@@ -135,7 +135,7 @@ class PostgresStore:
 
     def __init__(self) -> None:
         self._server = PostgresServer()
-        self.address = self._server.url()
+        self.address = self._server.url
         self._db = psycopg.connect(self.address, autocommit=True)
 
     def fill(self, records: Iterator[Row]) -> None:

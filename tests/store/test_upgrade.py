@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from cli.operators import Operator, records_of
 from engines import ENGINES
-from postgres import own_schema
+from postgres import describe, own_schema
 from stores import SITI, execute, items, migrate, opened, read_all
 
 from mahasiswa.record import Mahasiswa
@@ -37,18 +37,6 @@ ALTER TABLE shorter RENAME TO mahasiswa"""
 SHORTER_NIM_POSTGRES = """
 ALTER TABLE mahasiswa DROP CONSTRAINT nim_too_long,
   ADD CONSTRAINT nim_too_long CHECK (length(nim) <= 64)"""
-PARTS = """
-SELECT table_name, column_name, data_type, column_default FROM information_schema.columns
-WHERE table_schema = current_schema()
-UNION ALL SELECT conrelid::regclass::text, conname, pg_get_constraintdef(oid), contype::text
-FROM pg_constraint WHERE connamespace = current_schema()::regnamespace
-UNION ALL SELECT tgrelid::regclass::text, tgname, tgenabled::text, pg_get_triggerdef(t.oid)
-FROM pg_trigger AS t JOIN pg_class AS c ON c.oid = tgrelid
-WHERE NOT tgisinternal AND relnamespace = current_schema()::regnamespace
-UNION ALL SELECT proname, prosrc, proconfig::text, obj_description(oid, 'pg_proc') FROM pg_proc
-WHERE pronamespace = current_schema()::regnamespace
-UNION ALL SELECT tablename, indexname, indexdef, '' FROM pg_indexes WHERE schemaname = current_schema()
-UNION ALL SELECT '', '', '', obj_description(to_regclass('mahasiswa'), 'pg_class')"""
 
 
 @pytest.fixture(params=ENGINES)
@@ -73,8 +61,7 @@ def parts(url: DatabaseURL) -> list[str]:
         version = execute(url.address, "PRAGMA user_version")
         found = execute(url.address, "SELECT type, name, sql FROM sqlite_schema") + version
         return sorted(map(repr, found))
-    schema = url.address.rpartition("search_path%3D")[2]
-    return sorted(repr(part).replace(schema, "") for part in execute(url.address, PARTS))
+    return describe(url.address)
 
 
 @pytest.mark.parametrize("version", [1, 2])

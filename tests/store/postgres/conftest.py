@@ -4,7 +4,6 @@ from collections.abc import Iterator
 
 import pytest
 from postgres import Server, own_schema
-from stores import migrate
 
 from mahasiswa.settings import PostgresURL
 
@@ -17,21 +16,13 @@ def server() -> Iterator[Server]:
 
 
 @pytest.fixture
-def address(server: Server) -> Iterator[str]:
-    """Return the address of an empty schema on that server, without a table."""
-    with own_schema(server.url()) as address:
+def database(server: Server) -> Iterator[str]:
+    """Return the address of an empty schema on that server, without a table. `url` and `store` use it."""
+    with own_schema(server.url) as address:
         yield address
 
 
 @pytest.fixture
-def url(address: str) -> PostgresURL:
-    """Return the same with the table; the fixture `store` opens it."""
-    url = PostgresURL(address)
-    migrate(url)
-    return url
-
-
-@pytest.fixture
 def dsn(url: PostgresURL) -> str:
-    """Return it as other programs write it."""
+    """Return the address of a schema with the table, as other programs write it."""
     return url.address

@@ -5,16 +5,24 @@ import random
 import re
 import shutil
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager, nullcontext, suppress
+from contextlib import (
+    AbstractContextManager,
+    asynccontextmanager,
+    contextmanager,
+    nullcontext,
+    suppress,
+)
 from datetime import UTC, datetime
+from pathlib import Path
 
+import psutil  # type: ignore[import-untyped]
 import pytest
 from faults.ledger import Ledger
 from harness import Service, free_port, led_to, visited
 from install.installed import do_what_staff_do
-from postgres import Server, as_server_user
+from postgres import AS_SERVER_USER, Server
 from processes import started, until
 from sockets import CLOSE, get, post
 from stores import BUDI, EXPIRE, SITI, execute, merge, migrate, opened, read_all
@@ -37,8 +45,9 @@ def test_nothing_is_lost_and_no_page_is_stale_when_connections_are_ended(
         ledger = Ledger(first.url, second.url)
         with ledger.running():
             for _ in range(3):
-                server.execute(
-                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()"
+                execute(
+                    server.url,
+                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()",
                 )
                 ledger.wait_for(10)
         for service in (first, second):
@@ -53,10 +62,35 @@ ASKED = [
 ]
 
 
+@contextmanager
+def stopped(server: Server) -> Iterator[None]:
+    server.stop()
+    try:
+        yield
+    finally:
+        server.start()
+
+
+@contextmanager
+def frozen(server: Server) -> Iterator[None]:
+    """Suspend all processes of the server. It accepts connections but answers nothing."""
+    # First, so that it starts no other one meanwhile.
+    (postmaster := psutil.Process(server.process.pid)).suspend()
+    processes = [*postmaster.children(recursive=True), postmaster]
+    for process in processes:
+        process.suspend()
+    try:
+        yield
+    finally:
+        # The postmaster is last, because it frees the ids of children that have ended.
+        for process in processes:
+            process.resume()
+
+
 @pytest.mark.torture
-@pytest.mark.parametrize("how", ["stopped", "frozen"])
+@pytest.mark.parametrize("without", [stopped, frozen])
 def test_without_its_database_the_service_answers_503_and_recovers(
-    server: Server, dsn: str, how: str
+    server: Server, dsn: str, without: Callable[[Server], AbstractContextManager[None]]
 ) -> None:
     """Every page and form is answered at the deadline of a step, and works again as soon as the database is back."""
 
@@ -70,17 +104,8 @@ def test_without_its_database_the_service_answers_503_and_recovers(
     with Service(dsn) as service, service.site() as site:
         led_to(site.add(*SITI))
         assert site.nims == ["0001"]
-        frozen = server.freeze() if how == "frozen" else []
-        if not frozen:
-            server.stop()
-        try:
-            with ThreadPoolExecutor(len(ASKED)) as threads:
-                list(threads.map(ask, ASKED))
-        finally:
-            for process in frozen:
-                process.resume()
-            if not frozen:
-                server.start()
+        with without(server), ThreadPoolExecutor(len(ASKED)) as threads:
+            list(threads.map(ask, ASKED))
         began = time.monotonic()
         led_to(site.add("0004", "Ani", "Klaten"))
         assert site.nims == ["0001", "0004"]
@@ -167,26 +192,24 @@ async def test_a_connection_lost_at_the_commit_makes_the_write_uncertain(
 
 
 @pytest.fixture
-def pooled(server: Server) -> Iterator[PostgresURL]:
+def pooled(server: Server, tmp_path: Path) -> Iterator[PostgresURL]:
     """Return an address of PgBouncer in transaction mode, which has fewer connections than the store's pool."""
     program = shutil.which("pgbouncer") or shutil.which("pgbouncer", path="/usr/sbin")
     if not program:
         pytest.skip("pgbouncer is not installed")
     name = f"pooled_{random.getrandbits(32):x}"
-    server.execute(f"CREATE DATABASE {name}")
-    folder = server.folder / name
-    folder.mkdir()
+    execute(server.url, f"CREATE DATABASE {name}")
     port = free_port()
-    (folder / "pgbouncer.ini").write_text(
+    (tmp_path / "pgbouncer.ini").write_text(
         f"[databases]\n{name} = host=127.0.0.1 port={server.port} user=postgres\n"
         f"[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\nunix_socket_dir =\n"
         "auth_type = any\npool_mode = transaction\ndefault_pool_size = 3\n"
     )
-    command = as_server_user(program, folder / "pgbouncer.ini")
-    with (folder / "log").open("wb") as log, started(*command, stdout=log, stderr=log):
-        until(lambda: (folder / "log").read_text().count("listening on"))
+    command = [*AS_SERVER_USER, program, str(tmp_path / "pgbouncer.ini")]
+    with (tmp_path / "log").open("wb") as log, started(*command, stdout=log, stderr=log):
+        until(lambda: (tmp_path / "log").read_text().count("listening on"))
         yield PostgresURL(f"postgresql://postgres@127.0.0.1:{port}/{name}")
-    server.execute(f"DROP DATABASE {name} WITH (FORCE)")
+    execute(server.url, f"DROP DATABASE {name} WITH (FORCE)")
 
 
 def test_every_operation_works_through_a_pooler_in_transaction_mode(pooled: PostgresURL) -> None:
@@ -215,10 +238,10 @@ SETTINGS = {
 }
 
 
-def test_the_service_depends_on_no_setting_of_the_role(address: str) -> None:
+def test_the_service_depends_on_no_setting_of_the_role(database: str) -> None:
     """Neither do the commands: it sets what it needs. All of these settings hold for each of its sessions."""
     settings = "".join(f"%20-c{name}%3D{value}" for name, value in SETTINGS.items())
-    url = PostgresURL(f"{address}{settings}")
+    url = PostgresURL(f"{database}{settings}")
     with visited(Service(url.address)) as site:
         led_to(site.add("1\\", "Ani 'x'", "Solo\\n"))
         assert "Solo\\n" in site.get("/?cari=ani+solo").text
@@ -264,7 +287,7 @@ async def test_a_standby_can_be_read_without_a_version_and_not_written(
         url.address, "INSERT INTO mahasiswa VALUES ('0001', 'Siti Aminah', 'Jalan Kaliurang 5')"
     )
     execute(url, EXPIRE)
-    with Server(standby_of=server) as standby:
+    with Server(server) as standby:
         standby_url = PostgresURL(url.address.replace(f":{server.port}/", f":{standby.port}/"))
         engine_of(standby_url).migrate(7)
         async with opened(standby_url) as store:

@@ -50,10 +50,11 @@ def test_a_role_that_may_only_insert_can_insert_and_forge_nothing(server: Server
     """The triggers write the entry with the rights of the table's owner, into the table of the owner."""
     schema = dsn.rpartition("search_path%3D")[2]
     registrar = dsn.replace("//postgres@", "//registrar@")
-    server.execute("CREATE ROLE registrar LOGIN")
+    execute(server.url, "CREATE ROLE registrar LOGIN")
     try:
-        server.execute(
-            f"GRANT USAGE ON SCHEMA {schema} TO registrar; GRANT INSERT ON {schema}.mahasiswa TO registrar"
+        execute(
+            server.url,
+            f"GRANT USAGE ON SCHEMA {schema} TO registrar; GRANT INSERT ON {schema}.mahasiswa TO registrar",
         )
         assert execute(registrar, REPLACED) == [(0,)]
         for statement in (
@@ -64,7 +65,7 @@ def test_a_role_that_may_only_insert_can_insert_and_forge_nothing(server: Server
             with pytest.raises(psycopg.errors.InsufficientPrivilege, match="mahasiswa_history"):
                 execute(registrar, statement)
     finally:
-        server.execute("DROP OWNED BY registrar; DROP ROLE registrar")
+        execute(server.url, "DROP OWNED BY registrar; DROP ROLE registrar")
     assert execute(dsn, ENTRIES) == [("1", None, None, "Ani", "Solo")]
 
 
@@ -79,11 +80,10 @@ def test_the_start_creates_missing_and_changed_triggers_again(url: PostgresURL, 
     """Another program removed one, and a function is of another release. The triggers refuse TRUNCATE."""
     with pytest.raises(psycopg.errors.FeatureNotSupported, match="use DELETE FROM mahasiswa"):
         execute(dsn, "TRUNCATE mahasiswa")
-    function = "SELECT pg_get_functiondef('mahasiswa_history_write'::regproc)"
-    before = describe(dsn), execute(dsn, function)
+    before = describe(dsn)
     execute(dsn, OTHER_RELEASE)
     engine_of(url).migrate(30)
-    assert (describe(dsn), execute(dsn, function)) == before
+    assert describe(dsn) == before
 
 
 SINGLE_CHANGE_FIRST = """

@@ -34,7 +34,7 @@ async def test_a_read_that_takes_too_long_is_interrupted_on_the_server(
         ended = await asyncio.gather(*reads, return_exceptions=True)
         assert [type(error) for error in ended] == [TookTooLong] * len(reads)
         assert time.monotonic() - began < STEP_TIMEOUT_SECONDS
-        assert not awaited_locks(server.url())
+        assert not awaited_locks(server.url)
 
 
 async def test_a_read_whose_client_has_gone_stops_on_the_server_within_a_second(
@@ -44,12 +44,12 @@ async def test_a_read_whose_client_has_gone_stops_on_the_server_within_a_second(
     with locked(dsn):
         for read in [*READS.values()] * 5:  # more often than any kind of work has slots
             reading = asyncio.ensure_future(read(store))
-            await asyncio.to_thread(until, lambda: awaited_locks(server.url()))
+            await asyncio.to_thread(until, lambda: awaited_locks(server.url))
             reading.cancel()
             began = time.monotonic()
             with pytest.raises(asyncio.CancelledError):
                 await reading
-            await asyncio.to_thread(until, lambda: not awaited_locks(server.url()))
+            await asyncio.to_thread(until, lambda: not awaited_locks(server.url))
             assert time.monotonic() - began < 3
 
 
@@ -61,7 +61,7 @@ async def test_a_commit_that_waits_for_the_standby_is_not_interrupted(
     server.alter("SET synchronous_standby_names = 'nobody'")
     try:
         await asyncio.to_thread(
-            until, lambda: server.execute("SHOW synchronous_standby_names") == [("nobody",)]
+            until, lambda: execute(server.url, "SHOW synchronous_standby_names") == [("nobody",)]
         )
         nims = map(str, range(1000))
 
@@ -73,7 +73,7 @@ async def test_a_commit_that_waits_for_the_standby_is_not_interrupted(
         with pytest.raises(Uncertain):
             await add_until_one_waits()
         added = int(next(nims)) - 1
-        assert server.execute("SELECT 1 FROM pg_stat_activity WHERE wait_event = 'SyncRep'")
+        assert execute(server.url, "SELECT 1 FROM pg_stat_activity WHERE wait_event = 'SyncRep'")
         assert execute(dsn, "SELECT count(*) FROM mahasiswa") == [(added,)]
     finally:
         server.alter("RESET synchronous_standby_names")

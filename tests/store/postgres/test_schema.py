@@ -20,27 +20,27 @@ from mahasiswa.store.store_errors import Locked, Unavailable
 SECOND_STEP = "ALTER TABLE mahasiswa ADD COLUMN kelas text; GRANT SELECT ON mahasiswa TO PUBLIC"
 
 
-def test_of_many_starts_one_creates_the_table(address: str) -> None:
+def test_of_many_starts_one_creates_the_table(database: str) -> None:
     """The others wait for it, and none fails."""
     barrier = threading.Barrier(8)
 
     def start() -> None:
         barrier.wait()
-        migrate(address)
+        migrate(database)
 
     at_once(8, start)
-    assert execute(address, "SELECT count(*) FROM mahasiswa") == [(0,)]
+    assert execute(database, "SELECT count(*) FROM mahasiswa") == [(0,)]
 
 
 @pytest.fixture
-def clerk(server: Server, address: str) -> Iterator[str]:
+def clerk(server: Server, database: str) -> Iterator[str]:
     """Return the same address for a role of its own, which may create tables in the schema."""
-    schema = address.rpartition("search_path%3D")[2]
-    server.execute(f"CREATE ROLE clerk LOGIN; GRANT ALL ON SCHEMA {schema} TO clerk")
+    schema = database.rpartition("search_path%3D")[2]
+    execute(server.url, f"CREATE ROLE clerk LOGIN; GRANT ALL ON SCHEMA {schema} TO clerk")
     try:
-        yield address.replace("//postgres@", "//clerk@")
+        yield database.replace("//postgres@", "//clerk@")
     finally:
-        server.execute("DROP OWNED BY clerk; DROP ROLE clerk")
+        execute(server.url, "DROP OWNED BY clerk; DROP ROLE clerk")
 
 
 def test_a_role_that_does_not_own_the_tables_gets_the_sql_that_gives_it_them(

@@ -125,7 +125,7 @@ async def test_every_write_waits_for_the_disks_whatever_the_role_says(
 ) -> None:
     """So no crash loses an acknowledged change. A weaker setting is replaced in each transaction, and a stronger one stays."""
     execute(url.address, LOG_THE_SETTING)
-    server.execute(f"ALTER ROLE postgres SET synchronous_commit = {setting}")
+    execute(server.url, f"ALTER ROLE postgres SET synchronous_commit = {setting}")
     ina = SITI._replace(nama="Ina")
     used = STRONGER if setting == STRONGER else "on"
     try:
@@ -140,7 +140,7 @@ async def test_every_write_waits_for_the_disks_whatever_the_role_says(
             for nama in ("Ani", "Ina"):
                 merge(url, (SITI.nim, nama, "Solo"))
     finally:
-        server.execute("ALTER ROLE postgres RESET synchronous_commit")
+        execute(server.url, "ALTER ROLE postgres RESET synchronous_commit")
     assert execute(url.address, "SELECT DISTINCT value, count(*) OVER () FROM settings") == [
         (used, 10)
     ]
