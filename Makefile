@@ -19,6 +19,7 @@ EPOCH := $(shell git log -1 --format=%ct 2>/dev/null || echo 1767225600)
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 INSTALL := $(PIP) install
+NPM := tests/npm/node_modules/.package-lock.json
 
 .PHONY: run test test-all test-long check mutants conform dist image install may-install bench lock clean
 
@@ -101,9 +102,13 @@ REMOVED := $(shell [ ! -e .venv/run.stamp ] || $(BIN)/python -Ic 'import mahasis
 	@sync
 	@touch $@
 
-.venv/dev.stamp: .venv/run.stamp requirements-dev.txt
+.venv/dev.stamp: .venv/run.stamp requirements-dev.txt | $(NPM)
 	@$(INSTALL) --require-hashes -r requirements-dev.txt
 	@touch $@
+
+# The packages that tests of pages need: without npm or its registry, these tests are skipped.
+$(NPM): tests/npm/package-lock.json
+	@cd tests/npm && npm ci >/dev/null || echo 'npm could not install the packages of tests/npm.'
 
 # The lock files hold every platform, with hashes, and no address of a package index.
 lock: .venv/run.stamp

@@ -4,7 +4,6 @@ All tests of a worker share one browser. While it runs, Playwright keeps an even
 would be refused: conftest.py puts the modules with browser tests last.
 """
 
-import os
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,10 +14,8 @@ from engines import empty
 from harness import Service
 from playwright import sync_api
 from playwright.sync_api import Browser, expect
-from processes import finished, run
 
 from mahasiswa.settings import BOOTSTRAP
-from mahasiswa.system.folder_lock import folder_lock
 
 # No test may reach another machine, so no other name is resolved.
 ARGUMENTS = ["--no-proxy-server", "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1"]
@@ -40,25 +37,16 @@ def chromium() -> Iterator[Browser]:
     if not installed:
         pytest.skip("neither chromium nor google-chrome is on the PATH")
     with sync_api.sync_playwright() as playwright:
-        yield playwright.chromium.launch(
-            executable_path=installed, args=ARGUMENTS, chromium_sandbox=os.geteuid() != 0
-        )
+        yield playwright.chromium.launch(executable_path=installed, args=ARGUMENTS)
 
 
 @pytest.fixture(scope="session")
 def node_modules() -> Path:
-    """Install the packages of tests/npm once. Skip the test if npm cannot install them."""
-    npm = shutil.which("npm")
-    if npm is None:
-        pytest.skip("npm is not installed, so Bootstrap, axe-core and html-validate are missing")
-    with folder_lock(NPM):
-        # Otherwise a package is missing, or has another version.
-        if finished(npm, "ls", cwd=NPM).returncode != 0:
-            try:
-                run(npm, "ci", cwd=NPM)
-            except AssertionError as error:
-                pytest.skip(f"npm could not install the packages of tests/npm: {error}")
-    return NPM / "node_modules"
+    """Return the folder of npm's packages, which `make test` installs. Skip the test if it could not."""
+    folder = NPM / "node_modules"
+    if not (folder / ".package-lock.json").exists():
+        pytest.skip("the packages of tests/npm are not installed: make .venv/dev.stamp")
+    return folder
 
 
 @pytest.fixture
@@ -72,7 +60,7 @@ def open_window(
         context = chromium.new_context(base_url=service.url, reduced_motion="reduce", **options)
         if cdn:
             sheet = request.getfixturevalue("node_modules") / SHEET
-            headers = {"content-type": "text/css", "access-control-allow-origin": "*"}
+            headers = {"access-control-allow-origin": "*"}
             context.route(BOOTSTRAP, lambda route: route.fulfill(path=sheet, headers=headers))
         return context.new_page()
 
