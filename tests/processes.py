@@ -1,4 +1,4 @@
-"""Runs programs and threads, lists processes with their memory and files, and waits for conditions."""
+"""Runs programs and threads, and waits for conditions."""
 
 import os
 import signal
@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -81,39 +81,28 @@ def started(*command: str | Path, **options: Any) -> Iterator[subprocess.Popen[A
 
 
 @contextmanager
-def working(work: Sequence[Callable[[], object]], stop: Event) -> Iterator[None]:
-    """Run functions in threads until `stop` is set at the end of the block. Fail if one of them does."""
-    with ThreadPoolExecutor(len(work)) as threads:
-        jobs = [threads.submit(function) for function in work]
+def repeating(*functions: Callable[[], object]) -> Iterator[None]:
+    """Call each function again and again, in a thread of its own, until the end of the block. Fail if one of them does."""
+    over = Event()
+
+    def repeat(function: Callable[[], object]) -> None:
+        while not over.is_set():
+            function()
+
+    with ThreadPoolExecutor(len(functions)) as threads:
+        results = threads.map(repeat, functions)
         try:
             yield
         finally:
-            stop.set()
-            for job in jobs:
-                job.result(120)
+            over.set()
+            list(results)
 
 
-def children(pid: int) -> list[int]:
+def has_ended(process: psutil.Process) -> bool:
+    """Return whether a process has ended, also if its parent has not waited for it."""
     with suppress(psutil.NoSuchProcess):
-        return [child.pid for child in psutil.Process(pid).children() if is_running(child.pid)]
-    return []
-
-
-def is_running(pid: int) -> bool:
-    """Return whether there is a living process with this id. A zombie has ended, but its parent has not waited for it."""
-    with suppress(psutil.NoSuchProcess):
-        return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
-    return False
-
-
-def client_files(pid: int) -> int:
-    """Return the number of sockets and temporary files of a process. Files of the database do not count."""
-    count = 0
-    for file in Path(f"/proc/{pid}/fd").iterdir():
-        with suppress(FileNotFoundError):  # it has just been closed
-            name = str(file.readlink())
-            count += name.startswith("socket:") or name.endswith(" (deleted)")
-    return count
+        return bool(process.status() == psutil.STATUS_ZOMBIE)
+    return True
 
 
 def until(condition: Callable[[], T | None], seconds: float = 30.0) -> T:

@@ -5,10 +5,11 @@ import shutil
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import psutil  # type: ignore[import-untyped]
 import pytest
 from cli.operators import TWO, Operator, records_of, use_up
 from harness import Service, free_port
-from processes import COMMAND, children, started, until
+from processes import COMMAND, started, until
 from spreadsheets import numbered
 from stores import execute
 
@@ -140,10 +141,10 @@ def test_the_service_makes_a_backup_at_its_start_if_it_is_due(kept: Operator) ->
     with Service(kept.database, {"BACKUP_DIR": str(kept.backups)}) as service:
         (file,) = until(kept.backup_files)
         service.says(f"INFO {file}: {file.stat().st_size} bytes, verified")
-        until(lambda: not children(service.pid))
+        until(lambda: not psutil.Process(service.pid).children())
         assert records_of(file) == TWO
         service.restart()
-        until(lambda: not children(service.pid))
+        until(lambda: not psutil.Process(service.pid).children())
         assert kept.backup_files() == [file]
         file = renamed(file, 24)
         for hour in (1, 2):

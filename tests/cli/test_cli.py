@@ -1,7 +1,6 @@
 """Every command: wrong use, exit codes and help; `mahasiswa forget`; and commands while the service runs."""
 
 import re
-import threading
 from contextlib import closing
 from pathlib import Path
 
@@ -9,7 +8,7 @@ import pytest
 from cli.operators import TWO, Operator
 from click.testing import CliRunner
 from harness import Service, Site, led_to
-from processes import COMMAND, started, working
+from processes import COMMAND, repeating, started
 from sheets.workbooks import by_openpyxl
 from spreadsheets import HEADER, csv, numbered
 from stores import connect, holds, migrate
@@ -165,15 +164,13 @@ def test_a_backup_while_the_service_writes_is_consistent(beside: tuple[Operator,
     """It is one file, it passes the integrity check, and it has every write acknowledged before the back-up began."""
     operator, site = beside
     acknowledged: list[str] = []
-    ended = threading.Event()
 
     def write() -> None:
-        while not ended.is_set():
-            nim = f"{len(acknowledged):06}"
-            led_to(site.add(nim, "Zainab", "x" * 500))
-            acknowledged.append(nim)
+        nim = f"{len(acknowledged):06}"
+        led_to(site.add(nim, "Zainab", "x" * 500))
+        acknowledged.append(nim)
 
-    with working([write], ended):
+    with repeating(write):
         for number in range(4):
             before = len(acknowledged)
             path = operator.folder / f"cadangan-{number}.db"

@@ -7,7 +7,7 @@ import time
 from contextlib import ExitStack
 
 import pytest
-from faults.ledger import Ledger
+from faults.clients import changing
 from harness import Service
 from postgres import Server
 from processes import until
@@ -19,16 +19,16 @@ SYNCHRONOUS = "SELECT pid FROM pg_stat_replication WHERE sync_state = 'sync'"
 
 
 def test_no_acknowledged_change_is_lost_with_the_primary() -> None:
-    """Two instances write when the primary is killed; the standby is promoted, and both continue within 5 seconds, or 100 additions."""
+    """Two instances write when the primary is killed; the standby is promoted, and both continue within 5 seconds, or 100 changes."""
     with Server() as primary, Server(primary) as standby, ExitStack() as stack:
         primary.alter("SET synchronous_standby_names = 'standby'")
         until(lambda: execute(primary.url, SYNCHRONOUS))
         hosts = f"127.0.0.1:{primary.port},127.0.0.1:{standby.port}"
         address = f"postgresql://postgres@{hosts}/postgres?target_session_attrs=read-write"
-        ledger = Ledger(*(stack.enter_context(Service(address)).url for _ in range(2)))
-        with ledger.running():
+        urls = [stack.enter_context(Service(address)).url for _ in range(2)]
+        with changing(*urls) as wait_for:
             began = time.monotonic()
-            ledger.wait_for(50)
+            wait_for(50)
             usual = (time.monotonic() - began) / 50
             # The primary no longer reaches the standby, and then it ends at any moment of a transaction.
             ((sender,),) = execute(primary.url, SYNCHRONOUS)
@@ -37,6 +37,6 @@ def test_no_acknowledged_change_is_lost_with_the_primary() -> None:
             primary.stop(signal.SIGQUIT)
             execute(standby.url, "SELECT pg_promote(wait => true)")
             promoted = time.monotonic()
-            ledger.wait_for(1)
+            wait_for(1)
             assert time.monotonic() - promoted < max(5, 100 * usual)
-            ledger.wait_for(50)
+            wait_for(50)

@@ -6,7 +6,7 @@ import signal
 from pathlib import Path
 
 import pytest
-from faults.ledger import Ledger
+from faults.clients import changing
 from harness import Service
 from stores import holds
 
@@ -21,10 +21,9 @@ def test_no_acknowledged_change_is_lost_when_the_service_is_killed(
     """Every acknowledged change is shown then, no refused one is, none is incomplete, and the file is sound."""
     dice = random.Random(int(workers))
     with Service(tmp_path / "a.db", {"WORKERS": workers, "LOG_LEVEL": "error"}) as service:
-        ledger = Ledger(service.url)
-        with ledger.running():
+        with changing(service.url) as wait_for:
             for turn in range(KILLS):
-                ledger.wait_for(dice.randrange(1, 100))
+                wait_for(dice.randrange(1, 100))
                 if turn % 3 == 0:
                     assert service.stop() == 0
                 elif turn % 3 == 1:
@@ -33,5 +32,5 @@ def test_no_acknowledged_change_is_lost_when_the_service_is_killed(
                     os.kill(service.pid, signal.SIGKILL)
                 holds(tmp_path / "a.db")
                 service.restart()
-            ledger.wait_for(10)
+            wait_for(10)
         assert service.stderr() == ""

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import psutil  # type: ignore[import-untyped]
 import pytest
-from faults.attack import attacked
+from faults.attack import attacked, client_files
 from harness import Service
-from processes import cannot, client_files, until
+from processes import cannot, until
 from sockets import CLOSE, FORM, HOST, connected, get
 from spreadsheets import numbered
 from stores import merge
@@ -151,7 +151,7 @@ def test_each_slow_client_gets_what_the_table_says_and_others_are_answered(tmp_p
         merge(
             tmp_path / "a.db", *numbered(PAGE_MAX_RECORDS - 1000, "Nama {}", "x" * 100, nim="{:08}")
         )
-        files = client_files(service.pid)
+        files = client_files(service)
         with attacked(service, "/?halaman=1"):
             clients = all_clients(service, stack)
             waiting = [one for name in clients for one in clients[name] if "6 KB" not in name]
@@ -164,7 +164,7 @@ def test_each_slow_client_gets_what_the_table_says_and_others_are_answered(tmp_p
             clients["reader of 6 KB a second"][0].socket.close()
             # The others get a complete answer, so the service reads on for a while.
             late = WRITE_TIMEOUT_SECONDS + LATENESS_SECONDS
-            until(lambda: client_files(service.pid) <= files + 4, late)
+            until(lambda: client_files(service) <= files + 4, late)
     for name, deadline in DEADLINES.items():
         seconds = clients[name][0].seconds
         assert min(deadline, WRITE_TIMEOUT_SECONDS) - CHECK_SECONDS < seconds

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+import psutil  # type: ignore[import-untyped]
 import pytest
 from cli.operators import records_of
 from harness import Site, is_free, led_to
@@ -21,7 +22,7 @@ from install.installed import (
     is_well,
     make_debian,
 )
-from processes import cannot, children, run, until
+from processes import cannot, run, until
 
 PORTS = (80, 443, 3000)
 BOOT_SECONDS = 60.0
@@ -69,7 +70,7 @@ class Machine:
 
     def run(self, script: str) -> str:
         """Run lines of a shell as root, without a terminal; return their standard output. Each line must succeed."""
-        (init,) = children(self._process.pid)
+        (init,) = psutil.Process(self._process.pid).children()
         environment = (
             "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
             "HOME=/root",
@@ -80,7 +81,9 @@ class Machine:
         # No file of root can be read by others unless a command sets its rights.
         lines = f"umask 077; cd /root\n{script}"
         shell = ("setsid", "--wait", "bash", "-euo", "pipefail", "-c", lines)
-        return run("nsenter", f"--target={init}", "--all", "--", "env", "-i", *environment, *shell)
+        return run(
+            "nsenter", f"--target={init.pid}", "--all", "--", "env", "-i", *environment, *shell
+        )
 
     def property(self, name: str, unit: str = UNIT) -> str:
         return self.run(f"systemctl show --property={name} --value {unit}").strip()

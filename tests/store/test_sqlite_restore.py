@@ -2,18 +2,15 @@
 
 import random
 import subprocess
-import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 from cli.operators import Operator, records_of
-from faults.attack import additions
-from harness import Service, assert_log_is_sound
-from processes import COMMAND, started, working
+from harness import Service, assert_log_is_sound, led_to
+from processes import COMMAND, repeating, started
 from stores import holds
 
 # Each list has records that the other one lacks, and some nims with other texts.
@@ -43,20 +40,6 @@ def shown(service: Service) -> str | None:
     return SIZES.get((body.count(b"<td>Nama A<"), body.count(b"<td>Nama B<")))
 
 
-@contextmanager
-def read_without_pause(service: Service) -> Iterator[list[str | None]]:
-    """Yield the lists that are shown while the block runs."""
-    stop = threading.Event()
-    lists: list[str | None] = []
-
-    def read() -> None:
-        while not stop.is_set():
-            lists.append(shown(service))
-
-    with working([read], stop):
-        yield lists
-
-
 @pytest.mark.torture
 def test_a_restore_that_is_killed_at_any_moment_leaves_one_of_the_two_lists(
     operator: Operator,
@@ -70,11 +53,19 @@ def test_a_restore_that_is_killed_at_any_moment_leaves_one_of_the_two_lists(
     killed = done = 0
     stored = [LISTS["A"]]
     kept: set[str] = set()
-    with (
-        Service(operator.database) as service,
-        additions(service) as (added, sent),
-        read_without_pause(service) as lists,
-    ):
+    added: set[str] = set()
+    lists: list[str | None] = []
+
+    def write() -> None:
+        nim = f"tamu/{len(added)}"
+        with service.site() as site:
+            led_to(site.add(nim, "Siti", "x" * 200))
+        added.add(nim)
+
+    def read() -> None:
+        lists.append(shown(service))
+
+    with Service(operator.database) as service, repeating(write, read):
         for turn in range(KILLS):
             name = "AB"[(turn + 1) % 2]
             began = time.monotonic()
@@ -99,7 +90,7 @@ def test_a_restore_that_is_killed_at_any_moment_leaves_one_of_the_two_lists(
                 path.unlink()
         assert_log_is_sound(service.stderr())
     assert min(killed, done) > 1
-    assert sent == added.keys() <= kept | holds(operator.database).keys()
+    assert added <= kept | holds(operator.database).keys()
     assert len(added) > 10
     assert {*lists} == {"A", "B"}
     switches = sum(a != b for a, b in pairwise(stored))

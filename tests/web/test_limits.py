@@ -3,8 +3,6 @@
 Each maximum is taken from its constant. test_docs.py finds a constant that is neither here nor in a test that it names.
 """
 
-import os
-import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -17,7 +15,7 @@ import psutil  # type: ignore[import-untyped]
 import pytest
 from apsw import Connection
 from harness import Service, Site
-from processes import children, until
+from processes import until
 from sockets import CLOSE, HOST, get, post, statuses, upload
 from spreadsheets import HEADER, csv, numbered
 from stores import connect, merge, refill
@@ -200,9 +198,8 @@ def test_a_child_that_packs_a_workbook_has_limits(tmp_path: Path) -> None:
     with service_with(tmp_path, constant, 5.0) as service, ThreadPoolExecutor(1) as thread:
         merge(tmp_path / "a.db", *numbered(3_000, "Nama {}", "Alamat " * 120, nim="{:08}"))
         answer = thread.submit(service.raw, get("/mahasiswa/ekspor.xlsx"), 60)
-        (child,) = until(lambda: children(service.pid))
-        limit_of = psutil.Process(child).rlimit
-        until(lambda: limit_of(psutil.RLIMIT_AS)[0] == MEMORY_MAX_BYTES)
-        os.kill(child, signal.SIGSTOP)
-        assert limit_of(psutil.RLIMIT_CPU)[0] == PROCESSOR_MAX_SECONDS
+        (child,) = until(psutil.Process(service.pid).children)
+        until(lambda: child.rlimit(psutil.RLIMIT_AS)[0] == MEMORY_MAX_BYTES)
+        child.suspend()
+        assert child.rlimit(psutil.RLIMIT_CPU)[0] == PROCESSOR_MAX_SECONDS
         assert statuses(answer.result()) == [503]

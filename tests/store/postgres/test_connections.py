@@ -19,7 +19,7 @@ from pathlib import Path
 
 import psutil  # type: ignore[import-untyped]
 import pytest
-from faults.ledger import Ledger
+from faults.clients import changing
 from harness import Service, free_port, led_to, visited
 from install.installed import do_what_staff_do
 from postgres import AS_SERVER_USER, Server
@@ -42,14 +42,13 @@ def test_nothing_is_lost_and_no_page_is_stale_when_connections_are_ended(
 ) -> None:
     """Two services share a database. An administrator ends every session three times, and no read is lost."""
     with Service(dsn) as first, Service(dsn) as second:
-        ledger = Ledger(first.url, second.url)
-        with ledger.running():
+        with changing(first.url, second.url) as wait_for:
             for _ in range(3):
                 execute(
                     server.url,
                     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()",
                 )
-                ledger.wait_for(10)
+                wait_for(10)
         for service in (first, second):
             assert not re.search(r"GET .* 503", service.stderr())
 
@@ -215,10 +214,8 @@ def pooled(server: Server, tmp_path: Path) -> Iterator[PostgresURL]:
 def test_every_operation_works_through_a_pooler_in_transaction_mode(pooled: PostgresURL) -> None:
     """Each transaction may reach another session of the server, while clients work at the same time, and for all that staff do."""
     migrate(pooled)
-    with Service(pooled.address) as service:
-        ledger = Ledger(service.url)
-        with ledger.running():
-            ledger.wait_for(50)
+    with Service(pooled.address) as service, changing(service.url) as wait_for:
+        wait_for(50)
     execute(pooled.address, "DELETE FROM mahasiswa")
     with visited(Service(pooled.address)) as site:
         do_what_staff_do(site)

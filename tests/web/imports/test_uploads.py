@@ -12,7 +12,7 @@ import psutil  # type: ignore[import-untyped]
 import pytest
 from faults.test_cost import zip_bomb
 from harness import Service
-from processes import children, is_running, until
+from processes import has_ended, until
 from sockets import statuses
 from spreadsheets import HEADER, csv
 from web.importer import counts, uploaded
@@ -24,20 +24,21 @@ ANI = csv(HEADER, ("2301", "Ani", "Solo"))
 
 
 @contextmanager
-def reading(service: Service) -> Iterator[tuple[int, "Future[bytes]"]]:
-    """Upload a bomb, and stop the child that reads it; yield its id, and the answer."""
-    until(lambda: not children(service.pid))
+def reading(service: Service) -> Iterator[tuple[psutil.Process, "Future[bytes]"]]:
+    """Upload a bomb, and stop the child that reads it; yield it, and the answer."""
+    process = psutil.Process(service.pid)
+    until(lambda: not process.children())
     with ThreadPoolExecutor(1) as thread:
         answer = thread.submit(service.raw, zip_bomb(), 120)
-        (child,) = until(lambda: children(service.pid))
-        os.kill(child, signal.SIGSTOP)
+        (child,) = until(process.children)
+        child.suspend()
         yield child, answer
 
 
 def test_a_child_that_dies_costs_one_page(service: Service) -> None:
     """It says that the file was not read, and nothing is kept. The next one is read."""
     with reading(service) as (child, answer):
-        os.kill(child, signal.SIGKILL)
+        child.kill()
         page = answer.result()
     assert statuses(page) == [413]
     assert wording.TOO_HEAVY.split(".")[0].encode() in page
@@ -54,14 +55,14 @@ def test_a_zip_bomb_is_refused_with_its_page(service: Service) -> None:
 def test_a_child_has_no_password_and_few_rights(tmp_path: Path) -> None:
     variables = {"DATABASE_URL": f"sqlite:///{tmp_path}/a.db", "PGPASSWORD": "rahasia"}
     with Service(tmp_path / "a.db", variables) as service, reading(service) as (child, answer):
-        os.kill(child, signal.SIGCONT)
-        limit_of = psutil.Process(child).rlimit
+        child.resume()
         # Until then it may still be a copy of the service.
-        until(lambda: limit_of(psutil.RLIMIT_AS)[0] == MEMORY_BYTES)
-        environment = Path(f"/proc/{child}/environ").read_bytes()
-        assert not any(word in environment for word in (b"rahasia", b"DATABASE_URL"))
-        assert limit_of(psutil.RLIMIT_CPU)[0] == PROCESSOR_SECONDS
-        assert limit_of(psutil.RLIMIT_FSIZE)[0] == FILE_MAX_BYTES
+        until(lambda: child.rlimit(psutil.RLIMIT_AS)[0] == MEMORY_BYTES)
+        environment = str(child.environ())
+        assert "DATABASE_URL" not in environment
+        assert "rahasia" not in environment
+        assert child.rlimit(psutil.RLIMIT_CPU)[0] == PROCESSOR_SECONDS
+        assert child.rlimit(psutil.RLIMIT_FSIZE)[0] == FILE_MAX_BYTES
         answer.result()
 
 
@@ -70,12 +71,11 @@ def test_no_child_outlives_its_request(tmp_path: Path, how: str) -> None:
     with Service(tmp_path / "a.db") as service:
         with socket.create_connection(("127.0.0.1", service.port)) as client:
             client.sendall(zip_bomb())
-            (child,) = until(lambda: children(service.pid))
-            process = psutil.Process(child)
-            until(lambda: process.rlimit(psutil.RLIMIT_AS)[0] == MEMORY_BYTES)
+            (child,) = until(psutil.Process(service.pid).children)
+            until(lambda: child.rlimit(psutil.RLIMIT_AS)[0] == MEMORY_BYTES)
             if how == "the service is killed":
                 os.kill(service.pid, signal.SIGKILL)
-                until(lambda: not is_running(child))
+                until(lambda: has_ended(child))
             else:
-                os.kill(child, signal.SIGSTOP)
-        until(lambda: not is_running(child))
+                child.suspend()
+        until(lambda: has_ended(child))
