@@ -24,8 +24,8 @@ KEY = "SELECT signing_key FROM mahasiswa_history_state"
 def operator_with_a_folder_for_backups(operator: Operator) -> Operator:
     """Run commands in a folder with two records. BACKUP_DIR is the folder `cadangan`, which does not exist yet."""
     operator.fill(TWO)
-    operator.keep_backups()
     operator.environment |= {"HOST": "127.0.0.1", "PORT": str(free_port())}
+    operator.environment["BACKUP_DIR"] = str(operator.backups)
     return operator
 
 
@@ -124,16 +124,15 @@ def test_of_two_programs_only_one_makes_a_backup_of_a_list(kept: Operator) -> No
     assert said == f"mahasiswa: {fault}: another program is writing it now"
 
 
-def test_the_next_backup_replaces_the_unfinished_file_of_a_killed_one(operator: Operator) -> None:
+def test_the_next_backup_replaces_the_unfinished_file_of_a_killed_one(kept: Operator) -> None:
     """There is one such file for a list, in a private folder."""
-    operator.fill(numbered(200_000, "Nama {}", "Jalan Kaliurang {}"))
-    operator.keep_backups()
-    with started(*COMMAND, "backup", cwd=operator.folder, env=operator.environment) as process:
-        (left,) = until(lambda: [*operator.backups.glob(".*.unfinished")])
+    kept.fill(numbered(200_000, "Nama {}", "Jalan Kaliurang {}"))
+    with started(*COMMAND, "backup", cwd=kept.folder, env=kept.environment) as process:
+        (left,) = until(lambda: [*kept.backups.glob(".*.unfinished")])
         process.kill()
     assert left.stat().st_mode & 0o777 == 0o700
-    file = backed_up(operator)
-    assert [*operator.backups.iterdir()] == [file]
+    file = backed_up(kept)
+    assert [*kept.backups.iterdir()] == [file]
 
 
 def test_the_service_makes_a_backup_at_its_start_if_it_is_due(kept: Operator) -> None:
@@ -168,9 +167,8 @@ def test_a_backup_that_fails_is_one_error_of_the_service(kept: Operator) -> None
 
 
 def test_a_backup_on_a_full_disk_leaves_no_file(kept: Operator, small_disk: Path) -> None:
-    kept.keep_backups(small_disk)
     use_up(small_disk)
-    (line,) = kept.failed("backup")
+    (line,) = kept.failed("backup", BACKUP_DIR=str(small_disk))
     assert line.startswith(f"mahasiswa: no backup was written to {small_disk}: ")
     assert [path.name for path in small_disk.iterdir()] == ["filler"]
 

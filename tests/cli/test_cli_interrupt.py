@@ -79,7 +79,7 @@ def test_an_import_into_postgresql_that_is_interrupted_while_it_merges_changes_n
     """Ctrl-C comes when it has locked the table."""
     locked = "SELECT 1 FROM pg_locks WHERE relation = to_regclass('mahasiswa') AND mode = 'ExclusiveLock'"
     with own_schema(postgres) as url:
-        operator.use(url)
+        operator.environment["DATABASE_URL"] = url
         operator.write("a.csv", long_file())
         interrupt(operator, "import a.csv", lambda: bool(execute(url, locked)))
         assert execute(url, "SELECT count(*) FROM mahasiswa") == [(0,)]

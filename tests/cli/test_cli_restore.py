@@ -46,7 +46,7 @@ def test_a_restore_brings_every_record_back(changed: Operator) -> None:
     assert third == REMARK.format("mahasiswa")
     assert changed.records() == TWO
     assert records_of(saved) == NOW
-    assert changed.names() == {"cadangan.db", saved.name}
+    assert changed.names() == {"mahasiswa.db", "cadangan.db", saved.name}
     assert {stat.S_IMODE(path.stat().st_mode) for path in (saved, changed.database)} == {0o600}
 
 
@@ -95,7 +95,7 @@ OTHER_TABLE = "DROP TABLE mahasiswa; CREATE TABLE mahasiswa (nim, nama, alamat)"
 NEWER_TABLE = "ALTER TABLE mahasiswa ADD kelas TEXT; PRAGMA user_version = 2"
 REFUSED: dict[str, tuple[Callable[[Path], object], str]] = {
     "a newer release": (lambda file: execute(file, "PRAGMA user_version = 99"), NEWER),
-    "overwritten": (lambda file: overwrite(file, 4096, 8192), DAMAGED),
+    "overwritten": (lambda file: overwrite(file, 4096), DAMAGED),
     "no database": (
         lambda file: file.write_bytes(csv(HEADER, *TWO)),
         r"a\.db cannot be restored in .*: file is not a database",
@@ -128,7 +128,7 @@ def test_a_restore_that_lacks_room_names_the_disk_of_the_list(
     rows = numbered(1000, "y" * 100, nim="{:04}")
     operator.fill([(nim, nama, "Bantul") for nim, nama, _ in rows])
     operator.done("backup", "cadangan.db")
-    operator.use(small_disk / "a.db")
+    operator = Operator(operator.folder, small_disk / "a.db")
     operator.done("import", operator.write_rows(*rows))
     filler = use_up(small_disk)
     steps = 0
@@ -168,7 +168,7 @@ def test_a_restore_into_an_empty_database_brings_the_history_back_while_the_serv
 
 LOSSES: dict[str, Callable[[Operator], object]] = {
     "missing": lose,
-    "damaged": lambda operator: overwrite(operator.database, 0, 8192),
+    "damaged": lambda operator: overwrite(operator.database),
     "newer": lambda operator: operator.sql(NEWER_TABLE),
 }
 
@@ -206,5 +206,5 @@ def test_the_sound_file_of_another_program_is_not_replaced(changed: Operator, ta
         f"mahasiswa: {changed.database} has schema version 7, but not the tables of it",
         line,
     )
-    assert changed.names() == {"cadangan.db"}
+    assert changed.names() == {"mahasiswa.db", "cadangan.db"}
     assert changed.database.read_bytes() == before

@@ -21,7 +21,7 @@ def problems(operator: Operator, **options: str) -> list[str]:
     """Run the command, which must find something wrong; return the sentences about that."""
     answer = operator.run("doctor", **options)
     assert answer.returncode == 1, answer.stdout
-    assert answer.stderr == "", answer.stdout
+    assert re.fullmatch("database: .*\n", answer.stderr)
     return re.findall("^WRONG  (.*)", answer.stdout, re.MULTILINE)
 
 
@@ -30,16 +30,15 @@ def backed_up(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with two records, and a back-up of them in the folder `cadangan`."""
     operator = Operator(tmp_path_factory.mktemp("kept"))
     operator.fill(TWO)
-    operator.keep_backups()
-    operator.done("backup")
+    operator.done("backup", BACKUP_DIR=str(operator.backups))
     return operator.folder
 
 
 @pytest.fixture(name="kept")
 def operator_with_a_backup(operator: Operator, backed_up: Path) -> Operator:
     shutil.copytree(backed_up, operator.folder, dirs_exist_ok=True)
-    operator.keep_backups()
     operator.environment |= {"HOST": "127.0.0.1", "PORT": str(free_port())}
+    operator.environment["BACKUP_DIR"] = str(operator.backups)
     return operator
 
 
@@ -60,7 +59,7 @@ def test_a_sound_installation_has_four_good_findings(kept: Operator) -> None:
         f"ok     The newest back-up, {backup_of(kept)}, is 0.0 hours old.",
     ]
     assert kept.database.read_bytes() == before
-    assert kept.names() == {"cadangan"}
+    assert kept.names() == {"mahasiswa.db", "cadangan"}
     assert problems(kept, BACKUP_DIR="") == ["No back-ups are made. Set BACKUP_DIR to a folder."]
     for host, place in (
         ("127.0.0.1", f"port {port}"),
@@ -158,7 +157,7 @@ def type_remedy(kept: Operator, line: str) -> None:
 def test_a_remedy_can_be_pasted(kept: Operator) -> None:
     """A damaged list is restored, with which the service did not start. The next back-up is made."""
     ((page,),) = kept.sql("SELECT rootpage FROM sqlite_schema WHERE name = 'mahasiswa'")
-    overwrite(kept.database, 4096 * (cast("int", page) - 1), 4096 * cast("int", page))
+    overwrite(kept.database, 4096 * (cast("int", page) - 1))
     (refused,) = kept.failed(code=2)
     assert re.search(r"is damaged or .*restore a back-up", refused)
     (line,) = problems(kept)
@@ -181,4 +180,5 @@ def test_the_tables_of_postgresql_are_checked(operator: Operator, postgres: str)
     (line,) = problems(operator, DATABASE_URL=gone)
     assert line.endswith(" failed: Connection refused. Check DATABASE_URL and the server.")
     assert "rahasia" not in line
-    assert operator.databases == ["postgresql://127.0.0.1:1/x"]
+    said = operator.run("doctor", DATABASE_URL=gone).stderr
+    assert said == "database: postgresql://127.0.0.1:1/x\n"

@@ -36,23 +36,25 @@ def other_folder(operator: Operator) -> Operator:
 
 def test_a_command_uses_the_list_of_the_file_from_any_folder(elsewhere: Operator) -> None:
     """A relative path begins at the folder of the file. Quotes, comments, blank lines, CRLF and empty values are read."""
-    made = elsewhere.done("--settings", "../kampus.env", "backup")
-    assert elsewhere.databases == [str(elsewhere.database)]
+    made = elsewhere.run("--settings", "../kampus.env", "backup")
+    assert made.stderr == f"database: {elsewhere.database}\n"
     folder = elsewhere.database.parent / "cadangan kampus"
-    assert made.startswith(f"{folder}/kampus-")
+    assert made.stdout.startswith(f"{folder}/kampus-")
     assert not list(elsewhere.folder.iterdir())
 
 
 def test_a_variable_of_the_environment_wins(elsewhere: Operator) -> None:
     other = elsewhere.folder / "b.db"
-    elsewhere.run("--settings", "../kampus.env", "backup", DATABASE_URL=f"sqlite:///{other}")
-    assert elsewhere.databases == [str(other)]
+    ended = elsewhere.run(
+        "--settings", "../kampus.env", "backup", DATABASE_URL=f"sqlite:///{other}"
+    )
+    assert ended.stderr.startswith(f"database: {other}\n")
 
 
 def test_without_an_address_the_list_is_beside_the_file(elsewhere: Operator) -> None:
     elsewhere.write("a.env", b"")
-    elsewhere.run("--settings", "a.env", "export", "-")
-    assert elsewhere.databases == [str(elsewhere.folder / "mahasiswa.db")]
+    ended = elsewhere.run("--settings", "a.env", "export", "-")
+    assert ended.stderr.startswith(f"database: {elsewhere.folder}/mahasiswa.db\n")
 
 
 def test_the_service_reads_the_file(elsewhere: Operator) -> None:
@@ -84,9 +86,10 @@ def test_a_wrong_file_is_refused_in_one_line(
     """Exit code 2, before a database is opened."""
     if data is not None:
         elsewhere.write("a.env", data)
-    *_, line = elsewhere.failed("--settings", "a.env", "export", "-", code=2)
-    assert said in line
-    assert elsewhere.databases == []
+    ended = elsewhere.run("--settings", "a.env", "export", "-")
+    assert ended.returncode == 2
+    assert said in ended.stderr
+    assert "database: " not in ended.stderr
 
 
 @pytest.mark.parametrize("owner", [os.geteuid(), pytest.param(65534, marks=pytest.mark.root)])

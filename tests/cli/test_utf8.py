@@ -30,13 +30,13 @@ def test_commands_read_and_write_utf_8(abroad: Operator) -> None:
 
     assert "postgresql://…" in abroad.done("--help")
     assert done("import", "--accept-doubts", f"{folder}/masuk ’.csv").startswith("written: 1 new")
-    assert abroad.databases == [f"{folder}/siswa’.db"]
     assert done("export", "-") == "\ufeff" + csv(HEADER, SITI).decode().replace("\r\n", "\n")
     assert done("backup").startswith(f"{folder}/cadangan é/siswa’-")
     said = f"{SITI[0]}: the record and its history are removed"
     assert done("forget", SITI[0]).startswith(said)
-    checked = abroad.run("--settings", f"{folder}/é.env", "doctor").stdout
-    assert f"{folder}/siswa’.db" in checked
+    checked = abroad.run("--settings", f"{folder}/é.env", "doctor")
+    assert f"{folder}/siswa’.db" in checked.stdout
+    assert checked.stderr == f"database: {folder}/siswa’.db\n"
 
 
 def test_the_service_reads_and_writes_utf_8(abroad: Operator) -> None:
