@@ -25,8 +25,7 @@ def debian() -> Iterator[list[str]]:
     """Make the Debian, with a clone of our repository and its packages of Python. Return how its user runs a command."""
     with tempfile.TemporaryDirectory() as name:
         root = Path(name, "root")
-        wheels = Path(name, "wheels")
-        make_debian(root, "trixie", PACKAGES, PYTHON, "", "-build", "-dev")
+        make_debian(Path(name), "trixie", PACKAGES, PYTHON)
         run("git", "clone", "--quiet", ROOT, root / "mahasiswa")
         run("chroot", root, "useradd", "--create-home", USER)
         run("chroot", root, "chown", "--recursive", USER, "/mahasiswa")
@@ -40,7 +39,7 @@ def debian() -> Iterator[list[str]]:
         ]
         enter += [
             f"--directory={root}",
-            f"--bind-ro={wheels}:/wheels",
+            f"--bind-ro={name}/wheels:/wheels",
             f"--user={USER}",
             "--chdir=/mahasiswa",
         ]

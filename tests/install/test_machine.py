@@ -17,7 +17,7 @@ from cli.operators import records_of
 from harness import Site, is_free, led_to
 from install.installed import (
     ROOT,
-    blocks,
+    block,
     do_what_staff_do,
     is_well,
     make_debian,
@@ -117,7 +117,7 @@ def machine() -> Iterator[Machine]:
         pytest.skip(f"another program listens on {taken}")
     with tempfile.TemporaryDirectory() as name, Site("http://127.0.0.1:3000") as site:
         folder = Path(name)
-        make_debian(folder / "root", "bookworm", DEBIAN, "3.11", "", "-build")
+        make_debian(folder, "bookworm", DEBIAN, "3.11")
         run("git", "clone", "--quiet", ROOT, folder / "repository")
         run("git", "checkout", "--quiet", "-B", "main", cwd=folder / "repository")
         with (folder / "root" / "etc" / "hosts").open("a") as hosts:
@@ -136,9 +136,9 @@ def machine() -> Iterator[Machine]:
 @pytest.fixture(scope="module")
 def installed(machine: Machine) -> Machine:
     """Install the service as docs/install.md says. The second time changes nothing."""
-    (block,) = blocks("install.md", "With systemd")
+    commands = block("install.md", "With systemd")
     for _ in range(2):
-        machine.run(block.replace("ADDRESS", "/repository"))
+        machine.run(commands.replace("ADDRESS", "/repository"))
     return machine
 
 
@@ -201,14 +201,14 @@ def test_a_wrong_setting_is_reported_once_and_the_check_of_each_hour_fails(
 def test_a_lost_database_is_restored_with_its_records(installed: Machine) -> None:
     """The start is refused in one line, which names the remedy. The procedures of keep.md are typed as they stand."""
     expected = installed.site.records
-    installed.run(blocks("keep.md", "Back up")[0])
+    installed.run(block("keep.md", "Back up"))
     file = installed.newest_backup()
     assert records_of(file) == expected
     installed.run(f"systemctl stop mahasiswa; rm -r {DATABASE}*; ! systemctl start mahasiswa 2>&1")
     assert f"restore {BACKUPS}/{file.name}" in installed.run(f"journalctl --unit={UNIT} --lines=5")
-    (restore,) = blocks("keep.md", "Restore")
+    restore = block("keep.md", "Restore")
     installed.run(restore.replace("FILE", f"{BACKUPS}/{file.name}"))
-    installed.run(f"systemctl restart mahasiswa; {blocks('keep.md', 'Check')[0]}")
+    installed.run(f"systemctl restart mahasiswa; {block('keep.md', 'Check')}")
     assert installed.site.records == expected
 
 
@@ -216,9 +216,9 @@ def test_back_ups_go_to_another_disk_and_its_loss_does_not_stop_the_service(
     installed: Machine,
 ) -> None:
     """The service itself writes there, out of its sandbox. `doctor` reports the loss."""
-    (block,) = blocks("keep.md", "Back up to another disk")
+    commands = block("keep.md", "Back up to another disk")
     before = installed.in_root(SETTINGS).read_text("utf-8")
-    installed.run(f"mkdir /mnt/usb; mount -t tmpfs disk /mnt/usb; {block}")
+    installed.run(f"mkdir /mnt/usb; mount -t tmpfs disk /mnt/usb; {commands}")
     until(lambda: installed.run("ls /mnt/usb/mahasiswa").endswith(".db\n"))
     installed.run("umount /mnt/usb; systemctl restart mahasiswa")
     assert is_well(installed.site)
@@ -229,8 +229,8 @@ def test_back_ups_go_to_another_disk_and_its_loss_does_not_stop_the_service(
 
 def test_the_list_of_before_an_upgrade_comes_back_with_the_old_version(installed: Machine) -> None:
     """The next version changes the tables, so its start makes a copy first, which its log names. Both run twice."""
-    (upgrade,) = blocks("keep.md", "Upgrade")
-    (roll_back,) = blocks("keep.md", "Roll back")
+    upgrade = block("keep.md", "Upgrade")
+    roll_back = block("keep.md", "Roll back")
     expected = installed.site.records
     with (installed.repository / SCHEMA).open("a") as file:
         file.write(NEXT_VERSION)
@@ -258,9 +258,9 @@ def test_nginx_asks_for_a_password_and_names_the_person_in_the_history(installed
         f"openssl req -x509 -newkey rsa:2048 -nodes -keyout {key} -out {certificate} {names} -days 2 2>&1"
     )
     settings = installed.in_root(SETTINGS).read_text("utf-8")
-    (block,) = blocks("install.md", "TLS and a password with nginx")
+    commands = block("install.md", "TLS and a password with nginx")
     for _ in range(2):
-        installed.run(f"{{ {block} }} 2>&1 <<< $'{PASSWORD}\\n{PASSWORD}'")
+        installed.run(f"{{ {commands} }} 2>&1 <<< $'{PASSWORD}\\n{PASSWORD}'")
 
     def answer(*options: str, path: str = "/") -> str:
         curl = f"curl --silent --show-error --cacert {certificate} --include"
@@ -288,10 +288,10 @@ def test_nginx_asks_for_a_password_and_names_the_person_in_the_history(installed
 
 def test_a_list_moves_to_postgresql(installed: Machine, postgres: str) -> None:
     """All records are there, and the service uses them."""
-    (block,) = blocks("cluster.md", "Move from SQLite to PostgreSQL, and back")
+    commands = block("cluster.md", "Move from SQLite to PostgreSQL, and back")
     expected = installed.site.records
     edit = f"sed -i 's,^DATABASE_URL=.*,DATABASE_URL={postgres},'"
-    installed.run(block.replace("editor", edit))
+    installed.run(commands.replace("editor", edit))
     assert installed.site.records == expected
     installed.run(f"sed -i 's,^DATABASE_URL=.*,DATABASE_URL=sqlite:///{DATABASE},' {SETTINGS}")
     installed.run("systemctl restart mahasiswa")
@@ -300,11 +300,11 @@ def test_a_list_moves_to_postgresql(installed: Machine, postgres: str) -> None:
 def test_uninstalling_leaves_only_the_back_ups_which_belong_to_root(installed: Machine) -> None:
     """The newest one has all records. With a full disk for back-ups, nothing is removed."""
     expected = installed.site.records
-    (block,) = blocks("keep.md", "Uninstall")
+    commands = block("keep.md", "Uninstall")
     installed.run(f"mount -t tmpfs -o size=64k,uid=mahasiswa,mode=700 tmpfs {BACKUPS}")
-    installed.run(f"! {{ {block} }} 2>&1")
+    installed.run(f"! {{ {commands} }} 2>&1")
     assert installed.site.records == expected
-    installed.run(f"umount {BACKUPS}; {block}")
+    installed.run(f"umount {BACKUPS}; {commands}")
     find = "find / -xdev \\( -path /proc -o -path /repository -o -path /etc/nginx -o -path /var/cache \\) -prune -o -name '*mahasiswa*' -print"
     left = installed.run(find).split()
     assert [path for path in left if not path.startswith(BACKUPS)] == []
