@@ -13,7 +13,6 @@ from pathlib import Path
 from threading import Event
 from typing import Any, NoReturn, Self, TypeVar
 
-import psutil  # type: ignore[import-untyped]
 import pytest
 
 T = TypeVar("T")
@@ -96,13 +95,6 @@ def repeating(*functions: Callable[[], object]) -> Iterator[None]:
         finally:
             over.set()
             list(results)
-
-
-def has_ended(process: psutil.Process) -> bool:
-    """Return whether a process has ended, also if its parent has not waited for it."""
-    with suppress(psutil.NoSuchProcess):
-        return bool(process.status() == psutil.STATUS_ZOMBIE)
-    return True
 
 
 def until(condition: Callable[[], T | None], seconds: float = 30.0) -> T:

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from processes import COMMAND, finished
@@ -43,9 +44,9 @@ class Operator:
         command = (*before, *COMMAND, *arguments)
         return finished(*command, cwd=self.folder, env=environment)
 
-    def done(self, *arguments: str, before: Sequence[str] = (), **environment: str) -> str:
+    def done(self, *arguments: str, **options: Any) -> str:  # noqa: ANN401 - those of `run`
         """Run a command that must succeed; return its standard output. On standard error it may only name the database."""
-        answer = self.run(*arguments, before=before, **environment)
+        answer = self.run(*arguments, **options)
         assert answer.returncode == 0, answer.stderr
         assert re.fullmatch("(database: .*\n)?", answer.stderr)
         return answer.stdout
@@ -54,11 +55,9 @@ class Operator:
         """Write these rows to a.csv; return its name."""
         return self.write("a.csv", csv(HEADER, *rows))
 
-    def failed(
-        self, *arguments: str, code: int = 1, before: Sequence[str] = (), **environment: str
-    ) -> list[str]:
+    def failed(self, *arguments: str, code: int = 1, **options: Any) -> list[str]:  # noqa: ANN401
         """Run a command that must fail with an empty standard output; return the lines of standard error without the database."""
-        answer = self.run(*arguments, before=before, **environment)
+        answer = self.run(*arguments, **options)
         assert (answer.returncode, answer.stdout) == (code, ""), answer.stderr
         assert "Traceback" not in answer.stderr
         lines = answer.stderr.splitlines()

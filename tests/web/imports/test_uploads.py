@@ -5,14 +5,14 @@ import signal
 import socket
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psutil  # type: ignore[import-untyped]
 import pytest
 from faults.test_cost import zip_bomb
 from harness import Service
-from processes import has_ended, until
+from processes import until
 from sockets import statuses
 from spreadsheets import HEADER, csv
 from web.importer import counts, uploaded
@@ -75,7 +75,13 @@ def test_no_child_outlives_its_request(tmp_path: Path, how: str) -> None:
             until(lambda: child.rlimit(psutil.RLIMIT_AS)[0] == MEMORY_BYTES)
             if how == "the service is killed":
                 os.kill(service.pid, signal.SIGKILL)
-                until(lambda: has_ended(child))
+                wait_for_end(child)
             else:
                 child.suspend()
-        until(lambda: has_ended(child))
+        wait_for_end(child)
+
+
+def wait_for_end(child: psutil.Process) -> None:
+    """Wait until a process has ended, also if its parent does not wait for it."""
+    with suppress(psutil.NoSuchProcess):
+        until(lambda: child.status() == psutil.STATUS_ZOMBIE)
