@@ -48,7 +48,7 @@ NEW = [
 ]
 COPY = ["pg_basebackup", "--write-recovery-conf", "--checkpoint=fast"]
 
-# The parts of all tables, functions and triggers of a schema, and the version of the tables.
+# The definition of everything in a schema.
 DESCRIBE = """
 SELECT table_name, column_name, data_type, column_default FROM information_schema.columns
 WHERE table_schema = current_schema()
@@ -60,7 +60,8 @@ WHERE NOT tgisinternal AND relnamespace = current_schema()::regnamespace
 UNION ALL SELECT proname, prosrc, proconfig::text, obj_description(oid, 'pg_proc') FROM pg_proc
 WHERE pronamespace = current_schema()::regnamespace
 UNION ALL SELECT tablename, indexname, indexdef, '' FROM pg_indexes WHERE schemaname = current_schema()
-UNION ALL SELECT '', '', '', obj_description(to_regclass('mahasiswa'), 'pg_class')"""
+UNION ALL SELECT '', '', '', obj_description(to_regclass('mahasiswa'), 'pg_class')
+ORDER BY 1, 2, 3, 4"""
 
 
 class Server(Closing):
@@ -114,12 +115,6 @@ def locked(address: str) -> Iterator[None]:
 
 def awaited_locks(address: str) -> int:
     return len(execute(address, "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'"))
-
-
-def describe(address: str) -> list[str]:
-    """Return the definition of everything in a schema, without the name of the schema."""
-    schema = address.rpartition("search_path%3D")[2]
-    return sorted(repr(part).replace(schema, "") for part in execute(address, DESCRIBE))
 
 
 @contextmanager

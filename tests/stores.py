@@ -13,31 +13,35 @@ from mahasiswa.settings import DatabaseURL, SQLiteURL, parse_database_url
 from mahasiswa.store import Query, Store
 from mahasiswa.store.engines import engine_of
 from mahasiswa.store.history_items import Item
+from mahasiswa.store.postgres.engine import PostgresEngine
 from mahasiswa.store.results import Merged
+from mahasiswa.store.sqlite.engine import SQLiteEngine
 from mahasiswa.work import SEARCH, Slots
 
 SITI = Mahasiswa("0001", "Siti Aminah", "Jalan Kaliurang 5")
 BUDI = Mahasiswa("0002", "Budi", "Bantul")
 
 
-Place = DatabaseURL | Path | str
-"""The address of a database, or the path of a file. A text is as in DATABASE_URL."""
+Place = Path | str
+"""The path of an SQLite file, or the address of a database as in DATABASE_URL."""
 
 
 def url_of(place: Place) -> DatabaseURL:
-    if isinstance(place, Path):
-        return SQLiteURL(place)
-    return parse_database_url(place) if isinstance(place, str) else place
+    return SQLiteURL(place) if isinstance(place, Path) else parse_database_url(place)
+
+
+def engine_at(place: Place) -> SQLiteEngine | PostgresEngine:
+    return engine_of(url_of(place))
 
 
 def migrate(place: Place) -> None:
     """Create or upgrade the tables of a database, as a start does."""
-    engine_of(url_of(place)).migrate()
+    engine_at(place).migrate()
 
 
 @asynccontextmanager
 async def opened(place: Place) -> AsyncIterator[Store]:
-    store = await engine_of(url_of(place)).open_store(Slots())
+    store = await engine_at(place).open_store(Slots())
     try:
         yield store
     finally:
@@ -46,7 +50,7 @@ async def opened(place: Place) -> AsyncIterator[Store]:
 
 def merge(place: Place, *records: tuple[str, str | None, str | None]) -> Merged:
     """Import records by command. Those of the list get the new texts, and are no new ones of the result."""
-    return engine_of(url_of(place)).merge(records, update=True, dry_run=False)
+    return engine_at(place).merge(records, update=True, dry_run=False)
 
 
 async def items(store: Store) -> Sequence[Item]:

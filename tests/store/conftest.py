@@ -6,20 +6,18 @@ from pathlib import Path
 import pytest
 from stores import migrate, opened
 
-from mahasiswa.settings import DatabaseURL, parse_database_url
 from mahasiswa.store import Store
 
 
 @pytest.fixture
-def url(database: str) -> DatabaseURL:
+def url(database: str) -> str:
     """Return the address of an empty database with its table, once for each engine."""
-    url = parse_database_url(database)
-    migrate(url)
-    return url
+    migrate(database)
+    return database
 
 
 @pytest.fixture
-async def store(url: DatabaseURL) -> AsyncIterator[Store]:
+async def store(url: str) -> AsyncIterator[Store]:
     """Return a store that is open on the empty database, once for each engine."""
     async with opened(url) as store:
         yield store

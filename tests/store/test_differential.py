@@ -10,12 +10,10 @@ import stores
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from postgres import own_schema
-from stores import migrate
+from stores import engine_at, migrate
 
 from mahasiswa.record import Mahasiswa, Write, digest
-from mahasiswa.settings import parse_database_url
 from mahasiswa.store import Query, Store
-from mahasiswa.store.engines import engine_of
 from mahasiswa.store.store_errors import Changed, EditConflict, Refused
 from mahasiswa.work import RECORD, SEARCH, Slots
 
@@ -100,9 +98,9 @@ async def outcome(store: Store, name: str, *arguments: Any) -> object:  # noqa: 
 def runner(postgres: str, tmp_path: Path) -> Iterator[tuple[asyncio.Runner, Store, Store]]:
     with own_schema(postgres) as address, asyncio.Runner() as runner:
         opened = []
-        for url in map(parse_database_url, (f"sqlite:///{tmp_path}/a.db", address)):
-            migrate(url)
-            opened.append(runner.run(engine_of(url).open_store(Slots())))
+        for place in (tmp_path / "a.db", address):
+            migrate(place)
+            opened.append(runner.run(engine_at(place).open_store(Slots())))
         yield runner, opened[0], opened[1]
         for store in opened:
             runner.run(store.close())

@@ -7,12 +7,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from stores import BUDI, SITI, execute, items, merge, opened, read_all
+from stores import BUDI, SITI, engine_at, execute, items, merge, opened, read_all
 
 from mahasiswa.record import Mahasiswa, Write, digest
-from mahasiswa.settings import DatabaseURL, SQLiteURL
 from mahasiswa.store import Store
-from mahasiswa.store.engines import engine_of
 from mahasiswa.store.history_items import Item
 from mahasiswa.store.store_errors import Changed, EditConflict, NothingToUndo, NotInHistory
 from mahasiswa.work import SEARCH
@@ -25,7 +23,7 @@ class Case(NamedTuple):
     """A database with SITI and BUDI. `other` is SITI with another text in one field."""
 
     store: Store
-    url: DatabaseURL
+    url: str
     other: Mahasiswa
 
     async def newest(self) -> Item:
@@ -120,7 +118,7 @@ every_field = pytest.mark.parametrize("field", ["nama", "alamat"])
 @every_field
 @pytest.mark.parametrize("operation", OPERATIONS)
 async def test_an_operation_sees_a_record_that_differs_in_one_field(
-    store: Store, url: DatabaseURL, operation: str, field: str
+    store: Store, url: str, operation: str, field: str
 ) -> None:
     """In the end the list has the other text, and the other record is as it was."""
     merge(url, SITI, BUDI)
@@ -132,15 +130,14 @@ async def test_an_operation_sees_a_record_that_differs_in_one_field(
 @every_field
 async def test_a_restore_sees_a_record_that_differs_in_one_field(path: Path, field: str) -> None:
     """The back-up has the other text. A second restore changes nothing."""
-    url = SQLiteURL(path)
     other = SITI._replace(**{field: "Lain"})
     file = path.with_name("b.db")
-    async with opened(url) as store:
+    async with opened(path) as store:
         await store.add(*other)
-        [*engine_of(url).backup(None, file)]
+        [*engine_at(path).backup(None, file)]
         await store.update(*SITI)
         for changed in (1, 0):
-            found = await asyncio.to_thread(engine_of(url).restore, file)
+            found = await asyncio.to_thread(engine_at(path).restore, file)
             assert found[:4] == (1, 0, changed, 0)
         assert await read_all(store) == [other]
 
@@ -166,7 +163,7 @@ async def test_needless_spaces_are_seen_in_each_field(store: Store) -> None:
 
 @pytest.mark.parametrize(("hours", "is_left"), [(-1, True), (1, False)])
 async def test_a_change_can_be_undone_and_is_kept_until_the_days_of_the_history_are_over(
-    store: Store, url: DatabaseURL, hours: int, *, is_left: bool
+    store: Store, url: str, hours: int, *, is_left: bool
 ) -> None:
     """Neither an hour less nor an hour more. If a purge removes nothing, the list is not rendered again."""
     await store.add(*SITI)

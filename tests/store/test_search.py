@@ -7,7 +7,6 @@ from engines import ENGINES
 from stores import items, merge
 
 from mahasiswa.record import Mahasiswa
-from mahasiswa.settings import DatabaseURL
 from mahasiswa.store import Query, Store, folding, reader
 from mahasiswa.store.folding import SEARCHED_CHARACTERS
 from mahasiswa.store.spelling import SEARCHES_OFFERED
@@ -65,7 +64,7 @@ async def nims(store: Store, cari: str, di: str = "") -> list[str]:
 
 
 @pytest.fixture
-async def people(store: Store, url: DatabaseURL, monkeypatch: pytest.MonkeyPatch) -> Store:
+async def people(store: Store, url: str, monkeypatch: pytest.MonkeyPatch) -> Store:
     """Return a store with PEOPLE. The history has the name of the administrator, and is searched for it too."""
     monkeypatch.setenv("SUDO_USER", "0")
     merge(url, *PEOPLE)
@@ -113,7 +112,7 @@ FURTHER = [line.removeprefix("max ").split(": ") for line in _LINES if line.star
 WORDS = sorted({word for pair in PAIRS for word in pair})
 
 
-async def test_names_that_sound_alike_are_one_search(store: Store, url: DatabaseURL) -> None:
+async def test_names_that_sound_alike_are_one_search(store: Store, url: str) -> None:
     """Each of a pair finds the other one, in all fields and in names, and so does the history."""
     merge(url, *[(str(number), word.title(), "Solo") for number, word in enumerate(WORDS)])
 
@@ -178,7 +177,7 @@ LINES = [
 ]
 
 
-async def test_every_letter_is_folded_as_in_python(store: Store, url: DatabaseURL) -> None:
+async def test_every_letter_is_folded_as_in_python(store: Store, url: str) -> None:
     """For every character of the alphabets: a text with it is found by it, and by its folded form, and by no other."""
     letters = sorted({*folding.REPLACEMENTS, *LETTERS})
     folded_away = [letter for letter in letters if not folding.fold(letter).strip()]

@@ -13,13 +13,11 @@ from cli.operators import records_of
 from harness import Service, led_to, visited
 from processes import finished, until
 from sockets import CLOSE, post, statuses
-from stores import EXPIRE, connect, execute, migrate, opened
+from stores import EXPIRE, connect, engine_at, execute, migrate, opened
 
 from mahasiswa import wording
 from mahasiswa.record import Mahasiswa, Write
 from mahasiswa.server import worker
-from mahasiswa.settings import SQLiteURL
-from mahasiswa.store.engines import engine_of
 from mahasiswa.store.store_errors import Unusable
 from mahasiswa.work import STEP_TIMEOUT_SECONDS, Slots
 
@@ -45,7 +43,7 @@ def test_opening_a_removed_file_is_unusable(path: Path) -> None:
     """A worker that starts after the file was removed does not create an empty one."""
     path.unlink()
     with pytest.raises(Unusable, match="unable to open database file"):
-        asyncio.run(engine_of(SQLiteURL(path)).open_store(Slots()))
+        asyncio.run(engine_at(path).open_store(Slots()))
     assert not path.exists()
 
 
@@ -231,7 +229,7 @@ async def test_a_removed_text_is_in_no_byte_of_the_files(listed: Path) -> None:
             await store.update(nim, text, text)
         await store.delete(nim)
         assert b"rahasia" in listed.with_name(f"{listed.name}-wal").read_bytes()
-        assert engine_of(SQLiteURL(listed)).forget(nim)[0]
-        engine_of(SQLiteURL(listed)).rewrite()
+        assert engine_at(listed).forget(nim)[0]
+        engine_at(listed).rewrite()
         assert b"rahasia" not in bytes_of(listed)
     assert records_of(listed) == OLD_RECORDS

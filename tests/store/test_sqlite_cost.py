@@ -9,11 +9,9 @@ from pathlib import Path
 import apsw
 import pytest
 from spreadsheets import numbered
-from stores import execute, merge
+from stores import engine_at, execute, merge
 
-from mahasiswa.settings import SQLiteURL
 from mahasiswa.store import Query
-from mahasiswa.store.engines import engine_of
 from mahasiswa.store.sqlite.store import SQLiteStore
 from mahasiswa.store.store_errors import TookTooLong
 from mahasiswa.work import (
@@ -36,7 +34,7 @@ def slots() -> Slots:
 
 @pytest.fixture
 async def store(path: Path, slots: Slots) -> AsyncIterator[SQLiteStore]:
-    store = await engine_of(SQLiteURL(path)).open_store(slots)
+    store = await engine_at(path).open_store(slots)
     assert isinstance(store, SQLiteStore)
     yield store
     await store.close()

@@ -15,7 +15,6 @@ from stores import SITI, execute, merge, opened, read_all
 
 from mahasiswa import store as store_package
 from mahasiswa.record import Mahasiswa, near_key
-from mahasiswa.settings import DatabaseURL
 from mahasiswa.store import Store
 from mahasiswa.store.postgres import postgres_sql
 from mahasiswa.store.reader import SNAPSHOT_MAX_BYTES
@@ -93,7 +92,7 @@ BROKEN_RULES = [
 ]
 
 
-async def test_no_other_program_can_break_a_rule(store: Store, url: DatabaseURL) -> None:
+async def test_no_other_program_can_break_a_rule(store: Store, url: str) -> None:
     """The rules stand in the database, so they bind every program."""
     await store.add(*SITI)
     for values in BROKEN_RULES:
@@ -102,7 +101,7 @@ async def test_no_other_program_can_break_a_rule(store: Store, url: DatabaseURL)
     assert await read_all(store) == [SITI]
 
 
-async def test_one_of_many_additions_through_several_stores_succeeds(url: DatabaseURL) -> None:
+async def test_one_of_many_additions_through_several_stores_succeeds(url: str) -> None:
     """The database alone decides, as it does between two worker processes."""
     async with opened(url) as first, opened(url) as second, opened(url) as third:
         for nim in map(str, range(10)):
@@ -119,7 +118,7 @@ async def test_one_of_many_additions_through_several_stores_succeeds(url: Databa
                 assert await store.reader(RECORD).get(nim) == (nim, f"{winner}", "Solo")
 
 
-async def test_a_snapshot_holds_every_record_or_none(store: Store, url: DatabaseURL) -> None:
+async def test_a_snapshot_holds_every_record_or_none(store: Store, url: str) -> None:
     """It has none if there are more records than asked for, or too many bytes."""
     assert (await store.snapshot(0)).packed == b""
     rows = [
@@ -139,7 +138,7 @@ async def test_a_snapshot_holds_every_record_or_none(store: Store, url: Database
 
 
 async def test_a_snapshot_is_of_one_moment_and_never_older_than_its_version(
-    url: DatabaseURL,
+    url: str,
 ) -> None:
     """While another store adds: its newest item is about its last record, and the same version has the same records."""
 

@@ -9,12 +9,10 @@ from pathlib import Path
 import pytest
 from cli.operators import Operator, records_of
 from engines import ENGINES
-from postgres import describe, own_schema
-from stores import SITI, execute, items, migrate, opened, read_all
+from postgres import DESCRIBE, own_schema
+from stores import SITI, Place, engine_at, execute, items, migrate, opened, read_all
 
 from mahasiswa.record import Mahasiswa
-from mahasiswa.settings import DatabaseURL, PostgresURL, SQLiteURL
-from mahasiswa.store.engines import engine_of
 from mahasiswa.store.postgres import postgres_schema
 from mahasiswa.store.sqlite import sqlite_schema
 from mahasiswa.store.store_errors import NeedsRepair, Refused
@@ -40,40 +38,39 @@ ALTER TABLE mahasiswa DROP CONSTRAINT nim_too_long,
 
 
 @pytest.fixture(params=ENGINES)
-def urls(
-    request: pytest.FixtureRequest, tmp_path: Path
-) -> Iterator[tuple[DatabaseURL, DatabaseURL]]:
-    """Return the address of a database of version 1, and that of a database that does not exist yet."""
+def places(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Place, Place]]:
+    """Return the place of a database of version 1, and that of a database that does not exist yet."""
     if request.param == "sqlite":
         shutil.copy(VERSION_1 / "mahasiswa.db", tmp_path)
-        yield SQLiteURL(tmp_path / "mahasiswa.db"), SQLiteURL(tmp_path / "new.db")
+        yield tmp_path / "mahasiswa.db", tmp_path / "new.db"
         return
     server = request.getfixturevalue("postgres")
     with own_schema(server) as old, own_schema(server) as new:
         schema = old.rpartition("search_path%3D")[2]
         execute(old, (VERSION_1 / "postgres.sql").read_text("utf-8").replace("version_1", schema))
-        yield PostgresURL(old), PostgresURL(new)
+        yield old, new
 
 
-def parts(url: DatabaseURL) -> list[str]:
+def parts(place: Place) -> list[str]:
     """Return the definition of each table, column, rule, index, function and trigger, and the version."""
-    if isinstance(url, SQLiteURL):
-        version = execute(url.address, "PRAGMA user_version")
-        found = execute(url.address, "SELECT type, name, sql FROM sqlite_schema") + version
+    if isinstance(place, Path):
+        version = execute(place, "PRAGMA user_version")
+        found = execute(place, "SELECT type, name, sql FROM sqlite_schema") + version
         return sorted(map(repr, found))
-    return describe(url.address)
+    schema = place.rpartition("search_path%3D")[2]
+    return [repr(part).replace(schema, "") for part in execute(place, DESCRIBE)]
 
 
 @pytest.mark.parametrize("version", [1, 2])
 async def test_a_database_of_version_1_gets_what_a_new_database_has(
-    urls: tuple[DatabaseURL, DatabaseURL], monkeypatch: pytest.MonkeyPatch, version: int
+    places: tuple[Place, Place], monkeypatch: pytest.MonkeyPatch, version: int
 ) -> None:
     """Its records and its history stay, and changes can be undone. Version 2 has another rule for the records."""
     if version == 2:
         make_version_2(monkeypatch)
-    old, new = urls
-    for url in urls:
-        migrate(url)
+    old, new = places
+    for place in places:
+        migrate(place)
     assert parts(old) == parts(new)
     async with opened(old) as store:
         assert await read_all(store) == RECORDS
@@ -93,15 +90,15 @@ async def test_the_version_before_an_upgrade_goes_on_with_the_copy_of_the_upgrad
 ) -> None:
     """It refuses the newer tables. On PostgreSQL an operator restores a dump (docs/cluster.md)."""
     caplog.set_level("INFO")
-    url = SQLiteURL(Path(shutil.copy(VERSION_1 / "mahasiswa.db", tmp_path)))
+    path = Path(shutil.copy(VERSION_1 / "mahasiswa.db", tmp_path))
     with monkeypatch.context() as newer:
         make_version_2(newer)
-        migrate(url)
+        migrate(path)
     with pytest.raises(NeedsRepair, match="newer release"):
-        migrate(url)
+        migrate(path)
     (copy,) = re.findall(r"(\S+) is the list before the upgrade", caplog.text)
-    engine_of(url).restore(Path(copy))
-    async with opened(url) as store:
+    engine_at(path).restore(Path(copy))
+    async with opened(path) as store:
         assert await read_all(store) == RECORDS
 
 

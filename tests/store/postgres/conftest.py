@@ -5,8 +5,6 @@ from collections.abc import Iterator
 import pytest
 from postgres import Server, own_schema
 
-from mahasiswa.settings import PostgresURL
-
 
 @pytest.fixture(scope="session")
 def server() -> Iterator[Server]:
@@ -20,9 +18,3 @@ def database(server: Server) -> Iterator[str]:
     """Return the address of an empty schema on that server, without a table. `url` and `store` use it."""
     with own_schema(server.url) as address:
         yield address
-
-
-@pytest.fixture
-def dsn(url: PostgresURL) -> str:
-    """Return the address of a schema with the table, as other programs write it."""
-    return url.address

@@ -25,12 +25,10 @@ from install.installed import do_what_staff_do
 from postgres import AS_SERVER_USER, Server
 from processes import started, until
 from sockets import CLOSE, get, post
-from stores import BUDI, EXPIRE, SITI, execute, merge, migrate, opened, read_all
+from stores import BUDI, EXPIRE, SITI, engine_at, execute, merge, migrate, opened, read_all
 
-from mahasiswa.settings import PostgresURL
 from mahasiswa.shared_task import SharedTask
 from mahasiswa.store import Store
-from mahasiswa.store.engines import engine_of
 from mahasiswa.store.store_errors import Refused, Unavailable, Uncertain
 from mahasiswa.work import SEARCH, STEP_TIMEOUT_SECONDS
 
@@ -38,10 +36,10 @@ LATENESS_SECONDS = 5.0  # how much later a busy machine may be
 
 
 def test_nothing_is_lost_and_no_page_is_stale_when_connections_are_ended(
-    server: Server, dsn: str
+    server: Server, url: str
 ) -> None:
     """Two services share a database. An administrator ends every session three times, and no read is lost."""
-    with Service(dsn) as first, Service(dsn) as second:
+    with Service(url) as first, Service(url) as second:
         with changing(first.url, second.url) as wait_for:
             for _ in range(3):
                 execute(
@@ -89,7 +87,7 @@ def frozen(server: Server) -> Iterator[None]:
 @pytest.mark.torture
 @pytest.mark.parametrize("without", [stopped, frozen])
 def test_without_its_database_the_service_answers_503_and_recovers(
-    server: Server, dsn: str, without: Callable[[Server], AbstractContextManager[None]]
+    server: Server, url: str, without: Callable[[Server], AbstractContextManager[None]]
 ) -> None:
     """Every page and form is answered at the deadline of a step, and works again as soon as the database is back."""
 
@@ -100,7 +98,7 @@ def test_without_its_database_the_service_answers_503_and_recovers(
         assert answer.startswith(b"HTTP/1.1 503 "), request
         assert answer.rstrip().endswith(b"</html>"), request
 
-    with Service(dsn) as service, service.site() as site:
+    with Service(url) as service, service.site() as site:
         led_to(site.add(*SITI))
         assert site.nims == ["0001"]
         with without(server), ThreadPoolExecutor(len(ASKED)) as threads:
@@ -129,12 +127,12 @@ class Proxy:
         self._running: list[asyncio.Task[None]] = []
 
     @asynccontextmanager
-    async def before(self, dsn: str) -> AsyncIterator[Store]:
+    async def before(self, url: str) -> AsyncIterator[Store]:
         """Listen on a free port, and open a store whose connections go there."""
         server = await asyncio.start_server(self._connect, "127.0.0.1", 0)
         port = server.sockets[0].getsockname()[1]
         try:
-            async with server, opened(dsn.replace(f":{self._target}/", f":{port}/")) as store:
+            async with server, opened(url.replace(f":{self._target}/", f":{port}/")) as store:
                 yield store
         finally:
             self._end()
@@ -172,11 +170,11 @@ class Proxy:
 
 @pytest.mark.parametrize("lost", ["question", "answer"])
 async def test_a_connection_lost_at_the_commit_makes_the_write_uncertain(
-    server: Server, dsn: str, lost: str
+    server: Server, url: str, lost: str
 ) -> None:
     """If the same addition is repeated, it is stored, or refused because the first attempt was stored."""
     proxy = Proxy(server.port)
-    async with proxy.before(dsn) as store:
+    async with proxy.before(url) as store:
         for write in (
             store.add(*SITI),
             store.update("0002", "Ani", "Klaten"),
@@ -191,7 +189,7 @@ async def test_a_connection_lost_at_the_commit_makes_the_write_uncertain(
 
 
 @pytest.fixture
-def pooled(server: Server, tmp_path: Path) -> Iterator[PostgresURL]:
+def pooled(server: Server, tmp_path: Path) -> Iterator[str]:
     """Return an address of PgBouncer in transaction mode, which has fewer connections than the store's pool."""
     program = shutil.which("pgbouncer") or shutil.which("pgbouncer", path="/usr/sbin")
     if not program:
@@ -207,17 +205,17 @@ def pooled(server: Server, tmp_path: Path) -> Iterator[PostgresURL]:
     command = [*AS_SERVER_USER, program, str(tmp_path / "pgbouncer.ini")]
     with (tmp_path / "log").open("wb") as log, started(*command, stdout=log, stderr=log):
         until(lambda: (tmp_path / "log").read_text().count("listening on"))
-        yield PostgresURL(f"postgresql://postgres@127.0.0.1:{port}/{name}")
+        yield f"postgresql://postgres@127.0.0.1:{port}/{name}"
     execute(server.url, f"DROP DATABASE {name} WITH (FORCE)")
 
 
-def test_every_operation_works_through_a_pooler_in_transaction_mode(pooled: PostgresURL) -> None:
+def test_every_operation_works_through_a_pooler_in_transaction_mode(pooled: str) -> None:
     """Each transaction may reach another session of the server, while clients work at the same time, and for all that staff do."""
     migrate(pooled)
-    with Service(pooled.address) as service, changing(service.url) as wait_for:
+    with Service(pooled) as service, changing(service.url) as wait_for:
         wait_for(50)
-    execute(pooled.address, "DELETE FROM mahasiswa")
-    with visited(Service(pooled.address)) as site:
+    execute(pooled, "DELETE FROM mahasiswa")
+    with visited(Service(pooled)) as site:
         do_what_staff_do(site)
     for number in range(3):
         assert merge(pooled, (f"x{number}", "Ani", "Klaten")).new == 1
@@ -238,8 +236,8 @@ SETTINGS = {
 def test_the_service_depends_on_no_setting_of_the_role(database: str) -> None:
     """Neither do the commands: it sets what it needs. All of these settings hold for each of its sessions."""
     settings = "".join(f"%20-c{name}%3D{value}" for name, value in SETTINGS.items())
-    url = PostgresURL(f"{database}{settings}")
-    with visited(Service(url.address)) as site:
+    url = f"{database}{settings}"
+    with visited(Service(url)) as site:
         led_to(site.add("1\\", "Ani 'x'", "Solo\\n"))
         assert "Solo\\n" in site.get("/?cari=ani+solo").text
         today = f"{datetime.now(UTC):%Y-%m-%d}"
@@ -251,14 +249,14 @@ def test_the_service_depends_on_no_setting_of_the_role(database: str) -> None:
 
 # ---- the version of the data
 async def test_a_caller_never_receives_a_version_that_was_read_before_its_call(
-    server: Server, dsn: str, store: Store
+    server: Server, url: str, store: Store
 ) -> None:
     """A hundred callers who come while a query is running share the next query, and it finds the latest version.
 
     A caller that is cancelled does not cancel it for the others.
     """
     proxy = Proxy(server.port)
-    async with proxy.before(dsn) as delayed:
+    async with proxy.before(url) as delayed:
         before = await delayed.version()
         versions = SharedTask(delayed.version)
         proxy.sent = b""
@@ -277,16 +275,14 @@ async def test_a_caller_never_receives_a_version_that_was_read_before_its_call(
 
 @pytest.mark.torture
 async def test_a_standby_can_be_read_without_a_version_and_not_written(
-    server: Server, url: PostgresURL
+    server: Server, url: str
 ) -> None:
     """It may lag behind, and its snapshots do not tell by how much. It keeps the days of its primary, and a purge is refused."""
-    execute(
-        url.address, "INSERT INTO mahasiswa VALUES ('0001', 'Siti Aminah', 'Jalan Kaliurang 5')"
-    )
+    execute(url, "INSERT INTO mahasiswa VALUES ('0001', 'Siti Aminah', 'Jalan Kaliurang 5')")
     execute(url, EXPIRE)
     with Server(server) as standby:
-        standby_url = PostgresURL(url.address.replace(f":{server.port}/", f":{standby.port}/"))
-        engine_of(standby_url).migrate(7)
+        standby_url = url.replace(f":{server.port}/", f":{standby.port}/")
+        engine_at(standby_url).migrate(7)
         async with opened(standby_url) as store:
             assert await store.version() is None
             snapshot = await store.snapshot(10)
@@ -299,4 +295,4 @@ async def test_a_standby_can_be_read_without_a_version_and_not_written(
                 with pytest.raises(Unavailable, match=said):
                     await change
         with pytest.raises(Unavailable, match=said):
-            engine_of(standby_url).forget(SITI.nim)
+            engine_at(standby_url).forget(SITI.nim)

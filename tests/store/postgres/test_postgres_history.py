@@ -2,12 +2,10 @@
 
 import psycopg
 import pytest
-from postgres import Server, describe
-from stores import SITI, execute, items, read_all
+from postgres import DESCRIBE, Server
+from stores import SITI, engine_at, execute, items, read_all
 
-from mahasiswa.settings import PostgresURL
 from mahasiswa.store import Store
-from mahasiswa.store.engines import engine_of
 from mahasiswa.store.store_errors import Unusable
 from mahasiswa.system.administrator import command_name
 
@@ -26,12 +24,12 @@ CASES: dict[str, tuple[str, list[tuple[object, ...]]]] = {
 
 @pytest.mark.parametrize(("statement", "entries"), CASES.values(), ids=CASES)
 def test_a_change_by_another_program_is_in_the_history(
-    dsn: str, statement: str, entries: list[tuple[object, ...]]
+    url: str, statement: str, entries: list[tuple[object, ...]]
 ) -> None:
     """Each changed record has one entry. The entries of one statement have any order."""
-    execute(dsn, "INSERT INTO mahasiswa VALUES ('1', 'Ani', 'Solo'), ('2', 'Budi', 'Bantul')")
-    execute(dsn, statement)
-    assert sorted(execute(dsn, ENTRIES)[2:], key=repr) == sorted(entries, key=repr)
+    execute(url, "INSERT INTO mahasiswa VALUES ('1', 'Ani', 'Solo'), ('2', 'Budi', 'Bantul')")
+    execute(url, statement)
+    assert sorted(execute(url, ENTRIES)[2:], key=repr) == sorted(entries, key=repr)
 
 
 # ---- rights
@@ -46,10 +44,10 @@ INSERT INTO mahasiswa VALUES ('1', 'Ani', 'Solo'); SELECT count(*) FROM mahasisw
 """
 
 
-def test_a_role_that_may_only_insert_can_insert_and_forge_nothing(server: Server, dsn: str) -> None:
+def test_a_role_that_may_only_insert_can_insert_and_forge_nothing(server: Server, url: str) -> None:
     """The triggers write the entry with the rights of the table's owner, into the table of the owner."""
-    schema = dsn.rpartition("search_path%3D")[2]
-    registrar = dsn.replace("//postgres@", "//registrar@")
+    schema = url.rpartition("search_path%3D")[2]
+    registrar = url.replace("//postgres@", "//registrar@")
     execute(server.url, "CREATE ROLE registrar LOGIN")
     try:
         execute(
@@ -66,7 +64,7 @@ def test_a_role_that_may_only_insert_can_insert_and_forge_nothing(server: Server
                 execute(registrar, statement)
     finally:
         execute(server.url, "DROP OWNED BY registrar; DROP ROLE registrar")
-    assert execute(dsn, ENTRIES) == [("1", None, None, "Ani", "Solo")]
+    assert execute(url, ENTRIES) == [("1", None, None, "Ani", "Solo")]
 
 
 # ---- triggers
@@ -76,14 +74,14 @@ CREATE OR REPLACE FUNCTION mahasiswa_history_write() RETURNS trigger LANGUAGE pl
 COMMENT ON FUNCTION mahasiswa_nim_refuse IS 'another digest'"""
 
 
-def test_the_start_creates_missing_and_changed_triggers_again(url: PostgresURL, dsn: str) -> None:
+def test_the_start_creates_missing_and_changed_triggers_again(url: str) -> None:
     """Another program removed one, and a function is of another release. The triggers refuse TRUNCATE."""
     with pytest.raises(psycopg.errors.FeatureNotSupported, match="use DELETE FROM mahasiswa"):
-        execute(dsn, "TRUNCATE mahasiswa")
-    before = describe(dsn)
-    execute(dsn, OTHER_RELEASE)
-    engine_of(url).migrate(30)
-    assert describe(dsn) == before
+        execute(url, "TRUNCATE mahasiswa")
+    before = execute(url, DESCRIBE)
+    execute(url, OTHER_RELEASE)
+    engine_at(url).migrate(30)
+    assert execute(url, DESCRIBE) == before
 
 
 SINGLE_CHANGE_FIRST = """
@@ -94,31 +92,29 @@ UPDATE mahasiswa SET nama = 'Budi'"""
 
 
 def test_a_change_of_all_records_is_fast_on_a_connection_that_made_a_single_change(
-    dsn: str,
+    url: str,
 ) -> None:
     """The connection keeps the plan of the trigger's first call. With a nested loop, 30,000 records would take half a minute."""
-    execute(dsn, SINGLE_CHANGE_FIRST)
+    execute(url, SINGLE_CHANGE_FIRST)
 
 
-async def test_forgetting_does_not_wait_long_for_another_program(
-    url: PostgresURL, store: Store
-) -> None:
+async def test_forgetting_does_not_wait_long_for_another_program(url: str, store: Store) -> None:
     """It reads the table. The record and its history are removed all the same, and the texts later."""
     await store.add(*SITI)
-    with psycopg.connect(url.address) as other:
+    with psycopg.connect(url) as other:
         other.execute("SELECT FROM mahasiswa")
-        assert engine_of(url).forget(SITI.nim)[0]
+        assert engine_at(url).forget(SITI.nim)[0]
         with pytest.raises(Unusable, match=r"another program has locked.* run: VACUUM \(FULL\)"):
-            engine_of(url).rewrite()
+            engine_at(url).rewrite()
         assert await read_all(store) == []
         assert [item.oleh for item in await items(store)] == [command_name()]
-    assert not engine_of(url).forget(SITI.nim)[0]
-    engine_of(url).rewrite()
+    assert not engine_at(url).forget(SITI.nim)[0]
+    engine_at(url).rewrite()
 
 
-async def test_another_program_can_make_its_changes_one_batch(dsn: str, store: Store) -> None:
+async def test_another_program_can_make_its_changes_one_batch(url: str, store: Store) -> None:
     """It names the kind of the batch in its transaction. The next transaction of its connection is no batch."""
-    with psycopg.connect(dsn, autocommit=True) as other:
+    with psycopg.connect(url, autocommit=True) as other:
         with other.transaction():
             other.execute("SET LOCAL mahasiswa.batch = 'delete'")
             other.execute("INSERT INTO mahasiswa VALUES ('1', 'Ani', 'Solo')")

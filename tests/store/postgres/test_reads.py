@@ -24,10 +24,10 @@ READS: dict[str, Read] = {
 
 
 async def test_a_read_that_takes_too_long_is_interrupted_on_the_server(
-    server: Server, dsn: str, store: Store
+    server: Server, url: str, store: Store
 ) -> None:
     """It raises TookTooLong within 5 seconds, and the server does not go on with it."""
-    with locked(dsn):
+    with locked(url):
         began = time.monotonic()
         reads = [read(store) for read in READS.values()]
         reads.append(store.export(Query("Siti"), list))
@@ -38,10 +38,10 @@ async def test_a_read_that_takes_too_long_is_interrupted_on_the_server(
 
 
 async def test_a_read_whose_client_has_gone_stops_on_the_server_within_a_second(
-    server: Server, dsn: str, store: Store
+    server: Server, url: str, store: Store
 ) -> None:
     """The cancelled task cancels its statement, and its connection and its slot are free again."""
-    with locked(dsn):
+    with locked(url):
         for read in [*READS.values()] * 5:  # more often than any kind of work has slots
             reading = asyncio.ensure_future(read(store))
             await asyncio.to_thread(until, lambda: awaited_locks(server.url))
@@ -55,7 +55,7 @@ async def test_a_read_whose_client_has_gone_stops_on_the_server_within_a_second(
 
 @pytest.mark.torture
 async def test_a_commit_that_waits_for_the_standby_is_not_interrupted(
-    server: Server, dsn: str, store: Store
+    server: Server, url: str, store: Store
 ) -> None:
     """The deadline makes the change uncertain. The server must go on waiting: no one sees a commit on one host only."""
     server.alter("SET synchronous_standby_names = 'nobody'")
@@ -74,17 +74,17 @@ async def test_a_commit_that_waits_for_the_standby_is_not_interrupted(
             await add_until_one_waits()
         added = int(next(nims)) - 1
         assert execute(server.url, "SELECT 1 FROM pg_stat_activity WHERE wait_event = 'SyncRep'")
-        assert execute(dsn, "SELECT count(*) FROM mahasiswa") == [(added,)]
+        assert execute(url, "SELECT count(*) FROM mahasiswa") == [(added,)]
     finally:
         server.alter("RESET synchronous_standby_names")
 
 
 async def test_a_snapshot_of_long_texts_is_given_up_before_they_are_read(
-    dsn: str, store: Store
+    url: str, store: Store
 ) -> None:
     """Records with 40 MB of texts take no memory of the service."""
     execute(
-        dsn,
+        url,
         "INSERT INTO mahasiswa SELECT i, repeat('a', 50000), '' FROM generate_series(1, 800) AS i",
     )
     tracemalloc.start()

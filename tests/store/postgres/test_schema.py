@@ -9,11 +9,10 @@ import pytest
 from cli.operators import Operator
 from faults.attack import at_once
 from harness import Service, led_to, visited
-from postgres import Server, describe, locked
-from stores import SITI, execute, migrate
+from postgres import DESCRIBE, Server, locked
+from stores import SITI, engine_at, execute, migrate
 
-from mahasiswa.settings import PostgresURL, parse_database_url
-from mahasiswa.store.engines import engine_of
+from mahasiswa.settings import parse_database_url
 from mahasiswa.store.postgres import postgres_schema as schema
 from mahasiswa.store.store_errors import Locked, Unavailable
 
@@ -44,30 +43,30 @@ def clerk(server: Server, database: str) -> Iterator[str]:
 
 
 def test_a_role_that_does_not_own_the_tables_gets_the_sql_that_gives_it_them(
-    clerk: str, dsn: str, tmp_path: Path
+    clerk: str, url: str, tmp_path: Path
 ) -> None:
     """The service ends with one line. When the owner has run its SQL, the service starts, and staff can use it."""
     (line,) = Operator(tmp_path).failed(code=2, DATABASE_URL=clerk)
     assert "the role clerk does not own the table mahasiswa" in line
-    execute(dsn, line.partition("must run: ")[2])
+    execute(url, line.partition("must run: ")[2])
     with visited(Service(clerk)) as site:
         led_to(site.add(*SITI))
         assert site.records == [SITI]
-        assert engine_of(PostgresURL(clerk)).forget(SITI.nim)[0]
-        engine_of(PostgresURL(clerk)).rewrite()
+        assert engine_at(clerk).forget(SITI.nim)[0]
+        engine_at(clerk).rewrite()
 
 
 def test_a_start_waits_two_seconds_for_the_table_if_it_needs_its_lock(
-    url: PostgresURL, dsn: str, monkeypatch: pytest.MonkeyPatch
+    url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Requests queue behind it. If the schema is current, a start makes no step, so it does not wait for a long import."""
-    before = describe(dsn)
-    with locked(dsn):
+    before = execute(url, DESCRIBE)
+    with locked(url):
         migrate(url)
         monkeypatch.setattr(schema, "UPGRADES", (*schema.UPGRADES, SECOND_STEP))
         with pytest.raises(Locked, match="another program has locked the table"):
             migrate(url)
-    assert describe(dsn) == before
+    assert execute(url, DESCRIBE) == before
 
 
 # ---- tables that are refused
@@ -82,22 +81,22 @@ REFUSED = {
 
 @pytest.mark.parametrize(("statements", "reason"), REFUSED.values(), ids=REFUSED)
 def test_a_table_that_is_not_of_this_version_is_refused_in_one_line(
-    dsn: str, tmp_path: Path, statements: str, reason: str
+    url: str, tmp_path: Path, statements: str, reason: str
 ) -> None:
     """The service ends with exit code 2, the line says what to do, and nothing changes."""
-    execute(dsn, statements)
-    before = describe(dsn)
-    settings = {"DATABASE_URL": dsn, "MAHASISWA_COMMAND": "sudo mahasiswa"}
+    execute(url, statements)
+    before = execute(url, DESCRIBE)
+    settings = {"DATABASE_URL": url, "MAHASISWA_COMMAND": "sudo mahasiswa"}
     (line,) = Operator(tmp_path).failed(code=2, **settings)
     assert re.fullmatch(f"mahasiswa: {reason}", line)
-    assert describe(dsn) == before
+    assert execute(url, DESCRIBE) == before
 
 
 # ---- the server
 @pytest.mark.parametrize("hosts", ["127.0.0.1:1,127.0.0.1:2", "nowhere.invalid"])
 def test_the_password_is_in_no_message(hosts: str) -> None:
     """Neither a wrong address nor an unreachable server makes an error show it."""
-    url = parse_database_url(f"postgresql://u:rahasia@{hosts}/d")
+    address = f"postgresql://u:rahasia@{hosts}/d"
     with pytest.raises(Unavailable) as unavailable:
-        migrate(url)
-    assert not re.search(r"rah|asia|\n", f"{unavailable.value}{url!r}")
+        migrate(address)
+    assert not re.search(r"rah|asia|\n", f"{unavailable.value}{parse_database_url(address)!r}")

@@ -10,7 +10,6 @@ from processes import until
 from stores import SITI, execute, merge, opened, read_all
 
 from mahasiswa.record import Mahasiswa, Write, digest
-from mahasiswa.settings import PostgresURL
 from mahasiswa.store import Store
 from mahasiswa.store.postgres.postgres_sql import LOCK_TIMEOUT_SECONDS
 from mahasiswa.store.store_errors import Changed, Locked, Unavailable
@@ -18,25 +17,25 @@ from mahasiswa.work import RECORD, STEP_TIMEOUT_SECONDS
 
 
 async def test_a_change_waits_four_seconds_for_another_program_and_delays_no_one(
-    dsn: str, store: Store
+    url: str, store: Store
 ) -> None:
     """Then it is refused as locked, and nothing was done. Other additions, and pages of records, do not wait for it.
 
     A command waits as long.
     """
     await store.add(*SITI)
-    with psycopg.connect(dsn) as other:
+    with psycopg.connect(url) as other:
         other.execute("INSERT INTO mahasiswa VALUES ('1', 'Ina', 'Solo')")
         began = time.monotonic()
         waiting = asyncio.ensure_future(store.add("1", "Ani", "Solo"))
-        await asyncio.to_thread(until, lambda: awaited_locks(dsn))
+        await asyncio.to_thread(until, lambda: awaited_locks(url))
         await store.add("2", "Ani", "Solo")
         other.execute("SELECT FROM mahasiswa WHERE nim = '0001' FOR UPDATE")
         edits = [asyncio.ensure_future(store.update(SITI.nim, f"{n}", "Solo")) for n in range(20)]
         assert await store.reader(RECORD).get("9") is None
         commanded = time.monotonic()
         assert commanded - began < LOCK_TIMEOUT_SECONDS
-        command = asyncio.ensure_future(asyncio.to_thread(merge, dsn, ("1", "Ani", "Solo")))
+        command = asyncio.ensure_future(asyncio.to_thread(merge, url, ("1", "Ani", "Solo")))
         with pytest.raises(Locked):
             await waiting
         assert time.monotonic() - began < STEP_TIMEOUT_SECONDS
@@ -49,7 +48,7 @@ async def test_a_change_waits_four_seconds_for_another_program_and_delays_no_one
 
 
 async def test_of_two_who_write_the_same_records_one_is_told_that_they_changed(
-    url: PostgresURL, store: Store
+    url: str, store: Store
 ) -> None:
     """They do not deadlock if their orders differ; repeating the successful write is no error."""
     async with opened(url) as second:
@@ -74,16 +73,16 @@ async def test_of_two_who_write_the_same_records_one_is_told_that_they_changed(
                 assert old == wanted[winner]
 
 
-async def test_a_transaction_that_a_deadlock_ended_is_made_again(dsn: str, store: Store) -> None:
+async def test_a_transaction_that_a_deadlock_ended_is_made_again(url: str, store: Store) -> None:
     """Another program locks records in another order, so PostgreSQL ends our transaction."""
     records = [Mahasiswa(letter, "Siti", "Solo") for letter in "ab"]
     await store.write_all("import", [Write(record, None) for record in records])
-    with psycopg.connect(dsn) as other:
+    with psycopg.connect(url) as other:
         other.execute("SET deadlock_timeout = '60s'")
         other.execute("SELECT FROM mahasiswa WHERE nim = 'b' FOR UPDATE")
         writes = [Write(record._replace(nama="Budi"), digest(record)) for record in records]
         writing = asyncio.ensure_future(store.write_all("import", writes))
-        await asyncio.to_thread(until, lambda: awaited_locks(dsn))
+        await asyncio.to_thread(until, lambda: awaited_locks(url))
         # This waits for our lock, and we wait for its lock: it proceeds when our transaction is rolled back.
         await asyncio.to_thread(other.execute, "SELECT FROM mahasiswa WHERE nim = 'a' FOR UPDATE")
         assert not writing.done()
@@ -99,12 +98,12 @@ CREATE TRIGGER refuse BEFORE INSERT OR DELETE ON mahasiswa FOR EACH STATEMENT EX
 """
 
 
-async def test_a_transaction_that_always_collides_is_given_up(dsn: str, store: Store) -> None:
+async def test_a_transaction_that_always_collides_is_given_up(url: str, store: Store) -> None:
     """At the deadline the write fails, and nothing was done."""
-    execute(dsn, REFUSE)
+    execute(url, REFUSE)
     with pytest.raises(Unavailable):
         await store.add(*SITI)
-    assert execute(dsn, "SELECT last_value > 5 FROM attempts") == [(True,)]
+    assert execute(url, "SELECT last_value > 5 FROM attempts") == [(True,)]
 
 
 # ---- settings by which a crash would lose acknowledged changes
@@ -121,10 +120,10 @@ STRONGER = "remote_apply"
 
 @pytest.mark.parametrize("setting", ["off", "remote_write", STRONGER])
 async def test_every_write_waits_for_the_disks_whatever_the_role_says(
-    server: Server, url: PostgresURL, setting: str
+    server: Server, url: str, setting: str
 ) -> None:
     """So no crash loses an acknowledged change. A weaker setting is replaced in each transaction, and a stronger one stays."""
-    execute(url.address, LOG_THE_SETTING)
+    execute(url, LOG_THE_SETTING)
     execute(server.url, f"ALTER ROLE postgres SET synchronous_commit = {setting}")
     ina = SITI._replace(nama="Ina")
     used = STRONGER if setting == STRONGER else "on"
@@ -141,6 +140,4 @@ async def test_every_write_waits_for_the_disks_whatever_the_role_says(
                 merge(url, (SITI.nim, nama, "Solo"))
     finally:
         execute(server.url, "ALTER ROLE postgres RESET synchronous_commit")
-    assert execute(url.address, "SELECT DISTINCT value, count(*) OVER () FROM settings") == [
-        (used, 10)
-    ]
+    assert execute(url, "SELECT DISTINCT value, count(*) OVER () FROM settings") == [(used, 10)]
