@@ -2,7 +2,8 @@
 
 Half of the changes are in SQL.
 
-Each mutant is tested by the tests of its module, as the map in docs/architecture.md names them, and if none fails by all.
+Each mutant is tested by the tests of its module, as the map in docs/architecture.md names them, or by those with the name
+of its file of SQL, and if none fails by all.
 The work is done in a clone of the last commit with an environment of its own.
 """
 
@@ -59,19 +60,7 @@ TESTS = {
         (ROOT / "docs" / "architecture.md").read_text("utf-8"),
     )
 }
-"""The tests of a module of Python, by the map of docs/architecture.md, or of a file of SQL, by its name."""
-
-HISTORY = ["tests/store/test_history.py", "tests/store/test_one_field.py"]
-TESTS |= {
-    "history.sql": HISTORY,
-    "undo.sql": HISTORY,
-    "triggers.sql": HISTORY,
-    "history_triggers.sql": HISTORY,
-    "search.sql": ["tests/store/test_search.py"],
-    "suspicions.sql": ["tests/web/lists/test_whole_list.py"],
-    "import.sql": ["tests/cli/test_cli_transfers.py"],
-    "stage.sql": ["tests/web/imports"],
-}
+"""The tests of a module, by the map of docs/architecture.md."""
 
 # Parts that are not code: comments and, in Python, string literals.
 PYTHON_IGNORED = r'(?s:""".*?""")|"[^"\n]*"|#.*$'
@@ -117,7 +106,8 @@ def killer(tests: Sequence[str]) -> str:
 def outcome(path: Path, start: int, end: int, after: str) -> str:
     """Change the source, and return the test that finds it, if there is one."""
     module = path.relative_to(SOURCE).with_suffix("").as_posix().replace("__init__", "")
-    nearest = TESTS.get(path.name if path.suffix == ".sql" else module, ["tests/store"])
+    named_alike = map(str, Path("tests").rglob(f"test_{path.stem}.py"))
+    nearest = TESTS.get(module) or [*named_alike] or ["tests/store"]
     source = path.read_text("utf-8")
     path.write_text(source[:start] + after + source[end:], "utf-8")
     found = killer(nearest) or killer([]) or SURVIVES
