@@ -10,13 +10,13 @@ from httptools import HttpResponseParser
 HOST = b"Host: localhost\r\n"
 CLOSE = b"Connection: close\r\n"
 FORM = b"Content-Type: " + URL_ENCODED.encode() + b"\r\n"
+MULTIPART = b"Content-Type: multipart/form-data; boundary=x\r\n"
 PART = b"--x\r\nContent-Disposition: form-data; %b\r\n\r\n%b\r\n--x--\r\n"
+POST = b"POST %b HTTP/1.1\r\n%b%bContent-Length: %d\r\n%b\r\n%b"
 
 
 def post(target: str, body: bytes, *headers: bytes) -> bytes:
-    head = b"POST %b HTTP/1.1\r\n" % target.encode()
-    length = b"Content-Length: %d\r\n" % len(body)
-    return b"".join((head, HOST, FORM, length, *headers, b"\r\n", body))
+    return POST % (target.encode(), HOST, FORM, len(body), b"".join(headers), body)
 
 
 def get(target: str) -> bytes:
@@ -24,19 +24,15 @@ def get(target: str) -> bytes:
     return b"GET %b HTTP/1.1\r\n%b%b\r\n" % (target.encode(), HOST, CLOSE)
 
 
-def upload(body: bytes, filename: bytes = b"", parameters: str = "") -> bytes:
-    """Return the bytes of a request that uploads a file, or a pasted text. `parameters` are added to its Content-Type."""
+def upload(body: bytes, filename: bytes = b"") -> bytes:
+    """Return the bytes of a request that uploads a file, or a pasted text."""
     name = b'name="berkas"; filename="%b"' % filename if filename else b'name="tempel"'
-    kind = f"Content-Type: multipart/form-data; boundary=x{parameters}\r\n".encode()
-    return post("/mahasiswa/impor", PART % (name, body), CLOSE).replace(FORM, kind, 1)
+    return post("/mahasiswa/impor", PART % (name, body), CLOSE).replace(FORM, MULTIPART, 1)
 
 
-def connected(
-    service: Service, stack: ExitStack, request: bytes, address: str = "127.0.0.1"
-) -> socket.socket:
+def connected(service: Service, stack: ExitStack, request: bytes) -> socket.socket:
     """Send a request on a connection whose receive buffer holds almost nothing of an answer."""
     client = stack.enter_context(socket.socket())
-    client.bind((address, 0))
     client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     client.settimeout(60)
     client.connect(("127.0.0.1", service.port))

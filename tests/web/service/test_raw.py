@@ -116,7 +116,10 @@ CORPUS: Mapping[str, tuple[bytes, list[int]]] = {
         post("/mahasiswa/add", b"nim=" + b"%01" * 20_000, CLOSE),
         [400],
     ),
-    "a Content-Type of 2 KB": (upload(b"1", parameters="; " + '";' * 1000), [400]),
+    "a Content-Type of 2 KB": (
+        upload(b"1").replace(b"=x\r\n", b"=x; " + b'";' * 1000 + b"\r\n", 1),
+        [400],
+    ),
     "TLS": (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(range(256)), [400]),
     "all 256 byte values": (bytes(range(256)) * 4, [400]),
 }
