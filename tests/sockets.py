@@ -4,12 +4,12 @@ import socket
 from contextlib import ExitStack, suppress
 from types import SimpleNamespace
 
-from harness import URL_ENCODED, Service
+from harness import Service
 from httptools import HttpResponseParser
 
 HOST = b"Host: localhost\r\n"
 CLOSE = b"Connection: close\r\n"
-FORM = b"Content-Type: " + URL_ENCODED.encode() + b"\r\n"
+FORM = b"Content-Type: application/x-www-form-urlencoded\r\n"
 MULTIPART = b"Content-Type: multipart/form-data; boundary=x\r\n"
 PART = b"--x\r\nContent-Disposition: form-data; %b\r\n\r\n%b\r\n--x--\r\n"
 POST = b"POST %b HTTP/1.1\r\n%b%bContent-Length: %d\r\n%b\r\n%b"

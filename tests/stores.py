@@ -8,7 +8,7 @@ from typing import Any
 import apsw
 import psycopg
 
-from mahasiswa.record import Mahasiswa
+from mahasiswa.record import Incoming, Mahasiswa
 from mahasiswa.settings import DatabaseURL, SQLiteURL, parse_database_url
 from mahasiswa.store import Query, Store
 from mahasiswa.store.engines import engine_of
@@ -48,7 +48,7 @@ async def opened(place: Place) -> AsyncIterator[Store]:
         await store.close()
 
 
-def merge(place: Place, *records: tuple[str, str | None, str | None]) -> Merged:
+def merge(place: Place, *records: Incoming) -> Merged:
     """Import records by command. Those of the list get the new texts, and are no new ones of the result."""
     return engine_at(place).merge(records, update=True, dry_run=False)
 
@@ -78,11 +78,10 @@ def refill(other: apsw.Connection, records: Iterable[Sequence[str]]) -> None:
         other.executemany("INSERT INTO mahasiswa VALUES (?, ?, ?)", records)
 
 
-def holds(database: Path) -> dict[str, tuple[str, str]]:
-    """Return every record of a database as another connection reads it. Fail if its integrity check does."""
+def nims_of(database: Path) -> set[str]:
+    """Return the nims of a database as another connection reads them. Fail if its integrity check does."""
     assert execute(database, "PRAGMA integrity_check") == [("ok",)]
-    rows = execute(database, "SELECT * FROM mahasiswa")
-    return {nim: (nama, alamat) for nim, nama, alamat in rows}
+    return {nim for (nim,) in execute(database, "SELECT nim FROM mahasiswa")}
 
 
 def execute(place: Place, script: str) -> list[tuple[Any, ...]]:

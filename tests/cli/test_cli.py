@@ -11,7 +11,7 @@ from harness import Service, Site, led_to
 from processes import COMMAND, repeating, started
 from sheets.workbooks import by_openpyxl
 from spreadsheets import HEADER, csv, numbered
-from stores import connect, holds, migrate
+from stores import connect, migrate, nims_of
 
 from mahasiswa.commands.cli import main
 
@@ -177,7 +177,7 @@ def test_a_backup_while_the_service_writes_is_consistent(beside: tuple[Operator,
             assert said == f"{path.name}: {path.stat().st_size} bytes, verified\n"
             assert len(operator.names()) == number + 1
             # It shows one moment: each record is there with all records before it.
-            found = sorted(holds(path))
+            found = sorted(nims_of(path))
             assert found == [f"{n:06}" for n in range(len(found))]
             assert before <= len(found)
     assert len(acknowledged) > before > 0

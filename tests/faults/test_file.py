@@ -10,7 +10,7 @@ from cli.operators import Operator
 from faults.attack import assert_says_nothing_was_saved
 from harness import Service, assert_log_is_sound, led_to
 from processes import repeating, until
-from stores import connect, holds
+from stores import connect, nims_of
 
 from mahasiswa.store.sqlite.connection import WAL_MAX_BYTES
 
@@ -70,7 +70,7 @@ def test_a_file_that_is_gone_under_load_is_unavailable_until_the_next_start(
             assert_says_nothing_was_saved(site.add("1", *TEXTS))
             assert site.get("/mahasiswa/add").status_code == 200
         if is_moved:
-            assert added | {"0"} <= holds(away).keys() <= answers.keys() | {"0"}
+            assert added | {"0"} <= nims_of(away) <= answers.keys() | {"0"}
             away.rename(database)
             with service.site() as site:
                 assert site.get("/").status_code == 503
@@ -82,7 +82,7 @@ def test_a_file_that_is_gone_under_load_is_unavailable_until_the_next_start(
         with service.site() as site:
             led_to(site.add("sesudah", *TEXTS))
         kept = added if is_moved else set()
-        assert kept | {"0", "sesudah"} <= holds(database).keys()
+        assert kept | {"0", "sesudah"} <= nims_of(database)
 
 
 def test_a_log_that_grew_during_a_long_read_is_cut_to_64_mb(tmp_path: Path) -> None:
@@ -119,4 +119,4 @@ def test_a_log_that_grew_during_a_long_read_is_cut_to_64_mb(tmp_path: Path) -> N
                 led_to(site.add(f"sesudah/{n}", "Siti", text))
             assert log.stat().st_size <= WAL_MAX_BYTES
         assert service.stderr() == ""
-        assert len(holds(database)) == 1 + 1200 + 40
+        assert len(nims_of(database)) == 1 + 1200 + 40

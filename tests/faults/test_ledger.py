@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from faults.clients import changing
 from harness import Service
-from stores import holds
+from stores import nims_of
 
 KILLS = 20
 
@@ -30,7 +30,7 @@ def test_no_acknowledged_change_is_lost_when_the_service_is_killed(
                     service.kill()
                 else:  # the main process alone; its workers end with it
                     os.kill(service.pid, signal.SIGKILL)
-                holds(tmp_path / "a.db")
+                nims_of(tmp_path / "a.db")
                 service.restart()
             wait_for(10)
         assert service.stderr() == ""

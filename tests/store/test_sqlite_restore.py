@@ -11,12 +11,13 @@ import pytest
 from cli.operators import Operator, records_of
 from harness import Service, assert_log_is_sound, led_to
 from processes import COMMAND, repeating, started
-from stores import holds
+from spreadsheets import numbered
+from stores import nims_of
 
 # Each list has records that the other one lacks, and some nims with other texts.
 LISTS = {
-    "A": {f"{n:05}": ("Nama A", f"Jalan {n}") for n in range(3000)},
-    "B": {f"{n:05}": ("Nama B", f"Jalan {n}") for n in range(1500, 4000)},
+    "A": numbered(3000, "Nama A", "Jalan {}"),
+    "B": numbered(4000, "Nama B", "Jalan {}")[1500:],
 }
 SIZES = {(3000, 0): "A", (0, 2500): "B"}
 """The numbers of records of A and of B that one page may show, and the list that it is."""
@@ -29,7 +30,7 @@ def operator(tmp_path: Path) -> Operator:
     """Run commands in a folder with back-ups of both lists. The database holds list A."""
     operator = Operator(tmp_path)
     for name in ("B", "A"):
-        operator.fill([(nim, *texts) for nim, texts in LISTS[name].items()])
+        operator.fill(LISTS[name])
         operator.done("backup", f"{name}.db")
     return operator
 
@@ -82,15 +83,16 @@ def test_a_restore_that_is_killed_at_any_moment_leaves_one_of_the_two_lists(
                 assert shown(service) == name
             else:
                 killed += 1
-            found = holds(operator.database)
-            stored.append({nim: texts for nim, texts in found.items() if "/" not in nim})
+            nims_of(operator.database)
+            found = records_of(operator.database)
+            stored.append([record for record in found if "/" not in record[0]])
             assert stored[-1] in LISTS.values()
             for path in operator.folder.glob("mahasiswa.db.before-*"):
                 kept |= {nim for nim, _, _ in records_of(path)}
                 path.unlink()
         assert_log_is_sound(service.stderr())
     assert min(killed, done) > 1
-    assert added <= kept | holds(operator.database).keys()
+    assert added <= kept | nims_of(operator.database)
     assert len(added) > 10
     assert {*lists} == {"A", "B"}
     switches = sum(a != b for a, b in pairwise(stored))

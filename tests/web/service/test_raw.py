@@ -11,10 +11,10 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from cli.operators import records_of
 from harness import URL_ENCODED, Service, assert_log_is_sound, led_to
 from processes import until
 from sockets import CLOSE, get, post, statuses, upload
-from stores import holds
 
 from mahasiswa.server.http_protocol import PIPELINE_MAX_REQUESTS
 from mahasiswa.web.forms import FORM_MAX_BYTES
@@ -170,7 +170,7 @@ def test_malformed_http_is_answered_once_and_never_with_5xx(
 @pytest.mark.usefixtures("answered")
 def test_malformed_http_changes_nothing_and_ends_no_worker(service: Service) -> None:
     assert isinstance(service.database, Path)
-    assert holds(service.database) == {"ada": UNTIDY}
+    assert records_of(service.database) == [("ada", *UNTIDY)]
     with service.site() as site:
         assert site.add("1", "Siti", "Solo").status_code == site.delete("1").status_code == 302
     assert service.process.poll() is None
