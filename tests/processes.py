@@ -21,8 +21,6 @@ RUN_SECONDS = 400.0
 """Less than faulthandler_timeout in pyproject.toml, so a program that hangs fails one test only."""
 
 COMMAND = (sys.executable, "-m", "mahasiswa")
-CANNOT = "this machine cannot "
-"""The start of a reason to skip a test that no Debian package mends. .ci/run accepts these reasons only."""
 
 
 class Closing(ABC):
@@ -39,8 +37,11 @@ class Closing(ABC):
 
 
 def cannot(what: str, error: object = "only root may") -> NoReturn:
-    """Skip a test that needs a feature or a right that the kernel or the container does not give."""
-    pytest.skip(f"{CANNOT}{what}: {' '.join(str(error).split())}")
+    """Skip a test that needs a feature or a right that the kernel or the container does not give.
+
+    No Debian package would mend it, so .ci/run accepts a reason with these first words, and no other one.
+    """
+    pytest.skip(f"this machine cannot {what}: {' '.join(str(error).split())}")
 
 
 def finished(
