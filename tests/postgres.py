@@ -32,7 +32,8 @@ if os.geteuid() == 0:
 # In this locale letters beyond ASCII have cases, as on most servers, but not in "C".
 # No test cuts the power, so the server may start and answer sooner.
 NEW = [
-    "initdb",
+    f"{PROGRAMS}/initdb",
+    "--no-sync",
     "--username=postgres",
     "--auth=trust",
     "--encoding=UTF8",
@@ -46,7 +47,7 @@ NEW = [
     "--set=listen_addresses=127.0.0.1",
     "--set=unix_socket_directories=",
 ]
-COPY = ["pg_basebackup", "--write-recovery-conf", "--checkpoint=fast"]
+COPY = [f"{PROGRAMS}/pg_basebackup", "--no-sync", "--write-recovery-conf", "--checkpoint=fast"]
 
 # The definition of everything in a schema.
 DESCRIBE = """
@@ -71,23 +72,21 @@ class Server(Closing):
     """
 
     def __init__(self, primary: "Server | None" = None) -> None:
-        self._folder = tempfile.TemporaryDirectory(prefix="mahasiswa-pg-")
+        self._folder = tempfile.TemporaryDirectory()
         self._data = ("-D", f"{self._folder.name}/data")
         self.port = free_port()
         self.url = f"postgresql://postgres@127.0.0.1:{self.port}/postgres"
-        program, *options = NEW
+        making = NEW
         if primary:
-            program, *options = [*COPY, f"--dbname={primary.url}?application_name=standby"]
-        run(*AS_SERVER_USER, PROGRAMS / program, *self._data, "--no-sync", *options)
+            making = [*COPY, f"--dbname={primary.url}?application_name=standby"]
+        run(*AS_SERVER_USER, *making, *self._data)
         self.start()
 
     def start(self) -> None:
         """Start the server and wait until it takes connections. It ends with the thread that started it."""
-        program = [*AS_SERVER_USER, str(PROGRAMS / "postgres")]
-        self.process = subprocess.Popen(
-            [*program, *self._data, f"--port={self.port}"], start_new_session=True
-        )
-        is_ready = (PROGRAMS / "pg_isready", f"--dbname={self.url}")
+        command = [*AS_SERVER_USER, f"{PROGRAMS}/postgres", *self._data, f"--port={self.port}"]
+        self.process = subprocess.Popen(command, start_new_session=True)
+        is_ready = (f"{PROGRAMS}/pg_isready", f"--dbname={self.url}")
         until(lambda: finished(*is_ready).returncode == 0)
 
     def stop(self, number: int = signal.SIGINT) -> None:

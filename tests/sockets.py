@@ -12,6 +12,8 @@ CLOSE = b"Connection: close\r\n"
 FORM = b"Content-Type: application/x-www-form-urlencoded\r\n"
 MULTIPART = b"Content-Type: multipart/form-data; boundary=x\r\n"
 PART = b"--x\r\nContent-Disposition: form-data; %b\r\n\r\n%b\r\n--x--\r\n"
+PASTED = b'name="tempel"'
+A_FILE = b'name="berkas"; filename="a.csv"'
 POST = b"POST %b HTTP/1.1\r\n%b%bContent-Length: %d\r\n%b\r\n%b"
 
 
@@ -24,9 +26,8 @@ def get(target: str) -> bytes:
     return b"GET %b HTTP/1.1\r\n%b%b\r\n" % (target.encode(), HOST, CLOSE)
 
 
-def upload(body: bytes, filename: bytes = b"") -> bytes:
-    """Return the bytes of a request that uploads a file, or a pasted text."""
-    name = b'name="berkas"; filename="%b"' % filename if filename else b'name="tempel"'
+def upload(body: bytes, name: bytes = PASTED) -> bytes:
+    """Return the bytes of a request that uploads a pasted text, or a file."""
     return post("/mahasiswa/impor", PART % (name, body), CLOSE).replace(FORM, MULTIPART, 1)
 
 

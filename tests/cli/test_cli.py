@@ -9,8 +9,7 @@ from cli.operators import TWO, Operator
 from click.testing import CliRunner
 from harness import Service, Site, led_to
 from processes import COMMAND, repeating, started
-from sheets.workbooks import by_openpyxl
-from spreadsheets import HEADER, csv, numbered
+from spreadsheets import HEADER, by_openpyxl, csv, numbered
 from stores import connect, migrate, nims_of
 
 from mahasiswa.commands.cli import main

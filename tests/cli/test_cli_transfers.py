@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 from cli.operators import TWO, Operator
-from sheets.workbooks import by_openpyxl, cells_of
-from spreadsheets import HEADER, Record, csv, numbered
+from spreadsheets import HEADER, Record, by_openpyxl, cells_of, csv, numbered
 from stores import execute
 
 ADVICE = "Mend these rows. If they are only doubtful, the command with --accept-doubts writes them."

@@ -14,9 +14,8 @@ import pytest
 from faults.attack import at_once, attacked
 from harness import Service, assert_log_is_sound
 from processes import cannot, until
-from sheets.workbooks import by_openpyxl
-from sockets import CLOSE, connected, get, post, upload
-from spreadsheets import HEADER, numbered
+from sockets import A_FILE, CLOSE, connected, get, post, upload
+from spreadsheets import HEADER, by_openpyxl, numbered
 from stores import connect, execute, merge, refill
 
 from mahasiswa.work import EXPORT, SEARCH, Kind
@@ -51,7 +50,7 @@ def workbook(text: bytes, cells: int, rows: int) -> bytes:
                 part.write(before)
                 part.writelines([row] * rows if end else [])
                 part.write(end + after)
-    return upload(file.getvalue(), b"a.xlsx")
+    return upload(file.getvalue(), A_FILE)
 
 
 def zip_bomb() -> bytes:

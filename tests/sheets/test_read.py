@@ -12,7 +12,7 @@ from typing import NamedTuple
 import openpyxl  # type: ignore[import-untyped]
 import pytest
 import xlsxwriter  # type: ignore[import-untyped]
-from sheets.workbooks import by_openpyxl
+from spreadsheets import by_openpyxl
 
 from mahasiswa import wording
 from mahasiswa.sheets.stage import Line, Purpose, Stage

@@ -33,9 +33,7 @@ OpenWindow = Callable[..., Window]
 
 @pytest.fixture(scope="session")
 def chromium() -> Iterator[Browser]:
-    installed = shutil.which("chromium") or shutil.which("google-chrome")
-    if not installed:
-        pytest.skip("neither chromium nor google-chrome is on the PATH")
+    installed = shutil.which("chromium") or pytest.skip("chromium is not installed")
     with sync_api.sync_playwright() as playwright:
         yield playwright.chromium.launch(executable_path=installed, args=ARGUMENTS)
 
@@ -57,12 +55,12 @@ def open_window(
     empty(service)
 
     def opened(*, cdn: bool = False, **options: Any) -> Window:  # noqa: ANN401 - those of Playwright
-        context = chromium.new_context(base_url=service.url, reduced_motion="reduce", **options)
+        window = chromium.new_page(base_url=service.url, reduced_motion="reduce", **options)
         if cdn:
             sheet = request.getfixturevalue("node_modules") / SHEET
             headers = {"access-control-allow-origin": "*"}
-            context.route(BOOTSTRAP, lambda route: route.fulfill(path=sheet, headers=headers))
-        return context.new_page()
+            window.route(BOOTSTRAP, lambda route: route.fulfill(path=sheet, headers=headers))
+        return window
 
     yield opened
     problems: list[object] = []

@@ -16,7 +16,7 @@ import pytest
 from apsw import Connection
 from harness import Service, Site
 from processes import until
-from sockets import CLOSE, HOST, get, post, statuses, upload
+from sockets import A_FILE, CLOSE, HOST, get, post, statuses, upload
 from spreadsheets import HEADER, csv, numbered
 from stores import connect, merge, refill
 
@@ -76,7 +76,7 @@ def with_content_type(size: int) -> bytes:
 
 
 def file_of(data: bytes) -> bytes:
-    return upload(data, b"a.csv")
+    return upload(data, A_FILE)
 
 
 def padded(size: int) -> bytes:

@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 from harness import Service, Site, led_to, page_of
 from processes import until
-from sockets import HOST, connected, post, upload
+from sockets import A_FILE, HOST, connected, post, upload
 from spreadsheets import HEADER, csv
 from web.importer import IMPORT, post_upload
 
 from mahasiswa import wording
 from mahasiswa.work import PREVIEW_FORM, UPLOAD
 
-REQUEST = upload(csv(HEADER, ("2301", "Ani", "Solo")), b"a.csv")
+REQUEST = upload(csv(HEADER, ("2301", "Ani", "Solo")), A_FILE)
 PROXIED = {"TRUSTED_PROXIES": "127.0.0.0/8"}
 
 

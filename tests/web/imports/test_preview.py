@@ -9,8 +9,7 @@ import pytest
 from apsw import Connection
 from cli.operators import use_up
 from harness import Page, Service, Site, led_to, page_of
-from sheets.workbooks import by_openpyxl, cells_of
-from spreadsheets import HEADER, as_records, csv, numbered
+from spreadsheets import HEADER, as_records, by_openpyxl, cells_of, csv, numbered
 from stores import refill
 from web.importer import IMPORT, accepted, counts, post_upload, press, pressed, save, uploaded
 

@@ -7,8 +7,7 @@ import openpyxl  # type: ignore[import-untyped]
 import pytest
 from apsw import Connection
 from harness import Page, Site, led_to, page_of
-from sheets.workbooks import by_openpyxl, cells_of
-from spreadsheets import HEADER, as_records, csv, numbered
+from spreadsheets import HEADER, as_records, by_openpyxl, cells_of, csv, numbered
 from stores import refill
 from web.importer import SELECT, counts, post_upload, press, pressed, uploaded
 

@@ -6,8 +6,7 @@ import pytest
 from apsw import Connection
 from harness import Page, Site
 from hostile import HOSTILE
-from sheets.workbooks import cells_of
-from spreadsheets import HEADER, Record
+from spreadsheets import HEADER, Record, cells_of
 from stores import refill
 from web.importer import accepted, counts, save, uploaded
 

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 from engines import ENGINES, empty_database
 from harness import Form, Service, Site, led_to
-from sheets.workbooks import by_openpyxl
-from spreadsheets import HEADER, csv, numbered
+from spreadsheets import HEADER, by_openpyxl, csv, numbered
 from web.importer import counts, import_file, pressed, save, uploaded
 
 from mahasiswa.web.app import ROUTES

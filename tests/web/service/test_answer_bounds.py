@@ -15,7 +15,7 @@ from faults.attack import assert_says_nothing_was_saved, attacked
 from harness import Service, led_to
 from postgres import locked
 from processes import until
-from sockets import HOST, connected, get, post, statuses, upload
+from sockets import A_FILE, HOST, connected, get, post, statuses, upload
 from stores import Place, execute
 
 from mahasiswa.web.list_cache import VERSIONS_MAX
@@ -71,7 +71,7 @@ def test_a_full_folder_for_temporary_files_is_a_page(tmp_path: Path, small_disk:
         for _ in range(3):
             for target in ("/mahasiswa/ekspor.csv", "/mahasiswa/ekspor.xlsx"):
                 assert_says_nothing_was_saved(site.get(target))
-        answer = service.raw(upload(TABLE + b"1\tSiti\tSolo\n" * 400_000, b"a.csv"))
+        answer = service.raw(upload(TABLE + b"1\tSiti\tSolo\n" * 400_000, A_FILE))
         assert answer.startswith(b"HTTP/1.1 503 ")
         led_to(site.add("baru", "Siti", "Solo"))
         until(lambda: os.statvfs(small_disk).f_bfree == os.statvfs(small_disk).f_blocks)
