@@ -29,8 +29,8 @@ if os.geteuid() == 0:
         "--securebits=+no_setuid_fixup",
     ]
 
-# In this locale letters beyond ASCII have cases, as on most servers, but not in "C".
-# No test cuts the power, so the server may start and answer sooner.
+# In this locale letters beyond ASCII have cases, as on most servers, but not in "C". No test cuts the power, so the server
+# may start and answer sooner. Its log is in the output of a test that fails.
 NEW = [
     f"{PROGRAMS}/initdb",
     "--no-sync",
@@ -46,6 +46,7 @@ NEW = [
     "--set=timezone=UTC",
     "--set=listen_addresses=127.0.0.1",
     "--set=unix_socket_directories=",
+    "--set=log_min_messages=fatal",
 ]
 COPY = [f"{PROGRAMS}/pg_basebackup", "--no-sync", "--write-recovery-conf", "--checkpoint=fast"]
 
