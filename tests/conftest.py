@@ -13,7 +13,7 @@ pytest.register_assert_rewrite("cli.operators", "harness", "visitor")
 from engines import ENGINES, empty, empty_database
 from harness import Service, Site
 from hypothesis import HealthCheck, settings
-from postgres import Server, own_schema
+from postgres import Server, new_schema
 from processes import cannot, run
 
 from mahasiswa.settings import Settings
@@ -61,7 +61,7 @@ def sqlite_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service
 
 @pytest.fixture(scope="session")
 def postgres_service(postgres: str) -> Iterator[Service]:
-    with own_schema(postgres) as database, Service(database) as service:
+    with Service(new_schema(postgres)) as service:
         yield service
 
 
@@ -98,10 +98,9 @@ def postgres() -> Iterator[str]:
 
 
 @pytest.fixture(params=ENGINES)
-def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+def database(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """Return the address of an empty database, once for each engine."""
-    with empty_database(request.param, tmp_path, request) as url:
-        yield url
+    return empty_database(request.param, tmp_path, request)
 
 
 @pytest.fixture

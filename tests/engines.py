@@ -1,12 +1,10 @@
 """An empty database of either engine, `ENGINES` and `empty_database`, and the mark of a module that runs on both."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from harness import Service
-from postgres import own_schema
+from postgres import new_schema
 from stores import execute
 
 ENGINES = ["sqlite", "postgres"]
@@ -14,14 +12,11 @@ EACH_ENGINE = pytest.mark.parametrize("engine", ENGINES, scope="module")
 """The mark of a module whose `service` is one of each engine."""
 
 
-@contextmanager
-def empty_database(engine: str, folder: Path, request: pytest.FixtureRequest) -> Iterator[str]:
+def empty_database(engine: str, folder: Path, request: pytest.FixtureRequest) -> str:
     """Return the address of an SQLite file in `folder` that does not exist, or of an empty schema of PostgreSQL."""
     if engine == "sqlite":
-        yield f"sqlite:///{folder}/mahasiswa.db"
-    else:
-        with own_schema(request.getfixturevalue("postgres")) as url:
-            yield url
+        return f"sqlite:///{folder}/mahasiswa.db"
+    return new_schema(request.getfixturevalue("postgres"))
 
 
 def empty(service: Service) -> Service:

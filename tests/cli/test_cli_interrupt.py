@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from cli.operators import Operator
-from postgres import own_schema
+from postgres import new_schema
 from processes import COMMAND, started, until
 from spreadsheets import HEADER, csv, numbered
 from stores import execute
@@ -78,8 +78,8 @@ def test_an_import_into_postgresql_that_is_interrupted_while_it_merges_changes_n
 ) -> None:
     """Ctrl-C comes when it has locked the table."""
     locked = "SELECT 1 FROM pg_locks WHERE relation = to_regclass('mahasiswa') AND mode = 'ExclusiveLock'"
-    with own_schema(postgres) as url:
-        operator.environment["DATABASE_URL"] = url
-        operator.write("a.csv", long_file())
-        interrupt(operator, "import a.csv", lambda: bool(execute(url, locked)))
-        assert execute(url, "SELECT count(*) FROM mahasiswa") == [(0,)]
+    url = new_schema(postgres)
+    operator.environment["DATABASE_URL"] = url
+    operator.write("a.csv", long_file())
+    interrupt(operator, "import a.csv", lambda: bool(execute(url, locked)))
+    assert execute(url, "SELECT count(*) FROM mahasiswa") == [(0,)]

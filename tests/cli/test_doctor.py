@@ -12,7 +12,7 @@ from typing import cast
 import pytest
 from cli.operators import TWO, Operator, overwrite
 from harness import Service, free_port
-from postgres import own_schema
+from postgres import new_schema
 from processes import run
 from stores import execute, migrate
 
@@ -172,9 +172,9 @@ def test_a_remedy_can_be_pasted(kept: Operator) -> None:
 def test_the_tables_of_postgresql_are_checked(operator: Operator, postgres: str) -> None:
     """Its back-ups are its own."""
     operator.environment |= {"HOST": "127.0.0.1", "PORT": str(free_port())}
-    with own_schema(postgres) as url:
-        migrate(url)
-        *_, last = operator.done("doctor", DATABASE_URL=url).splitlines()
+    url = new_schema(postgres)
+    migrate(url)
+    *_, last = operator.done("doctor", DATABASE_URL=url).splitlines()
     assert last == "ok     The table mahasiswa holds 0 records."
     gone = "postgresql://siti:rahasia@127.0.0.1:1/x"
     (line,) = problems(operator, DATABASE_URL=gone)

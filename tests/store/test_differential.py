@@ -9,7 +9,7 @@ import pytest
 import stores
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from postgres import own_schema
+from postgres import new_schema
 from stores import engine_at, migrate
 
 from mahasiswa.record import Mahasiswa, Write, digest
@@ -96,9 +96,9 @@ async def outcome(store: Store, name: str, *arguments: Any) -> object:  # noqa: 
 
 @pytest.fixture
 def runner(postgres: str, tmp_path: Path) -> Iterator[tuple[asyncio.Runner, Store, Store]]:
-    with own_schema(postgres) as address, asyncio.Runner() as runner:
+    with asyncio.Runner() as runner:
         opened = []
-        for place in (tmp_path / "a.db", address):
+        for place in (tmp_path / "a.db", new_schema(postgres)):
             migrate(place)
             opened.append(runner.run(engine_at(place).open_store(Slots())))
         yield runner, opened[0], opened[1]

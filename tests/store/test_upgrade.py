@@ -2,14 +2,13 @@
 
 import re
 import shutil
-from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 from cli.operators import Operator, records_of
 from engines import ENGINES
-from postgres import DESCRIBE, own_schema
+from postgres import DESCRIBE, new_schema
 from stores import SITI, Place, engine_at, execute, items, migrate, opened, read_all
 
 from mahasiswa.record import Mahasiswa
@@ -38,17 +37,16 @@ ALTER TABLE mahasiswa DROP CONSTRAINT nim_too_long,
 
 
 @pytest.fixture(params=ENGINES)
-def places(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Place, Place]]:
+def places(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Place, Place]:
     """Return the place of a database of version 1, and that of a database that does not exist yet."""
     if request.param == "sqlite":
         shutil.copy(VERSION_1 / "mahasiswa.db", tmp_path)
-        yield tmp_path / "mahasiswa.db", tmp_path / "new.db"
-        return
+        return tmp_path / "mahasiswa.db", tmp_path / "new.db"
     server = request.getfixturevalue("postgres")
-    with own_schema(server) as old, own_schema(server) as new:
-        schema = old.rpartition("search_path%3D")[2]
-        execute(old, (VERSION_1 / "postgres.sql").read_text("utf-8").replace("version_1", schema))
-        yield old, new
+    old = new_schema(server)
+    schema = old.rpartition("search_path%3D")[2]
+    execute(old, (VERSION_1 / "postgres.sql").read_text("utf-8").replace("version_1", schema))
+    return old, new_schema(server)
 
 
 def parts(place: Place) -> list[str]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
-from postgres import Server, own_schema
+from postgres import Server, new_schema
 
 
 @pytest.fixture(scope="session")
@@ -14,7 +14,6 @@ def server() -> Iterator[Server]:
 
 
 @pytest.fixture
-def database(server: Server) -> Iterator[str]:
+def database(server: Server) -> str:
     """Return the address of an empty schema on that server, without a table. `url` and `store` use it."""
-    with own_schema(server.url) as address:
-        yield address
+    return new_schema(server.url)

@@ -161,10 +161,8 @@ def test_the_settings_decide_about_the_moments_of_the_history(
 ) -> None:
     """They are shown in the time zone, and with the year, which HISTORY_DAYS needs."""
     settings = {"TIMEZONE": "Asia/Makassar", "HISTORY_DAYS": "366"}
-    with (
-        empty_database(engine, tmp_path, request) as database,
-        visited(Service(database, settings)) as site,
-    ):
+    database = empty_database(engine, tmp_path, request)
+    with visited(Service(database, settings)) as site:
         assert line(site.list()) == line(site.page("/?cari=x")) == ""
         assert site.page(HISTORY).texts(".empty, table") == ["Belum ada perubahan."]
         site.add(*SITI)

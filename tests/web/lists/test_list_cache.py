@@ -24,10 +24,8 @@ def shared(
 ) -> Iterator[Service]:
     """Start a service with one or two workers, once for each engine."""
     engine, workers = request.param
-    with (
-        empty_database(engine, tmp_path_factory.mktemp("shared"), request) as database,
-        Service(database, {"WORKERS": workers}) as service,
-    ):
+    database = empty_database(engine, tmp_path_factory.mktemp("shared"), request)
+    with Service(database, {"WORKERS": workers}) as service:
         yield service
 
 

@@ -97,12 +97,8 @@ def added(site: Site) -> str:
 def site(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Site]:
-    folder, environment = tmp_path_factory.mktemp("routes"), {"METRICS": "1"}
-    with (
-        empty_database(request.param, folder, request) as url,
-        Service(url, environment) as service,
-        service.site() as site,
-    ):
+    database = empty_database(request.param, tmp_path_factory.mktemp("routes"), request)
+    with Service(database, {"METRICS": "1"}) as service, service.site() as site:
         records = numbered(20, "Nama {}", "École", nim="{:02}")
         import_file(site, csv(HEADER, *records))
         site.add("20/1", "Siti Aminah", "Jalan Kaliurang 5")

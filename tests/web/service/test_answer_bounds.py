@@ -10,10 +10,9 @@ from pathlib import Path
 import httpx
 import psycopg
 import pytest
-from engines import empty_database
 from faults.attack import assert_says_nothing_was_saved, attacked
 from harness import Service, led_to
-from postgres import locked
+from postgres import locked, new_schema
 from processes import until
 from sockets import A_FILE, HOST, connected, get, post, statuses, upload
 from stores import Place, execute
@@ -156,11 +155,10 @@ def test_an_answer_that_a_fault_of_the_service_cuts_is_reset(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("attack", [get("/?cari=a"), post("/mahasiswa/periksa", b"")])
-def test_work_ends_when_its_client_leaves(
-    tmp_path: Path, request: pytest.FixtureRequest, attack: bytes
-) -> None:
+def test_work_ends_when_its_client_leaves(postgres: str, attack: bytes) -> None:
     """Also a change that looks for its records. Another program holds the table, so the work would take five seconds."""
-    with empty_database("postgres", tmp_path, request) as database, Service(database) as service:
+    database = new_schema(postgres)
+    with Service(database) as service:
         with locked(database), psycopg.connect(database) as third:
             with socket.create_connection(("127.0.0.1", service.port)) as client:
                 client.sendall(attack)
