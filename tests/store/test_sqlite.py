@@ -7,13 +7,14 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cli.operators import records_of
 from harness import Service, led_to, visited
 from processes import finished, until
 from sockets import CLOSE, post, statuses
-from stores import EXPIRE, connect, engine_at, execute, migrate, opened
+from stores import EXPIRE, connect, engine_at, execute, merge, migrate, opened
 
 from mahasiswa import wording
 from mahasiswa.record import Mahasiswa, Write
@@ -49,7 +50,10 @@ def test_opening_a_removed_file_is_unusable(path: Path) -> None:
 
 # ---- other programs at the same file
 def test_a_write_waits_for_the_lock_of_another_program_until_its_deadline(path: Path) -> None:
-    """Pages are read meanwhile. Before the deadline changes are stored; after it they are 503, and never made."""
+    """Pages are read meanwhile. Before the deadline changes are stored; after it they are 503, and never made.
+
+    A command waits, too.
+    """
     with (
         Service(path) as service,
         service.site() as site,
@@ -67,25 +71,28 @@ def test_a_write_waits_for_the_lock_of_another_program_until_its_deadline(path: 
             send("edit/0001", b"nama=Siti+Baru&alamat=Solo"),
             send("add", b"nim=0003&nama=Ani&alamat=Klaten"),
         ]
+        command: Future[Any] = threads.submit(merge, path, ("0004", "Eko", "Sleman"))
         other.execute("INSERT INTO mahasiswa VALUES ('0003', 'yang lain', '')")
-        for future in waiting:
+        for future in [*waiting, command]:
             with pytest.raises(FutureTimeoutError):
                 future.result(0.3)
         assert site.records == [("0001", "Siti", "Solo")]
         assert site.get(site.path("/mahasiswa/edit/", "0002")).status_code == 404
         other.execute("COMMIT")
         assert [statuses(future.result(10)) for future in waiting] == [[302], [302], [409]]
+        command.result(10)
         stored = [
             ("0001", "Siti Baru", "Solo"),
             ("0002", "Budi", "Bantul"),
             ("0003", "yang lain", ""),
+            ("0004", "Eko", "Sleman"),
         ]
         assert site.records == stored
 
         other.execute("BEGIN IMMEDIATE")
         began = time.monotonic()
         bodies = {
-            "add": b"nim=0004&nama=Ina&alamat=Bogor",
+            "add": b"nim=0006&nama=Ina&alamat=Bogor",
             "edit/0001": b"nama=Siti+Lagi&alamat=Klaten",
             "delete/0001": b"",
         }
