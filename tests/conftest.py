@@ -48,6 +48,8 @@ def pytest_collection_modifyitems(items: list[pytest.Function]) -> None:
     for item in items:
         if "small_disk" in item.fixturenames:
             item.add_marker("root")
+        if "chromium" in item.fixturenames:
+            item.add_marker("browser")
     in_browser = {item.path for item in items if "chromium" in item.fixturenames}
     # The modules of all pages and of the guide take longest, and are the first of them.
     items.sort(key=lambda item: (item.path in in_browser, item.path.parent.name != "pages"))
