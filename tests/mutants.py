@@ -2,8 +2,8 @@
 
 Half of the changes are in SQL.
 
-Each mutant is tested by the tests of its module, as the map in docs/architecture.md names them, or by those with the name
-of its file of SQL, and if none fails by all of `make test` but those in a browser.
+Each mutant is tested by the tests of its module, as the map in docs/architecture.md names them, or by those with the first
+word of the name of its file of SQL, and if none fails by all of `make test` but those in a browser.
 The work is done in a clone of the last commit with an environment of its own. A mutant that survives shows that all tests
 pass there.
 """
@@ -117,7 +117,8 @@ def killer(tests: Sequence[str]) -> str:
 def outcome(path: Path, start: int, end: int, after: str) -> str:
     """Change the source, and return the test that finds it, if there is one."""
     module = path.relative_to(SOURCE).with_suffix("").as_posix().replace("__init__", "")
-    named_alike = map(str, Path("tests").rglob(f"test_{path.stem}.py"))
+    subject = path.stem.partition("_")[0]
+    named_alike = map(str, Path("tests").rglob(f"test_{subject}.py"))
     nearest = TESTS.get(module) or [*named_alike] or ["tests/store"]
     source = path.read_text("utf-8")
     path.write_text(source[:start] + after + source[end:], "utf-8")
