@@ -2,6 +2,8 @@
 
 import os
 import re
+import resource
+import shutil
 import socket
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -10,7 +12,7 @@ import httpx
 import pytest
 from cli.operators import UNPRIVILEGED, Operator, overwrite
 from harness import START_SECONDS, Service, free_port, is_free, page_of
-from processes import cannot
+from processes import COMMAND, cannot
 from stores import execute, migrate
 
 
@@ -187,3 +189,11 @@ def test_under_systemd_the_service_says_when_it_is_ready(tmp_path: Path) -> None
         environment = {"NOTIFY_SOCKET": str(tmp_path / "notify")}
         with Service(tmp_path / "a.db", environment):
             assert systemd.recv(100) == b"READY=1"
+
+
+@pytest.mark.skipif(not shutil.which("prlimit"), reason="needs prlimit")
+def test_the_service_may_open_as_many_files_as_the_system_allows(tmp_path: Path) -> None:
+    """Each connection is an open file, and a shell allows 1024."""
+    command = ("prlimit", "--nofile=256:2048", "--", *COMMAND)
+    with Service(tmp_path / "a.db", command=command) as service:
+        assert resource.prlimit(service.pid, resource.RLIMIT_NOFILE) == (2048, 2048)

@@ -1,12 +1,13 @@
 """The search of both engines: one table of cases, and the same letters and sounds as in `folding`."""
 
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from engines import ENGINES
 from stores import items, merge
 
-from mahasiswa.record import Mahasiswa
+from mahasiswa.record import Field, Mahasiswa
 from mahasiswa.store import Query, Store, folding, reader
 from mahasiswa.store.folding import SEARCHED_CHARACTERS
 from mahasiswa.store.spelling import SEARCHES_OFFERED
@@ -77,6 +78,18 @@ async def test_a_search_finds_what_people_mean(people: Store) -> None:
         for cari in caris.split("|"):
             hits = await nims(people, cari, di)
             assert sorted(nim[-1] for nim in hits) == sorted(found), (di, cari)
+
+
+@pytest.mark.parametrize("urut", ["nim", "nama", "alamat"])
+@pytest.mark.parametrize("arah", ["naik", "turun"])
+async def test_a_page_has_as_many_records_as_its_limit(
+    people: Store, urut: Field, arah: Literal["naik", "turun"]
+) -> None:
+    """In each order a page is a part of the whole list."""
+    query = Query(urut=urut, arah=arah)
+    page = await people.reader(SEARCH).search(query, 1, 3)
+    whole = await people.reader(SEARCH).search(query, 0, 100)
+    assert list(page.records) == list(whole.records)[1:4]
 
 
 async def test_the_history_is_searched_in_the_same_way(people: Store) -> None:
