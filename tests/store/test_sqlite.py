@@ -14,13 +14,14 @@ from cli.operators import records_of
 from harness import Service, led_to, visited
 from processes import finished, until
 from sockets import CLOSE, post, statuses
-from stores import EXPIRE, connect, engine_at, execute, merge, migrate, opened
+from spreadsheets import numbered
+from stores import EXPIRE, SITI, connect, engine_at, execute, merge, migrate, opened
 
 from mahasiswa import wording
 from mahasiswa.record import Mahasiswa, Write
 from mahasiswa.server import worker
 from mahasiswa.store.store_errors import Unusable
-from mahasiswa.work import STEP_TIMEOUT_SECONDS, Slots
+from mahasiswa.work import RECORD, STEP_TIMEOUT_SECONDS, Slots
 
 
 # ---- the files on the disk
@@ -240,3 +241,14 @@ async def test_a_removed_text_is_in_no_byte_of_the_files(listed: Path) -> None:
         engine_at(listed).rewrite()
         assert b"rahasia" not in bytes_of(listed)
     assert records_of(listed) == OLD_RECORDS
+
+
+async def test_a_replaced_nim_is_known_for_a_thousand_changes(path: Path) -> None:
+    """So that no search for it reads the whole history. The import is one of them."""
+    async with opened(path) as store:
+        await store.add(*SITI)
+        await store.rename(SITI.nim, "7")
+        merge(path, *numbered(998))
+        assert await store.reader(RECORD).renamed(SITI.nim)
+        await store.add("baru", "Ani", "Solo")
+        assert await store.reader(RECORD).renamed(SITI.nim) is None
