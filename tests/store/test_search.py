@@ -214,3 +214,11 @@ async def test_the_first_1000_characters_of_a_text_are_searched(store: Store) ->
     for cari, found in (("depan", 0), ("muka", 2), ("depa", 2), ("bela", 0)):
         history = await store.reader(SEARCH).history(cari, 0, 10)
         assert len(await nims(store, cari)) == history.total == found, cari
+
+
+async def test_records_are_twins_whatever_their_accents(store: Store) -> None:
+    """A check for twins folds the letters as a search does."""
+    await store.add("1", "Zoë Åström", "Solo")
+    await store.add("2", "zoe astrom", "Solo")
+    twins = await store.reader(SEARCH).suspects("twins", 10)
+    assert twins.total == 2
