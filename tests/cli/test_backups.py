@@ -136,7 +136,7 @@ def test_the_next_backup_replaces_the_unfinished_file_of_a_killed_one(kept: Oper
 
 
 def test_the_service_makes_a_backup_at_its_start_if_it_is_due(kept: Operator) -> None:
-    """The log names the new back-up, and each old one that is removed. A restart soon afterwards makes no other back-up."""
+    """A restart soon afterwards makes no other one. The log names each back-up that is made or removed."""
     with Service(kept.database, {"BACKUP_DIR": str(kept.backups)}) as service:
         (file,) = until(kept.backup_files)
         service.says(f"INFO {file}: {file.stat().st_size} bytes, verified")

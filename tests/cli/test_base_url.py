@@ -12,9 +12,8 @@ PREFIX = "/fakultas/mahasiswa-ti"
 def below(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """Visit a service whose BASE_URL has the path PREFIX."""
     environment = {"BASE_URL": f"https://kampus.example{PREFIX}"}
-    with (
-        visited(Service(tmp_path_factory.mktemp("below") / "mahasiswa.db", environment)) as site,
-    ):
+    database = tmp_path_factory.mktemp("below") / "mahasiswa.db"
+    with visited(Service(database, environment)) as site:
         yield site
 
 
